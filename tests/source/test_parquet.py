@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.source.check import check_times, fresh, read_range
+from tidegate.connector import Source
 from tidegate.errors import GateError, SourceError
 from tidegate.schema import TIME
 from tidegate.source import parquet
 from tidegate.source.cache import PIECES
 from tidegate.source.files import FilesConnector
-from tidegate.source.protocol import Source
 
 
 def opened(path: Path, table: pa.Table, time: str | None = "t", group: int = 7) -> Source:

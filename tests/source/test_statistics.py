@@ -111,11 +111,11 @@ def test_what_is_listed_of_a_folder(tmp_path: Path) -> None:
         column = pa.array(times, pa.timestamp("us"))
         pq.write_table(pa.table({"t": column}), tmp_path / f"{name}.parquet")
     connector = FilesConnector(str(tmp_path), "s", "t")
-    found = connector.arrivals()
+    found = connector.list_new()
     assert [(Path(f.id).stem, f.low_us, f.extent) for f in found] == [
         ("a", 5, 2),
         ("b", MAX_US, 0),
         ("c", MIN_US, 2),
         ("d", 7, 1),
     ]
-    assert connector.arrivals() == []
+    assert connector.list_new() == []

@@ -99,7 +99,7 @@ def _opened(
         exact = [n for n in schema.names if n == time] or [
             n for n in schema.names if n.lower() == time.lower()
         ]
-        types_from = getattr(connectors[0], "types_from", "")
+        types_from = connectors[0].types_from
         return schema, exact[0] if exact else time, types_from
     if DEFAULT_TIME in schema.names:
         # Opened again as the time column: text of which most values are times is one then.

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate import disk
+from tidegate.connector import Int64s
 from tidegate.errors import GateError, RunError
 from tidegate.memory_limit import LIMIT, size_text
 from tidegate.source.mark import digest, unreadable
-from tidegate.source.protocol import Int64s
 from tidegate.source.unpack import NONE, read_unpacked
 
 BLOCK_BYTES = 2 * 2**20

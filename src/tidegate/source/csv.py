@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from tidegate.connector import Int64s
 from tidegate.errors import SourceError
 from tidegate.schema import TIME, a_type
 from tidegate.source.block import Records, lines_in, split_csv
@@ -25,7 +26,6 @@ from tidegate.source.declared import matched
 from tidegate.source.dialect import FALSE, TRUE, USUAL, Dialect
 from tidegate.source.encoding import UTF_8, beginning, split_encoded, to_utf8
 from tidegate.source.event_time import mostly_times
-from tidegate.source.protocol import Int64s
 from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.shape import check_distinct
 from tidegate.source.text import Fault, Head, Parsed, with_texts

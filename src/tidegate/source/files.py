@@ -12,6 +12,7 @@ from tidegate import disk, schedule
 from tidegate.arrival import BEFORE, Together
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock
+from tidegate.connector import Connector, Listed, Source
 from tidegate.errors import GateError, SourceError
 from tidegate.schema import check_time
 from tidegate.source import csv, json
@@ -36,7 +37,6 @@ from tidegate.source.parquet import (
     prober,
 )
 from tidegate.source.partition import Constants, Partitions, glob_root
-from tidegate.source.protocol import Listed, Source
 from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.remote_listing import RemoteWatch, remote_paths
 from tidegate.source.shape import Shape
@@ -81,13 +81,13 @@ def _may_grow(facts: Facts) -> TypeGuard[TextFacts]:
     return isinstance(facts, TextFacts) and facts.packing == NONE
 
 
-class FilesConnector:
+class FilesConnector(Connector):
     """The files of one path, folder or glob; each is a source, named by its path.
 
     Followed, new files become sources at the end, in the order of their names; a text file may
     grow until a later file appears. Files that cannot be read yet (being written) are waited for.
 
-    Who reads many files takes them from `arrivals`, opens each with `open` when its turn has come
+    Who reads many files takes them from `list_new`, opens each with `open` when its turn has come
     and lets go of it with `let_go`. What is kept are a few numbers per file that was not let go,
     and of a followed folder the names in it; not what was read before.
     """
@@ -188,7 +188,7 @@ class FilesConnector:
         if self._growing is not None:
             self._growing.take_as_of_now()
 
-    def arrivals(self) -> list[Listed]:
+    def list_new(self) -> list[Listed]:
         """The files that were not listed before, in order; costs what the new ones cost."""
         self._look_again()
         lows_us = self._lows_us(self._arrived)

@@ -12,12 +12,12 @@ import pyarrow as pa
 from tidegate import schedule
 from tidegate.arrival import BEFORE, Floats
 from tidegate.clock import Clock
+from tidegate.connector import Bools, Connector, Int64s, Rows, Source, check_columns
 from tidegate.errors import SourceError, near
 from tidegate.schema import check_time, event_times
 from tidegate.source.generate.catalog import CATALOG
 from tidegate.source.pace import Pacing
 from tidegate.source.parameter import Parameter, Parameters
-from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
 
 
 class Generator(Protocol):
@@ -141,7 +141,7 @@ class Pace:
         """Nothing to do: it is a formula."""
 
 
-class GeneratorSource:
+class GeneratorSource(Source, Connector):
     """A generator's rows: source and connector in one.
 
     With a `pace` it is a live stream: rows become known as wall time passes. What
@@ -165,9 +165,12 @@ class GeneratorSource:
         self._pace = None if pace is None else Pace(pace, clock)
         self.arrivals = self._pace
         """None where all rows are there from the first."""
-        self.arrives = self._pace is not None
         self._known = 0 if pace is not None else generator.rows
         check_time(self.schema, self._time, id)
+
+    @property
+    def arrives(self) -> bool:
+        return self._pace is not None
 
     def discover(self) -> Sequence[GeneratorSource]:
         return [self]
@@ -212,9 +215,6 @@ class GeneratorSource:
 
     def reader(self, start: int, stop: int) -> GeneratorReader:
         return GeneratorReader(self.id, self._generator, start, stop)
-
-    def breaks(self, start: int, stop: int) -> None:
-        """Any position: nothing is decoded."""
 
 
 def open_generator(

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.connector import Bools, Int64s
 from tidegate.source.block import Block, longer, read_bytes
 from tidegate.source.mark import EDGE_BYTES, digest, readable
-from tidegate.source.protocol import Bools, Int64s
 from tidegate.source.reading import Reading
 from tidegate.source.text import Head, ReadHead, TextFormat, spread
 from tidegate.source.text_file import TextFacts

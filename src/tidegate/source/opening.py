@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import overload
 
-from tidegate.source.protocol import Source
+from tidegate.connector import Source
 
 
 class Opening(Sequence[Source]):

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from tidegate import disk
 from tidegate.arrival import ArrivalTimes
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.connector import Bools, Int64s, Reader, Rows, Source, check_columns, joined_times
 from tidegate.errors import GateError, RunError, SourceError
 from tidegate.remote.reason import is_of_server
 from tidegate.schema import cast_table, event_times, normal_type
@@ -22,7 +23,6 @@ from tidegate.source.declared import spelling
 from tidegate.source.mark import EDGE_BYTES, Mark, changed_since, digest, status_of
 from tidegate.source.mark import unreadable as out_of_reach
 from tidegate.source.partition import Constants, with_constants, without_constants
-from tidegate.source.protocol import Bools, Int64s, Reader, Rows, check_columns, joined_times
 from tidegate.source.shape import check_distinct
 from tidegate.source.statistics import least_times
 
@@ -72,12 +72,14 @@ class ParquetReader:
         return decode(self.path, self.version, group.number, asked, self.time)
 
 
-class ParquetSource:
+class ParquetSource(Source):
     """A Parquet file on the driver: all positions are known from its footer.
 
     `lows_us` has, by row group, a time that none of its rows is below; MIN_US where that is not
     known. Kept of the rows are the times of the row group that was decoded last.
     """
+
+    pieced = True
 
     def __init__(
         self,
@@ -174,9 +176,6 @@ class ParquetSource:
         """Whether it is the file of a mark."""
         mark = Mark.of(saved)
         return (self._rows, self._digest) == (mark.rows, mark.digest)
-
-    def confirm(self) -> None:
-        """Nothing to do: a Parquet file that can be read is whole."""
 
     def _within(self, start: int, stop: int) -> tuple[Group, ...]:
         if start >= stop:

@@ -12,10 +12,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from tidegate.connector import Reader, Rows
 from tidegate.errors import SourceError
 from tidegate.schema import a_type
 from tidegate.source.dialect import USUAL
-from tidegate.source.protocol import Reader, Rows
 from tidegate.source.text_like import has_codes
 
 NULL = "__HIVE_DEFAULT_PARTITION__"

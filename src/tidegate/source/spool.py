@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.arrival import ArrivalTimes
+from tidegate.connector import Bools, Int64s, Reader, Rows, Source, check_columns
 from tidegate.errors import StateError
 from tidegate.schema import cast_table, event_times
 from tidegate.source.cache import PIECES
-from tidegate.source.protocol import Bools, Int64s, Reader, Rows, check_columns
 from tidegate.state.files import guard
 from tidegate.state.handle import StoreHandle
 from tidegate.state.seal import REMEDY
@@ -29,7 +29,7 @@ class SpooledFile:
     checksum: int
 
 
-class SpoolSource:
+class SpoolSource(Source):
     """One Arrow file of the spool: complete when it appears, in order of time."""
 
     def __init__(
@@ -64,9 +64,6 @@ class SpoolSource:
 
     def reader(self, start: int, stop: int) -> Reader:
         return SpoolReader(start, stop, self._handle, self._file, self.schema)
-
-    def breaks(self, start: int, stop: int) -> None:
-        """Any position: nothing is decoded."""
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate import disk
+from tidegate.connector import Bools, Int64s, Reject, Rows, check_columns
 from tidegate.errors import GateError
 from tidegate.schema import event_times
 from tidegate.source.block import Block, Records, lines_in, read_bytes
 from tidegate.source.cache import PIECES
 from tidegate.source.mark import digest, status_of
-from tidegate.source.protocol import Bools, Int64s, Reject, Rows, check_columns
 from tidegate.source.reading import Reading
 from tidegate.source.unpack import NONE
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from tidegate import disk, schedule
 from tidegate.arrival import ArrivalTimes, Floats, Growth, Together
-from tidegate.batch import MIN_US
 from tidegate.clock import Clock
+from tidegate.connector import Bools, Int64s, Reader, Source, joined_times
 from tidegate.errors import GateError
 from tidegate.source.block import Block, BlockIndex, Rewritten, read_bytes
 from tidegate.source.mark import (
@@ -28,7 +28,6 @@ from tidegate.source.mark import (
     status_of,
 )
 from tidegate.source.partition import Constants, with_constants, without_constants
-from tidegate.source.protocol import Bools, Int64s, Reader, joined_times
 from tidegate.source.text import TextFormat, TextReader, read_block, spread
 from tidegate.source.unpack import NONE, digest_unpacked
 
@@ -84,7 +83,7 @@ class TextFacts(NamedTuple):
         return TextSource(path, schema, self, time, grows=True, constants=constants)
 
 
-class TextSource:
+class TextSource(Source):
     """A text file on the driver: its blocks are found as far as rows are asked for.
 
     One that `grows` may get longer and only complete records count, until `finish`. Another is read
@@ -94,6 +93,8 @@ class TextSource:
 
     Kept are where its blocks lie and the times of the last two that were parsed.
     """
+
+    pieced = True
 
     def __init__(
         self,
@@ -234,10 +235,6 @@ class TextSource:
         """Where the block ends that holds a known position."""
         (block,) = self._index.within(position, position + 1)
         return block.first + block.rows
-
-    def low_us(self, position: int) -> int:
-        """Not known: text has no statistics."""
-        return MIN_US
 
     def mark(self, position: int) -> dict[str, int]:
         """What tells at a restart whether the rows before a position are still there.

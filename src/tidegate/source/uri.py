@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tidegate import disk
+from tidegate.connector import Connector
 from tidegate.errors import OptionError, RunError, SourceError
 from tidegate.remote.disk import remote_path
 from tidegate.remote.scheme import is_remote_uri, scheme_of, shown, unusable
 from tidegate.source.files import FilesConnector
 from tidegate.source.generator import open_generator
 from tidegate.source.listing import local_path
-from tidegate.source.protocol import Connector
 from tidegate.source.reading import AS_FOUND, Reading
 
 

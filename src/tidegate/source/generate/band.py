@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tidegate.connector import Int64s
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Words, below, field, stream
 from tidegate.source.generate.flow import Flow, read_flow
@@ -16,7 +17,6 @@ from tidegate.source.generate.label import Labels
 from tidegate.source.generate.span import STREAMS, Span, times
 from tidegate.source.generate.workload import Workload
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _VALUES, _MORE, _TEXTS = range(1, 4)
 _DOMAIN = 10_000

@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pyarrow as pa
 
+from tidegate.connector import Int64s
 from tidegate.microsecond import SECOND_US
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Floats, Words, below, field, mixed, quantiles, stream
@@ -16,7 +17,6 @@ from tidegate.source.generate.label import Labels, digits, scattered
 from tidegate.source.generate.span import STREAMS, Span, times
 from tidegate.source.generate.workload import Workload
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _CALLER, _CALL, _PLACE, _MAP = range(1, 5)
 _DISTRICTS = 200

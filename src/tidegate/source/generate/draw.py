@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.source.protocol import Int64s
+from tidegate.connector import Int64s
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]

@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pyarrow as pa
 
+from tidegate.connector import Int64s
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Words, below, field, shares
 from tidegate.source.generate.flow import Keys, read_flow
@@ -14,7 +15,6 @@ from tidegate.source.generate.label import fixed, scattered
 from tidegate.source.generate.span import Span, times
 from tidegate.source.generate.workload import Workload
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _SOURCE, _PACKET = range(1, 3)
 _PROTOCOLS = fixed(("tcp", "udp"))

@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from tidegate.connector import Int64s
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Floats, Words, bells, stream, words
 from tidegate.source.generate.flow import Flow
 from tidegate.source.generate.zipf import ranks, zipf
-from tidegate.source.protocol import Int64s
 
 STREAMS = 16
 """Streams of draws that each family has; the first and the last ones are used here."""

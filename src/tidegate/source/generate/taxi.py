@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 import pyarrow as pa
 
+from tidegate.connector import Int64s
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Floats, quantiles, stream
 from tidegate.source.generate.flow import Keys, read_flow
@@ -17,7 +18,6 @@ from tidegate.source.generate.label import Labels, fixed
 from tidegate.source.generate.span import Span, times
 from tidegate.source.generate.workload import Workload
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _TAXI, _ROUTE, _DISTANCE, _PAYMENT, _TIP, _SPEED, _CITY = range(1, 8)
 _TAXIS = 13_000

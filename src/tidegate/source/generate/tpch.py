@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pyarrow as pa
 
+from tidegate.connector import Int64s
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Words, below, field, mixed, shares, stream
 from tidegate.source.generate.flow import Keys, read_flow
@@ -20,7 +21,6 @@ from tidegate.source.generate.label import decimals, fixed
 from tidegate.source.generate.span import STREAMS, Span, times
 from tidegate.source.generate.workload import Workload
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _CUSTOMER = 1
 _LINE, _LINES = 1, 2

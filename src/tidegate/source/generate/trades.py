@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pyarrow as pa
 
+from tidegate.connector import Int64s
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Words, bells, below, field, mixed, quantiles, stream
 from tidegate.source.generate.flow import Keys, read_flow
@@ -15,7 +16,6 @@ from tidegate.source.generate.label import Labels, digits, scattered
 from tidegate.source.generate.span import STREAMS, Span, times
 from tidegate.source.generate.workload import Workload
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _COMPANY, _TRADE, _WALK = range(1, 4)
 _WALKS = 64

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.connector import Int64s
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Words, field, mixed, stream
 from tidegate.source.generate.flow import Keys, read_flow
@@ -15,7 +16,6 @@ from tidegate.source.generate.label import joined
 from tidegate.source.generate.span import STREAMS, Span, times
 from tidegate.source.generate.workload import Workload
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _MESSAGE, _PHRASES, _TAG = range(1, 4)
 _LEAST_TAGS = 3
