@@ -228,6 +228,10 @@ class Connector(ABC):
     def discover(self) -> Sequence[Source]:
         """The sources known now; called again while live, new ones appear at the end."""
 
+    def first_sources(self, count: int) -> Sequence[Source]:
+        """The first of the sources known now, for a look at some rows. Default: by `discover`."""
+        return self.discover()[:count]
+
     @abstractmethod
     def live(self) -> bool:
         """Whether more sources, or more rows than the known sources have now, may come."""

@@ -14,8 +14,8 @@ from tests.oracle.delimited import delimited_rows
 from tests.source.check import all_rows, check_times, fresh, read_range
 from tidegate.schema import TIME
 from tidegate.source.files import FilesConnector
-from tidegate.source.pattern import Pattern
 from tidegate.source.reading import Reading
+from tidegate.source.text.pattern import Pattern
 
 SCHEMA = pa.schema(
     [("t", TIME), ("n", pa.int32()), ("x", pa.float64()), ("d", pa.decimal128(6, 2))]

@@ -14,7 +14,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError
 from tidegate.source import files
 from tidegate.source.files import FilesConnector
-from tidegate.source.text_file import TextSource
+from tidegate.source.text.source import TextSource
 
 SECOND_US = 1_000_000
 cells = st.sampled_from(

@@ -17,9 +17,9 @@ from tests.source.check import all_rows, read_range
 from tidegate.connector import Source
 from tidegate.errors import GateError, OptionError, SourceError
 from tidegate.schema import TIME
-from tidegate.source import unpack
 from tidegate.source.files import FilesConnector
 from tidegate.source.reading import AS_FOUND, Reading
+from tidegate.source.text import compression
 
 
 def connected(path: Path, reading: Reading = AS_FOUND, **options: object) -> FilesConnector:
@@ -75,9 +75,11 @@ def test_ranges_in_order_are_one_pass_over_a_compressed_file(
 ) -> None:
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"t,n,s\n" + LINES))
     opens = []
-    begin = unpack._Decoder.__init__
+    begin = compression._Decoder.__init__
     monkeypatch.setattr(
-        unpack._Decoder, "__init__", lambda self, *args: (opens.append(args), begin(self, *args))[1]
+        compression._Decoder,
+        "__init__",
+        lambda self, *args: (opens.append(args), begin(self, *args))[1],
     )
     source = opened(tmp_path / "a.csv.gz", block_bytes=200)
     rows = all_rows(source)

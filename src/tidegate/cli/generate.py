@@ -15,10 +15,15 @@ from tidegate.errors import OptionError
 from tidegate.schema import type_name
 from tidegate.sink.file import table_file
 from tidegate.source.generator import Described, described, make_generator, names
-from tidegate.source.listing import FORMATS as READ
 from tidegate.source.parameter import Parameters
 
-FORMATS = {ending: format_ for ending, format_ in READ.items() if format_ != "orc"}
+FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
 """What is written, by the endings of names."""
 
 CHUNK_ROWS = 2**18

@@ -10,7 +10,7 @@ from tidegate.connector import Connector
 from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError
 from tidegate.query.node import StreamDef
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 
 IN_PROGRAM = ("memory:", "frame:")
 """How the names of sources begin that are objects of the program and not places."""

@@ -11,7 +11,7 @@ from tidegate.query.node import Node, StreamDef
 from tidegate.query.output import Output
 from tidegate.schema import type_name
 from tidegate.source.reading import Reading
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 from tidegate.sql.bind import bind
 from tidegate.sql.script import Create, Script, read_script
 from tidegate.sql.syntax import OF_SPARK

@@ -1,4 +1,4 @@
-"""Generated rows as a source, between `generator:NAME?...` and functions of a position."""
+"""Generated rows as a source: `generator:NAME?...` stands for a function of the position."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tidegate.schema import check_time, event_times
 from tidegate.source.generate.catalog import CATALOG
 from tidegate.source.pace import Pacing
 from tidegate.source.parameter import Parameter, Parameters
+from tidegate.source.reading import Subscription
 
 
 class Generator(Protocol):
@@ -98,7 +99,7 @@ class GeneratorReader:
     def read(self, columns: Sequence[str]) -> Rows:
         check_columns(columns, self.generator.schema, self.id)
         table = self.generator.read(columns, self.start, self.stop)
-        return Rows(table, np.arange(self.start, self.stop, dtype=np.int64))
+        return Rows.of_range(table, self.start, self.stop)
 
 
 class Pace:
@@ -168,6 +169,13 @@ class GeneratorSource(Source, Connector):
         self._known = 0 if pace is not None else generator.rows
         check_time(self.schema, self._time, id)
 
+    @staticmethod
+    def at(subscription: Subscription) -> GeneratorSource:
+        """The source that `generator:NAME?parameter=value&...` stands for."""
+        remedy = "Leave them out: a generator says its columns."
+        subscription.refuse_reading("a generator", remedy)
+        return open_generator(subscription.uri, subscription.where, subscription.time)
+
     @property
     def arrives(self) -> bool:
         return self._pace is not None
@@ -220,8 +228,8 @@ class GeneratorSource(Source, Connector):
 def open_generator(
     uri: str, where: str, time: str | None, clock: Clock | None = None
 ) -> GeneratorSource:
-    """The source that `generator:NAME?parameter=value&...` stands for."""
-    name, _, query = uri.removeprefix("generator:").partition("?")
+    """The source of a URI; `clock` is that of the run where it is not the machine's."""
+    name, _, query = uri.partition(":")[2].partition("?")
     known = f"{where}, generator {name}" if name in _REGISTRY else where
     parameters = Parameters(query, known)
     generator = make_generator(name, parameters)

@@ -30,8 +30,7 @@ class MemoryReader:
 
     def read(self, columns: Sequence[str]) -> Rows:
         check_columns(columns, self.table.schema, self.id)
-        seq = np.arange(self.start, self.stop, dtype=np.int64)
-        return Rows(self.table.select(columns), seq)
+        return Rows.of_range(self.table.select(columns), self.start, self.stop)
 
     def __reduce__(self) -> tuple[Any, ...]:
         stream = pa.BufferOutputStream()

@@ -1,18 +1,20 @@
-"""Numbers that are no numbers, between cells of CSV and the types that are inferred of them.
+"""The cells of CSV records: taken apart one record at a time, and searched for codes and quotes.
 
 A code as `00123`, `+4470` or `0x1F` would lose what it says if it were read as a number, and who
-writes a value in quotes says that it is a text.
+writes a value in quotes says that it is a text: neither is taken for a number.
 """
 
 from __future__ import annotations
+
+import re
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.source.block import Records
-from tidegate.source.cell import quoted_places
-from tidegate.source.dialect import Dialect
+from tidegate.source.text.block import Records
+from tidegate.source.text.dialect import Dialect
 
 _FEW = 10_000
 _LF, _MINUS, _ZERO = b"\n-0"
@@ -20,6 +22,49 @@ _DIGITS, _BEFORE = np.zeros(256, np.bool_), np.zeros(256, np.bool_)
 _DIGITS[list(b"0123456789xX")] = True
 _BEFORE[list(b"+ \t")] = True
 _CODE = r"^[ \t]*(\+|-?0[0-9xX])"
+
+
+@lru_cache
+def _patterns(sep: str, quote: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    s, q = re.escape(sep), re.escape(quote)
+    quoted = re.compile(f"{q}((?:[^{q}]++|{q}{q})*+){q}([^{s}]*+)" if quote else r"(?!)")
+    return quoted, re.compile(f"[^{s}]*+")
+
+
+def fields_of(record: str, sep: str = ",", quote: str = '"') -> list[str] | str:
+    """The cells of one record, row at a time; a text saying why where a quote is not closed."""
+    in_quotes, outside = _patterns(sep, quote)
+    fields, at = [], 0
+    while True:
+        if quote and record.startswith(quote, at):
+            quoted = in_quotes.match(record, at)
+            if quoted is None:
+                return "a quote is not closed"
+            fields.append(quoted[1].replace(2 * quote, quote) + quoted[2])
+            at = quoted.end()
+        else:
+            plain = outside.match(record, at)
+            assert plain is not None, "the pattern matches the empty text"
+            fields.append(plain[0])
+            at = plain.end()
+        if at >= len(record):
+            return fields
+        at += 1
+
+
+def quoted_places(record: str, sep: str, quote: str) -> list[int]:
+    """Which cells of a record are in quotes and not empty; none where a quote is not closed."""
+    in_quotes, outside = _patterns(sep, quote)
+    found, place, at = [], 0, 0
+    while True:
+        quoted = in_quotes.match(record, at) if record.startswith(quote, at) else None
+        if quoted is not None and quoted[1]:
+            found.append(place)
+        cell = quoted or outside.match(record, at)
+        assert cell is not None, "the pattern matches the empty text"
+        if cell.end() >= len(record):
+            return found
+        place, at = place + 1, cell.end() + 1
 
 
 def has_codes(cells: pa.Array) -> bool:

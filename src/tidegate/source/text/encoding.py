@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from tidegate.errors import OptionError
-from tidegate.source.block import Records, Split
+from tidegate.source.text.block import Records, Split
 
 UTF_8 = "utf-8"
 _WIDE = {"utf-16-le": "<u2", "utf-16-be": ">u2"}

@@ -1,4 +1,4 @@
-"""CSV, between the bytes of a block and a table; the header, or a declaration, gives the names.
+"""Reads CSV; the header, or a declaration, gives the names.
 
 Rules for cells: empty (quoted or not) is NULL; numbers and dates may have blanks around them; times
 are ISO 8601, in UTC unless they say otherwise. Where a type was declared, whole numbers may have a
@@ -17,26 +17,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from tidegate.connector import Int64s
 from tidegate.errors import SourceError
 from tidegate.schema import TIME, a_type
-from tidegate.source.block import Records, lines_in, split_csv
-from tidegate.source.cell import fields_of
-from tidegate.source.declared import matched
-from tidegate.source.dialect import FALSE, TRUE, USUAL, Dialect
-from tidegate.source.encoding import UTF_8, beginning, split_encoded, to_utf8
-from tidegate.source.event_time import mostly_times
-from tidegate.source.reading import AS_FOUND, Reading
-from tidegate.source.shape import check_distinct
-from tidegate.source.text import Fault, Head, Parsed, with_texts
-from tidegate.source.text_like import code_columns, codes, has_codes, quoted_columns
+from tidegate.source.format import Look
+from tidegate.source.reading import Reading
+from tidegate.source.shape import check_distinct, matched
+from tidegate.source.text.block import Records, lines_in, split_csv
+from tidegate.source.text.cell import code_columns, codes, fields_of, has_codes, quoted_columns
+from tidegate.source.text.dialect import FALSE, TRUE, USUAL, Dialect
+from tidegate.source.text.encoding import UTF_8, to_utf8
+from tidegate.source.text.event_time import mostly_times
+from tidegate.source.text.format import Head, TextFormat
+from tidegate.source.text.layout import Cells, TextLayout, misread
 
 _STRAYS = 3
 _INFERRED = (pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.null())
 
 
 @dataclass(frozen=True)
-class CsvFormat:
+class CsvLayout(TextLayout):
     """CSV with the names of one file's columns, in its order.
 
     `inferred` says that types come from a sample and were not declared: then codes are no numbers.
@@ -46,21 +45,18 @@ class CsvFormat:
     dialect: Dialect = USUAL
     inferred: bool = True
 
-    def split(self, data: bytes, final: bool) -> Records:
-        return split_encoded(data, self.dialect.codec, final, self._split)
+    def records(self, data: bytes, final: bool) -> Records:
+        return split_csv(data, final, self.dialect.sep, self.dialect.quote)
 
-    def parse(self, data: bytes, rows: int, schema: pa.Schema) -> Parsed:
-        data = to_utf8(data, self.dialect.codec)
-        if self._arrow_agrees(data):
-            try:
-                table = self._read(data, schema)
-            except pa.ArrowInvalid:
-                table = None
-            if table is not None and table.num_rows == rows:
-                fitted = with_texts(table, schema, self.dialect.convert)
-                if fitted is not None and not self._codes_among_numbers(data, schema):
-                    return Parsed(fitted, None, ())
-        return self._parse_with_care(data, schema)
+    def read_regular(self, data: bytes, rows: int, schema: pa.Schema) -> pa.Table | None:
+        if not self._arrow_agrees(data):
+            return None
+        try:
+            table = self._read(data, schema)
+        except pa.ArrowInvalid:
+            return None
+        regular = table.num_rows == rows and not self._codes_among_numbers(data, schema)
+        return table if regular else None
 
     def infer(self, data: bytes, time: str | None) -> pa.Schema:
         """Types of a sample of whole records; null where a column has no value in it.
@@ -109,7 +105,7 @@ class CsvFormat:
 
     def _texts_among(self, sample: bytes, table: pa.Table) -> set[str]:
         """The columns of a sample whose values are texts, whatever they look like."""
-        records = self._split(sample, True)
+        records = self.records(sample, True)
         quoted = quoted_columns(sample, records, self.dialect)
         found = {name for place, name in enumerate(self.names) if place in quoted}
         suspects = code_columns(sample, self.dialect, len(self.names))
@@ -131,9 +127,6 @@ class CsvFormat:
         cells = self._read(data, pa.schema([(n, pa.string()) for n in numbers]))
         return any(has_codes(column) for column in cells.columns)
 
-    def _split(self, data: bytes, final: bool) -> Records:
-        return split_csv(data, final, self.dialect.sep, self.dialect.quote)
-
     def _fields(self, record: str) -> list[str] | str:
         return fields_of(record, self.dialect.sep, self.dialect.quote)
 
@@ -145,13 +138,13 @@ class CsvFormat:
         quote = self.dialect.quote.encode()
         if not quote or quote not in data:
             return True
-        records = self._split(data, True)
+        records = self.records(data, True)
         last = data[records.starts[-1] : records.stops[-1]] if len(records) else b""
         return isinstance(self._fields(last.decode("utf-8", "replace")), list)
 
     def _sample(self, data: bytes) -> tuple[bytes, pa.Table]:
         """The well-formed part of a sample and its values in the types Arrow finds."""
-        records = self._split(data, True)
+        records = self.records(data, True)
         if len(records) and self._arrow_agrees(data):
             try:
                 table = self._read(data, None)
@@ -207,35 +200,21 @@ class CsvFormat:
                 kept.append(record.replace(b"\r", b" "))
         return b"\n".join(kept)
 
-    def _parse_with_care(self, data: bytes, schema: pa.Schema) -> Parsed:
-        """The slow way, for blocks in which something is wrong: all cells as texts first."""
-        records = self._split(data, True)
-        cells, places, reasons = self._cells(data, records, schema.names)
-        columns = []
-        for field, found in zip(schema, cells):
-            text, broken = _texts(found)
-            values = self.dialect.convert(text, field.type)
-            for i in broken:
-                why = (
-                    f"column {field.name}: {text[i].as_py()!r} is not {self.dialect.codec.upper()}"
-                )
-                reasons.setdefault(int(places[i]), why)
-            misread = text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
-            if self.inferred and _is_number(field.type):
-                misread |= codes(text).fill_null(False).to_numpy(False)
-            for i in np.flatnonzero(misread).tolist():
-                reasons.setdefault(int(places[i]), self._misread(field, text[i].as_py()))
-            columns.append(values)
-        readable = ~np.isin(places, np.array(list(reasons), np.int64))
-        table = pa.table(columns, schema=schema).filter(pa.array(readable))
-        faults = tuple(
-            Fault.at(p, why, data, int(records.starts[p]), int(records.stops[p]))
-            for p, why in sorted(reasons.items())
-        )
-        return Parsed(table, places[readable], faults)
+    def convert(self, field: pa.Field, cells: pa.Array) -> tuple[pa.Array, dict[int, str]]:
+        text, broken = _texts(cells)
+        values = self.dialect.convert(text, field.type)
+        encoding = self.dialect.codec.upper()
+        wrong = {i: f"{text[i].as_py()!r} is not {encoding}" for i in broken}
+        odd = list(misread(text, values))
+        if self.inferred and _is_number(field.type):
+            odd += np.flatnonzero(codes(text).fill_null(False).to_numpy(False)).tolist()
+        for i in odd:
+            if i not in wrong:
+                wrong[i] = self._misread(field, text[i].as_py())
+        return values, wrong
 
     def _misread(self, field: pa.Field, cell: str) -> str:
-        why = f"column {field.name}: {cell!r} is not {a_type(field.type)}"
+        why = f"{cell!r} is not {a_type(field.type)}"
         if not self.inferred or field.type == TIME:
             return why
         cells = pa.array([cell])
@@ -243,10 +222,8 @@ class CsvFormat:
         remedy = "DOUBLE to read it" if number else "STRING to keep it as text"
         return f"{why}, the type of the first rows; declare {field.name} {remedy}"
 
-    def _cells(
-        self, data: bytes, records: Records, names: list[str]
-    ) -> tuple[list[pa.Array], Int64s, dict[int, str]]:
-        """Cells as bytes by column, the places they stand at, and why other places have none."""
+    def read_cells(self, data: bytes, records: Records, schema: pa.Schema) -> Cells:
+        """All cells as bytes."""
         wrong: dict[int, str] = {}
 
         def note(row: pacsv.InvalidRow) -> str:
@@ -254,15 +231,13 @@ class CsvFormat:
             return "skip"
 
         if self._arrow_agrees(data):
-            table = self._read(data, pa.schema([(n, pa.binary()) for n in names]), note)
+            table = self._read(data, pa.schema([(n, pa.binary()) for n in schema.names]), note)
             if table.num_rows + len(wrong) == len(records):
                 columns = [c.combine_chunks() for c in table.columns]
-                return columns, np.delete(np.arange(len(records)), list(wrong)), wrong
-        return self._cells_one_by_one(data, records, names)
+                return Cells(columns, np.delete(np.arange(len(records)), list(wrong)), wrong)
+        return self._cells_one_by_one(data, records, schema.names)
 
-    def _cells_one_by_one(
-        self, data: bytes, records: Records, names: list[str]
-    ) -> tuple[list[pa.Array], Int64s, dict[int, str]]:
+    def _cells_one_by_one(self, data: bytes, records: Records, names: list[str]) -> Cells:
         """For blocks with records that Arrow sees otherwise: quotes left open."""
         wrong: dict[int, str] = {}
         lines = []
@@ -278,41 +253,51 @@ class CsvFormat:
                 lines.append([f and f.encode("utf-8", "surrogateescape") for f in cells])
         at = [self.names.index(n) for n in names]
         columns = [pa.array([line[i] for line in lines], pa.binary()) for i in at]
-        return columns, np.delete(np.arange(len(records)), list(wrong)), wrong
+        return Cells(columns, np.delete(np.arange(len(records)), list(wrong)), wrong)
 
     def _miscounted(self, fields: int) -> str:
         return f"{len(self.names)} fields must be in a line, got {fields}"
 
 
-def read_head(
-    data: bytes,
-    whole: bool,
-    final: bool,
-    time: str | None,
-    where: str,
-    reading: Reading = AS_FOUND,
-) -> Head | None:
-    """What the first bytes of a file say; None where they hold too little to say it."""
-    codec, begin = beginning(data, reading.get("encoding"))
-    dialect = Dialect.of(reading, codec, where)
-    body = data[begin:]
-    records = CsvFormat((), dialect).split(body, final)
-    header = reading.get("header")
-    if not len(records) or (len(records) == 1 and header and not whole):
-        return None
-    first, rows = (1, len(records) - 1) if header else (0, len(records))
-    top = body[records.starts[0] : records.stops[0]]
-    names = _names(top, dialect, where) if header else _numbered(top, dialect, where, reading)
-    if reading.schema is not None:
-        names = matched(reading.schema.names, names, where)
-    format_ = CsvFormat(names, dialect, reading.schema is None)
-    origin = int(records.starts[first]) if rows else records.used
-    row = body[records.starts[first] : records.stops[first]] if rows else b""
-    schema = reading.schema
-    if schema is None:
-        schema = format_.infer(body[origin : records.used], time)
-    line = lines_in(to_utf8(body[:origin], codec), origin)
-    return Head(format_, begin + origin, schema, row, rows, line)
+class CsvFormat(TextFormat):
+    """CSV, with a header line unless the option says otherwise."""
+
+    name, title = "csv", "CSV"
+    nested = False
+    needs = "a header line must be there"
+    options = (
+        "sep",
+        "header",
+        "nullValue",
+        "quote",
+        "escape",
+        "encoding",
+        "compression",
+        "dateFormat",
+        "timestampFormat",
+    )
+
+    def read_head(
+        self, data: bytes, dialect: Dialect, whole: bool, final: bool, look: Look
+    ) -> Head | None:
+        reading, where = look.reading, look.where
+        records = CsvLayout((), dialect).split(data, final)
+        header = reading.get("header")
+        if not len(records) or (len(records) == 1 and header and not whole):
+            return None
+        first, rows = (1, len(records) - 1) if header else (0, len(records))
+        top = data[records.starts[0] : records.stops[0]]
+        names = _names(top, dialect, where) if header else _numbered(top, dialect, where, reading)
+        if reading.schema is not None:
+            names = matched(reading.schema.names, names, where)
+        layout = CsvLayout(names, dialect, reading.schema is None)
+        origin = int(records.starts[first]) if rows else records.used
+        row = data[records.starts[first] : records.stops[first]] if rows else b""
+        schema = reading.schema
+        if schema is None:
+            schema = layout.infer(data[origin : records.used], look.time)
+        line = lines_in(to_utf8(data[:origin], dialect.codec), origin)
+        return Head(layout, origin, schema, row, rows, line)
 
 
 def _names(header: bytes, dialect: Dialect, where: str) -> tuple[str, ...]:
