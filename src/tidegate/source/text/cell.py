@@ -7,6 +7,7 @@ writes a value in quotes says that it is a text: neither is taken for a number.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -103,11 +104,13 @@ def code_columns(data: bytes, dialect: Dialect, width: int) -> set[int]:
     return set(np.unique(np.searchsorted(edges, found - 1) % width).tolist())
 
 
-def quoted_columns(data: bytes, records: Records, dialect: Dialect) -> set[int]:
+def quoted_columns(
+    data: bytes, records: Records, dialect: Dialect, odd: Mapping[int, str]
+) -> set[int]:
     """The columns in which a value, not an empty one, is written in quotes.
 
     Found by counting marks where all quotes are at the edges of cells, and record by record in the
-    first ones where they are not.
+    first ones where they are not, or where there are `odd` records, which do not count.
     """
     quote = dialect.quote.encode()
     if not quote or quote not in data or not len(records):
@@ -119,8 +122,8 @@ def quoted_columns(data: bytes, records: Records, dialect: Dialect) -> set[int]:
     at_edge = np.isin(text[opening - 1], edges) | (opening == 0)
     doubled = np.zeros(len(opening), np.bool_)
     doubled[1:] = closing[: len(opening) - 1] == opening[1:] - 1
-    if not (at_edge | doubled).all():
-        return _quoted_in_first(data, records, dialect)
+    if odd or not (at_edge | doubled).all():
+        return _quoted_in_first(data, records, dialect, odd)
     opening = opening[at_edge & ~doubled & (opening + 1 < len(text))]
     after = np.minimum(opening + 2, len(text) - 1)
     opening = opening[(text[opening + 1] != ord(quote)) | (text[after] == ord(quote))]
@@ -130,9 +133,12 @@ def quoted_columns(data: bytes, records: Records, dialect: Dialect) -> set[int]:
     return set((np.searchsorted(seps, opening) - np.searchsorted(seps, starts)).tolist())
 
 
-def _quoted_in_first(data: bytes, records: Records, dialect: Dialect) -> set[int]:
+def _quoted_in_first(
+    data: bytes, records: Records, dialect: Dialect, odd: Mapping[int, str]
+) -> set[int]:
     found: set[int] = set()
-    for start, stop in zip(records.starts[:_FEW], records.stops):
-        record = data[start:stop].decode("utf-8", "replace")
-        found.update(quoted_places(record, dialect.sep, dialect.quote))
+    for place, (start, stop) in enumerate(zip(records.starts[:_FEW], records.stops)):
+        if place not in odd:
+            record = data[start:stop].decode("utf-8", "replace")
+            found.update(quoted_places(record, dialect.sep, dialect.quote))
     return found

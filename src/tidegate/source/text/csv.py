@@ -9,7 +9,7 @@ these); where it was inferred, such cells are no numbers.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,13 +25,14 @@ from tidegate.source.shape import check_distinct, matched
 from tidegate.source.text.block import Records, lines_in, split_csv
 from tidegate.source.text.cell import code_columns, codes, fields_of, has_codes, quoted_columns
 from tidegate.source.text.dialect import FALSE, TRUE, USUAL, Dialect
-from tidegate.source.text.encoding import UTF_8, to_utf8
+from tidegate.source.text.encoding import UTF_8, is_utf8, to_utf8
 from tidegate.source.text.event_time import mostly_times
 from tidegate.source.text.format import Head, TextFormat
 from tidegate.source.text.layout import Cells, TextLayout, misread
 
 _STRAYS = 3
-_INFERRED = (pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.null())
+_FEW = 100
+_DAYS = (pa.date32(), TIME)
 
 
 @dataclass(frozen=True)
@@ -65,56 +66,58 @@ class CsvLayout(TextLayout):
         then the strays are what is wrong, and their rows are rejected. Values in quotes, and codes
         as 00123, make it a string too. The time column is one when most of its values are times.
         """
-        sample, table = self._sample(to_utf8(data, self.dialect.codec))
-        texts = self._texts_among(sample, table)
-        fields = []
-        for name in self.names:
-            type_ = self._inferred(table.schema.field(name).type, sample, name)
-            if name == time:
-                unsure = type_ in (pa.string(), pa.null())
-                if unsure and mostly_times(self._as_read(sample, name), self._times):
-                    type_ = TIME
-            elif name in texts:
+        data = to_utf8(data, self.dialect.codec)
+        records = self.records(data, True)
+        if not len(records):
+            return pa.schema([(n, TIME if n == time else pa.null()) for n in self.names])
+        every = pa.schema([(n, pa.binary()) for n in self.names])
+        cells, _, odd = self.read_cells(data, records, every)
+        quoted = quoted_columns(data, records, self.dialect, odd)
+        types: list[tuple[str, pa.DataType]] = []
+        for place, (name, column) in enumerate(zip(self.names, cells, strict=True)):
+            text, broken = _texts(column.drop_null())
+            type_ = pa.string() if broken else self._kind(text, strays=name != time)
+            if name == time and type_ in (pa.string(), pa.null()):
+                type_ = TIME if mostly_times(text, self._times) else type_
+            elif name != time and place in quoted:
                 type_ = pa.string()
-            elif type_ == pa.string():
-                type_ = _but_for_strays(table.column(name), self.dialect)
-            fields.append((name, type_))
-        return pa.schema(fields)
+            types.append((name, type_))
+        return pa.schema(types)
 
-    def _inferred(self, found: pa.DataType, sample: bytes, name: str) -> pa.DataType:
-        """A type of ours for one that Arrow has found; times and dates as the dialect has them."""
-        if pa.types.is_timestamp(found) and self.dialect.times is None:
-            return TIME
-        if found in _INFERRED and not (found == pa.date32() and self.dialect.dates is not None):
+    def _kind(self, text: pa.Array, strays: bool) -> pa.DataType:
+        """The type that all values of a column have, or all but a few `strays`, or string."""
+        if not len(text):
+            return pa.null()
+        dates, times = self.dialect.dates, self.dialect.times
+        days: Sequence[pa.DataType] = _DAYS if dates is None or times is None else _DAYS[::-1]
+        if dates is not None and self._fit(text, pa.date32(), dialect=USUAL):
+            days = days if times is not None else _DAYS[:1]  # dates, but not as they should be
+            return self._first_fit(text, days)
+        found = self._first_fit(text, (pa.int64(), pa.bool_(), *days, pa.float64()))
+        if (found == pa.string() or _is_number(found)) and _codes_in_numbers(text):
+            return pa.string()
+        if found != pa.string() or not strays:
             return found
-        for type_, pattern in ((TIME, self.dialect.times), (pa.date32(), self.dialect.dates)):
-            if pattern is not None:
-                cells = self._read(sample, pa.schema([(name, pa.string())])).column(0)
-                cells = cells.combine_chunks().drop_null()
-                if len(cells) and not self.dialect.convert(cells, type_).null_count:
-                    return type_
-        return pa.string()
+        allowed = min(max(_STRAYS, len(text) // 100), (len(text) - 1) // 2)
+        return self._first_fit(text, (pa.int64(), pa.float64(), *_DAYS[::-1]), allowed)
+
+    def _first_fit(
+        self, text: pa.Array, kinds: Sequence[pa.DataType], allowed: int = 0
+    ) -> pa.DataType:
+        return next((type_ for type_ in kinds if self._fit(text, type_, allowed)), pa.string())
+
+    def _fit(
+        self, text: pa.Array, type_: pa.DataType, allowed: int = 0, dialect: Dialect | None = None
+    ) -> bool:
+        """Whether all but so many texts are of a type; most columns that are not show it soon."""
+        if type_ == pa.bool_():
+            return not pc.any(pc.invert(pc.is_in(text, pa.array(TRUE + FALSE)))).as_py()
+        convert = (dialect or self.dialect).convert
+        some = text[: _FEW + 2 * allowed]
+        return all(convert(part, type_).null_count <= allowed for part in (some, text))
 
     def _times(self, text: pa.Array) -> pa.Array:
         return self.dialect.convert(text, TIME)
-
-    def _as_read(self, sample: bytes, name: str) -> pa.Array | pa.ChunkedArray:
-        if not sample:
-            return pa.array([])
-        return self._read(sample, pa.schema([(name, pa.binary())])).column(0)
-
-    def _texts_among(self, sample: bytes, table: pa.Table) -> set[str]:
-        """The columns of a sample whose values are texts, whatever they look like."""
-        records = self.records(sample, True)
-        quoted = quoted_columns(sample, records, self.dialect)
-        found = {name for place, name in enumerate(self.names) if place in quoted}
-        suspects = code_columns(sample, self.dialect, len(self.names))
-        numbers = [self.names[place] for place in sorted(suspects - quoted)]
-        numbers = [name for name in numbers if _may_be_number(table.column(name))]
-        if not numbers:
-            return found
-        cells = self._read(sample, pa.schema([(n, pa.string()) for n in numbers]))
-        return found | {n for n in numbers if has_codes(_numbers_of(cells.column(n)))}
 
     def _codes_among_numbers(self, data: bytes, schema: pa.Schema) -> bool:
         """Whether a block has codes in columns that were inferred to be numbers."""
@@ -141,21 +144,6 @@ class CsvLayout(TextLayout):
         records = self.records(data, True)
         last = data[records.starts[-1] : records.stops[-1]] if len(records) else b""
         return isinstance(self._fields(last.decode("utf-8", "replace")), list)
-
-    def _sample(self, data: bytes) -> tuple[bytes, pa.Table]:
-        """The well-formed part of a sample and its values in the types Arrow finds."""
-        records = self.records(data, True)
-        if len(records) and self._arrow_agrees(data):
-            try:
-                table = self._read(data, None)
-            except pa.ArrowInvalid:
-                table = None
-            if table is not None and table.num_rows == len(records):
-                return data, table
-        data = self._well_formed(data, records)
-        if not data:
-            return data, pa.schema([(n, pa.null()) for n in self.names]).empty_table()
-        return data, self._read(data, None)
 
     def _read(
         self,
@@ -190,16 +178,6 @@ class CsvLayout(TextLayout):
                 column.validate(full=True)  # the reader lets more digits pass than the type has
         return table
 
-    def _well_formed(self, data: bytes, records: Records) -> bytes:
-        """The records with as many fields as the header has, one after the other."""
-        kept = []
-        for start, stop in zip(records.starts, records.stops):
-            record = data[start:stop]
-            fields = self._fields(record.decode("utf-8", "replace"))
-            if isinstance(fields, list) and len(fields) == len(self.names):
-                kept.append(record.replace(b"\r", b" "))
-        return b"\n".join(kept)
-
     def convert(self, field: pa.Field, cells: pa.Array) -> tuple[pa.Array, dict[int, str]]:
         text, broken = _texts(cells)
         values = self.dialect.convert(text, field.type)
@@ -231,7 +209,12 @@ class CsvLayout(TextLayout):
             return "skip"
 
         if self._arrow_agrees(data):
-            table = self._read(data, pa.schema([(n, pa.binary()) for n in schema.names]), note)
+            raw = pa.schema([(n, pa.binary()) for n in schema.names])
+            try:
+                # Arrow cannot hand over a miscounted row that is not UTF-8.
+                table = self._read(data, raw, note if is_utf8(data) else None)
+            except pa.ArrowInvalid:
+                table = raw.empty_table()
             if table.num_rows + len(wrong) == len(records):
                 columns = [c.combine_chunks() for c in table.columns]
                 return Cells(columns, np.delete(np.arange(len(records)), list(wrong)), wrong)
@@ -352,28 +335,12 @@ def _is_number(type_: pa.DataType) -> bool:
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
 
 
-def _may_be_number(column: pa.ChunkedArray) -> bool:
-    """Whether a column of a sample is a number, or may be one but for strays."""
-    return _is_number(column.type) or bool(pa.types.is_string(column.type))
-
-
-def _numbers_of(column: pa.ChunkedArray) -> pa.Array:
-    """Those of the cells that would be read as numbers."""
-    cells = column.combine_chunks()
-    whole, number = (USUAL.convert(cells, t).is_valid() for t in (pa.int64(), pa.float64()))
-    return cells.filter(pc.or_(whole, number))
-
-
-def _but_for_strays(column: pa.ChunkedArray, dialect: Dialect) -> pa.DataType:
-    """The type that all values but a few have, three or one in a hundred; else string."""
-    if column.type != pa.string():
-        return pa.string()
-    text = column.combine_chunks().drop_null()
-    allowed = min(max(_STRAYS, len(text) // 100), (len(text) - 1) // 2)
-    for type_ in (pa.int64(), pa.float64(), TIME, pa.date32()):
-        if dialect.convert(text, type_).null_count <= allowed:
-            return type_
-    return pa.string()
+def _codes_in_numbers(text: pa.Array) -> bool:
+    """Whether codes are among the texts that would be read as numbers."""
+    if not has_codes(text):
+        return False
+    whole, number = (USUAL.convert(text, t).is_valid() for t in (pa.int64(), pa.float64()))
+    return has_codes(text.filter(pc.or_(whole, number)))
 
 
 def _texts(cells: pa.Array) -> tuple[pa.Array, list[int]]:

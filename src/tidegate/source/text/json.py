@@ -21,7 +21,7 @@ from tidegate.source.format import Look
 from tidegate.source.text.block import Records, split_lines
 from tidegate.source.text.depth import TOO_DEEP, has_deep, is_deep
 from tidegate.source.text.dialect import USUAL, Dialect
-from tidegate.source.text.encoding import to_utf8
+from tidegate.source.text.encoding import is_utf8, to_utf8
 from tidegate.source.text.event_time import mostly_times
 from tidegate.source.text.format import Head, TextFormat
 from tidegate.source.text.layout import Cells, TextLayout, misread
@@ -107,12 +107,7 @@ def _regular(data: bytes, records: Records) -> bool:
     text = np.frombuffer(data, np.uint8)
     if not (text[records.starts] == _OPEN).all() or not (text[records.stops - 1] == _CLOSE).all():
         return False
-    if has_deep(data, len(records)):
-        return False
-    try:
-        return data.isascii() or bool(data.decode())
-    except UnicodeDecodeError:
-        return False
+    return not has_deep(data, len(records)) and is_utf8(data)
 
 
 def _read_all(data: bytes, records: Records, schema: pa.Schema | None) -> pa.Table | None:
