@@ -18,7 +18,7 @@ from tidegate.schema import TIME
 from tidegate.source.generate.draw import Words, below, field, mixed, shares, stream
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import decimals, fixed
-from tidegate.source.generate.span import STREAMS, Span, times
+from tidegate.source.generate.span import STREAMS, Column, Span, column
 from tidegate.source.generate.workload import Workload
 from tidegate.source.parameter import Parameters
 
@@ -36,29 +36,6 @@ _GROUP_LINES = 28
 _VARIANT_BITS = 6
 _FLAGS, _STATUSES = fixed("ARNN"), fixed("FFFO")
 _FLAG_SHARES = (0.247, 0.247, 0.006, 0.5)
-
-ORDERS_SCHEMA = pa.schema(
-    [
-        ("o_orderkey", pa.int64()),
-        ("o_custkey", pa.int64()),
-        ("o_orderdate", TIME),
-        ("o_shippriority", pa.int32()),
-        ("c_mktsegment", pa.string()),
-    ]
-)
-LINEITEM_SCHEMA = pa.schema(
-    [
-        ("l_orderkey", pa.int64()),
-        ("l_linenumber", pa.int32()),
-        ("l_quantity", pa.decimal128(15, 2)),
-        ("l_extendedprice", pa.decimal128(15, 2)),
-        ("l_discount", pa.decimal128(15, 2)),
-        ("l_tax", pa.decimal128(15, 2)),
-        ("l_returnflag", pa.string()),
-        ("l_linestatus", pa.string()),
-        ("l_shipdate", TIME),
-    ]
-)
 
 
 def orders(parameters: Parameters) -> Workload:
@@ -78,26 +55,25 @@ class Orders(Span):
     """The columns of a range of orders."""
 
     FAMILY = 8
-    SCHEMA = ORDERS_SCHEMA
-    TIME = "o_orderdate"
+    TIME_COLUMN = "o_orderdate"
 
-    @cached_property
-    def o_orderkey(self) -> pa.Array:
-        return pa.array(order_keys(np.arange(self.start, self.stop, dtype=np.int64)))
+    @column(pa.int64())
+    def o_orderkey(self) -> Column:
+        return order_keys(np.arange(self.start, self.stop, dtype=np.int64))
 
-    @cached_property
-    def o_custkey(self) -> pa.Array:
-        return pa.array(1 + self._customers)
+    @column(pa.int64())
+    def o_custkey(self) -> Column:
+        return 1 + self._customers
 
-    @cached_property
-    def o_orderdate(self) -> pa.Array:
-        return times(self.time_us)
+    @column(TIME)
+    def o_orderdate(self) -> Column:
+        return self.time_us
 
-    @cached_property
-    def o_shippriority(self) -> pa.Array:
-        return pa.array(np.zeros(self.stop - self.start, np.int32))
+    @column(pa.int32())
+    def o_shippriority(self) -> Column:
+        return np.zeros(self.stop - self.start, np.int32)
 
-    @cached_property
+    @column(pa.string())
     def c_mktsegment(self) -> pa.Array:
         segment = below(mixed(self._customers, self.flow.seed), 0, 32, len(_SEGMENTS))
         return pa.array(_SEGMENTS).take(pa.array(segment))
@@ -111,48 +87,47 @@ class Lineitem(Span):
     """The columns of a range of lineitems."""
 
     FAMILY = 9
-    SCHEMA = LINEITEM_SCHEMA
-    TIME = "l_shipdate"
+    TIME_COLUMN = "l_shipdate"
 
-    @cached_property
-    def l_orderkey(self) -> pa.Array:
+    @column(pa.int64())
+    def l_orderkey(self) -> Column:
         group, place = self._places
-        return pa.array(order_keys(group * _GROUP_ORDERS + _variants()[0][place]))
+        return order_keys(group * _GROUP_ORDERS + _variants()[0][place])
 
-    @cached_property
-    def l_linenumber(self) -> pa.Array:
-        return pa.array(_variants()[1][self._places[1]].astype(np.int32))
+    @column(pa.int32())
+    def l_linenumber(self) -> Column:
+        return _variants()[1][self._places[1]]
 
-    @cached_property
+    @column(pa.decimal128(15, 2))
     def l_quantity(self) -> pa.Array:
         return decimals(self._quantity * 100)
 
-    @cached_property
+    @column(pa.decimal128(15, 2))
     def l_extendedprice(self) -> pa.Array:
         """The quantity times the price that the specification gives to a part."""
         part = 1 + below(self._line, 0, 24, _PARTS)
         cents = 90_000 + part // 10 % 20_001 + 100 * (part % 1_000)
         return decimals(self._quantity * cents)
 
-    @cached_property
+    @column(pa.decimal128(15, 2))
     def l_discount(self) -> pa.Array:
         return decimals(below(self._line, 32, 8, 11))
 
-    @cached_property
+    @column(pa.decimal128(15, 2))
     def l_tax(self) -> pa.Array:
         return decimals(below(self._line, 40, 8, 9))
 
-    @cached_property
+    @column(pa.string())
     def l_returnflag(self) -> pa.Array:
         return _FLAGS.take(self._status)
 
-    @cached_property
+    @column(pa.string())
     def l_linestatus(self) -> pa.Array:
         return _STATUSES.take(self._status)
 
-    @cached_property
-    def l_shipdate(self) -> pa.Array:
-        return times(self.time_us)
+    @column(TIME)
+    def l_shipdate(self) -> Column:
+        return self.time_us
 
     @cached_property
     def _line(self) -> Words:

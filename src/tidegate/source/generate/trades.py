@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.connector import Int64s
-from tidegate.schema import TIME
 from tidegate.source.generate.draw import Words, bells, below, field, mixed, quantiles, stream
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import Labels, digits, scattered
-from tidegate.source.generate.span import STREAMS, Span, times
+from tidegate.source.generate.span import STREAMS, Column, TimedSpan, column
 from tidegate.source.generate.workload import Workload
 from tidegate.source.parameter import Parameters
 
@@ -24,16 +23,6 @@ _WALK_STEP_US = 1_000_000
 _DAILY_RANGE = 3_000
 """How far prices go from their average, in hundred-thousandths of it."""
 
-SCHEMA = pa.schema(
-    [
-        ("ts", TIME),
-        ("symbol", pa.string()),
-        ("price", pa.int32()),
-        ("average_price", pa.int32()),
-        ("quantity", pa.int32()),
-    ]
-)
-
 
 def trades(parameters: Parameters) -> Workload:
     """Trades that come in bursts; prices in cents wander around the day before's average."""
@@ -42,35 +31,29 @@ def trades(parameters: Parameters) -> Workload:
     return Workload(Trades, flow)
 
 
-class Trades(Span):
+class Trades(TimedSpan):
     """The columns of a range of trades; no price equals its average, so that ratios exist."""
 
     FAMILY = 4
-    SCHEMA = SCHEMA
-    TIME = "ts"
 
-    @cached_property
-    def ts(self) -> pa.Array:
-        return times(self.time_us)
-
-    @cached_property
+    @column(pa.string())
     def symbol(self) -> pa.Array:
         return _symbols(self.flow.keys, self.flow.seed).take(self._company)
 
-    @cached_property
-    def price(self) -> pa.Array:
+    @column(pa.int32())
+    def price(self) -> Column:
         usual = self._usual
         cents = usual + usual * self._away // 100_000 + field(self._trade, 0, 3) - 3
         cents += cents == usual
-        return pa.array(cents.astype(np.int32))
+        return cents
 
-    @cached_property
-    def average_price(self) -> pa.Array:
-        return pa.array(self._usual.astype(np.int32))
+    @column(pa.int32())
+    def average_price(self) -> Column:
+        return self._usual
 
-    @cached_property
-    def quantity(self) -> pa.Array:
-        return pa.array(_quantities()[field(self._trade, 3, 12)].astype(np.int32))
+    @column(pa.int32())
+    def quantity(self) -> Column:
+        return _quantities()[field(self._trade, 3, 12)]
 
     @cached_property
     def _company(self) -> Int64s:

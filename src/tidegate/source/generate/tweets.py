@@ -9,11 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.connector import Int64s
-from tidegate.schema import TIME
 from tidegate.source.generate.draw import Words, field, mixed, stream
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import joined
-from tidegate.source.generate.span import STREAMS, Span, times
+from tidegate.source.generate.span import STREAMS, Column, TimedSpan, column
 from tidegate.source.generate.workload import Workload
 from tidegate.source.parameter import Parameters
 
@@ -31,15 +30,6 @@ _WORDS = (
     "close win lose new old big small good bad first last for with near over from to"
 ).split()
 
-SCHEMA = pa.schema(
-    [
-        ("ts", TIME),
-        ("user_id", pa.int64()),
-        ("text", pa.string()),
-        ("hashtags", pa.string()),
-    ]
-)
-
 
 def tweets(parameters: Parameters) -> Workload:
     """Messages; `hashtags` are those of the text, different ones, with a space between them."""
@@ -47,25 +37,19 @@ def tweets(parameters: Parameters) -> Workload:
     return Workload(Tweets, read_flow(parameters, 50.0, "2018-10-01T00:00:00Z", tags))
 
 
-class Tweets(Span):
+class Tweets(TimedSpan):
     """The columns of a range of messages."""
 
     FAMILY = 7
-    SCHEMA = SCHEMA
-    TIME = "ts"
 
-    @cached_property
-    def ts(self) -> pa.Array:
-        return times(self.time_us)
-
-    @cached_property
-    def user_id(self) -> pa.Array:
+    @column(pa.int64())
+    def user_id(self) -> Column:
         """Low ones more often: the product of two draws."""
         one = field(self._message, 0, _USER_BITS)
         two = field(self._message, 20, _USER_BITS)
-        return pa.array(1 + (one * two >> _USER_BITS))
+        return 1 + (one * two >> _USER_BITS)
 
-    @cached_property
+    @column(pa.string())
     def text(self) -> pa.Array:
         """A phrase, then the hashtags."""
         pieces = np.empty((self.stop - self.start, 2), np.int64)
@@ -73,7 +57,7 @@ class Tweets(Span):
         pieces[:, 1] = self._set + (1 << _PHRASE_BITS)
         return joined(_text_pieces(self.flow.seed, self.flow.keys), pieces)
 
-    @cached_property
+    @column(pa.string())
     def hashtags(self) -> pa.Array:
         return _sets(self.flow.keys).take(pa.array(self._set))
 
