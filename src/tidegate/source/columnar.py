@@ -19,9 +19,8 @@ from tidegate.connector import Bools, Int64s, Reader, Rows, check_columns
 from tidegate.errors import GateError, RunError, SourceError
 from tidegate.remote.reason import is_of_server
 from tidegate.schema import cast_table, event_times, normal_type
-from tidegate.source.format import FileFormat, FileSource, Look, Probe, Version
+from tidegate.source.format import FileFormat, FileSource, FileUse, Look, Probe, Version
 from tidegate.source.mark import EDGE_BYTES, Mark, changed_since, digest, status_of, unreadable
-from tidegate.source.partition import Constants
 from tidegate.source.piece import PIECES, Pieces
 from tidegate.source.shape import check_distinct, check_fits, spelling
 
@@ -155,36 +154,21 @@ class ColumnarFacts(NamedTuple):
     def status(self) -> disk.Status:
         return disk.Status(self.size_bytes, self.modified_ns, 0, False)
 
-    def open(
-        self,
-        path: str,
-        schema: pa.Schema,
-        time: str | None,
-        constants: Constants = (),
-        grows: bool = False,
-    ) -> ColumnarSource:
+    def open(self, file: FileUse) -> ColumnarSource:
         """One that has changed since is refused."""
         groups: tuple[Group, ...] = (Group(self.group, 0, self.rows, self.low_us),)
         if self.group < 0:
-            now, groups, _ = self.format.facts(path, path, time)
+            now, groups, _ = self.format.facts(file.path, file.path, file.time)
             if now[:2] != self[:2]:
-                raise _changed(path)
-        return ColumnarSource(path, schema, self, time, constants, groups)
+                raise _changed(file.path)
+        return ColumnarSource(file, self, groups)
 
 
 class ColumnarSource(FileSource[Group]):
     """A file of groups on the driver: all positions are known from its footer."""
 
-    def __init__(
-        self,
-        path: str,
-        schema: pa.Schema,
-        facts: ColumnarFacts,
-        time: str | None,
-        constants: Constants,
-        groups: Sequence[Group],
-    ) -> None:
-        super().__init__(path, schema, time, constants, Pieces(groups))
+    def __init__(self, file: FileUse, facts: ColumnarFacts, groups: Sequence[Group]) -> None:
+        super().__init__(file, Pieces(groups))
         self._facts = facts
         self._version = facts.size_bytes, facts.modified_ns
 

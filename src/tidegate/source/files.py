@@ -18,10 +18,10 @@ from tidegate.errors import GateError, OptionError, RunError, SourceError
 from tidegate.remote.disk import remote_path
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.schema import check_time
-from tidegate.source.format import Arrived, FileFacts, FileSource, Look, Probe
+from tidegate.source.format import Arrived, FileFacts, FileSource, FileUse, Look, Probe
 from tidegate.source.listing import list_files, local_path, name_order, paths_of, split_glob
 from tidegate.source.mark import readable, status_of
-from tidegate.source.partition import Constants, Partitions
+from tidegate.source.partition import Partitions
 from tidegate.source.reading import AS_FOUND, Reading, Subscription
 from tidegate.source.registry import check_reading, format_named
 from tidegate.source.remote_listing import RemoteWatch, remote_paths
@@ -222,16 +222,16 @@ class FilesConnector(Connector):
         facts, came_at = self._files[path], self._came_at.get(path)
         if self._remote is not None:
             path = disk.RemotePath(path, self._remote.disk, facts.status)
-        constants = self._constants(path)
-        source = facts.open(path, self.schema, self._time, constants, grows=False)
+        source = facts.open(self._use(path))
         if came_at is not None:
             source.follow_arrivals(came_at, self._clock)
         return source
 
-    def _constants(self, path: str) -> Constants:
-        """The columns that a file has from its folders, of those the stream has."""
+    def _use(self, path: str, grows: bool = False) -> FileUse:
+        """A file with the columns that it has from its folders, of those the stream has."""
         found = self._partitions.constants(path, self._where)
-        return tuple((name, value) for name, value in found if name in self.schema.names)
+        constants = tuple((name, value) for name, value in found if name in self.schema.names)
+        return FileUse(path, self.schema, self._time, constants, grows)
 
     def _is_growing(self, path: str) -> bool:
         return self._growing is not None and self._growing.path == path
@@ -347,8 +347,7 @@ class FilesConnector(Connector):
         growing = [a for a in arrived if a.facts.may_grow]
         self._finished.extend((a.path, a.facts.status.bytes) for a in growing[:-1])
         for path, facts, _ in growing[-1:]:
-            constants = self._constants(path)
-            self._growing = facts.open(path, self.schema, self._time, constants, grows=True)
+            self._growing = facts.open(self._use(path, grows=True))
             self._growing.follow_arrivals(came_at, self._clock)
 
     def _finish(self) -> None:

@@ -43,6 +43,20 @@ class Look:
     sample_bytes: int
 
 
+@dataclass(frozen=True)
+class FileUse:
+    """A file that a stream reads: the stream's columns, those that folders give, the time column.
+
+    Where it `grows`, rows may be added while it is read.
+    """
+
+    path: str
+    schema: pa.Schema
+    time: str | None
+    constants: Constants = ()
+    grows: bool = False
+
+
 class FileFacts(Protocol):
     """What is kept of a file that is not open: a few numbers, whatever it holds."""
 
@@ -63,9 +77,7 @@ class FileFacts(Protocol):
     def may_grow(self) -> bool:
         """Whether rows can be added to such a file."""
 
-    def open(
-        self, path: str, schema: pa.Schema, time: str | None, constants: Constants, grows: bool
-    ) -> FileSource[Any]:
+    def open(self, file: FileUse) -> FileSource[Any]:
         """The file as it was when it was looked at; where it `grows`, as it is and will be."""
 
 
@@ -141,24 +153,13 @@ class FileSource(Source, Generic[P]):
     """
 
     pieced = True
-    grows = False
-    """Whether rows may be added while it is read."""
-
     kept_pieces = 1
     """Of how many pieces the times are kept."""
 
-    def __init__(
-        self,
-        path: str,
-        schema: pa.Schema,
-        time: str | None,
-        constants: Constants,
-        pieces: Pieces[P],
-    ) -> None:
-        self.id = self.path = path
-        self.schema = schema
-        self._time = time
-        self._constants = constants
+    def __init__(self, file: FileUse, pieces: Pieces[P]) -> None:
+        self.id = self.path = file.path
+        self.schema, self.grows = file.schema, file.grows
+        self._time, self._constants = file.time, file.constants
         self._pieces = pieces
         self._times: OrderedDict[int, tuple[Int64s, Bools]] = OrderedDict()
 

@@ -18,7 +18,7 @@ from tidegate.batch import MIN_US
 from tidegate.clock import Clock
 from tidegate.connector import Bools, Int64s
 from tidegate.errors import GateError
-from tidegate.source.format import FileSource
+from tidegate.source.format import FileSource, FileUse
 from tidegate.source.mark import (
     EDGE_BYTES,
     PUT_BACK,
@@ -30,7 +30,6 @@ from tidegate.source.mark import (
     reused,
     status_of,
 )
-from tidegate.source.partition import Constants
 from tidegate.source.piece import Pieces
 from tidegate.source.text.block import Block, BlockIndex, Rewritten, read_bytes
 from tidegate.source.text.compression import NONE, digest_unpacked
@@ -83,16 +82,8 @@ class TextFacts(NamedTuple):
     def may_grow(self) -> bool:
         return self.packing == NONE
 
-    def open(
-        self,
-        path: str,
-        schema: pa.Schema,
-        time: str | None,
-        constants: Constants = (),
-        grows: bool = False,
-    ) -> TextSource:
-        kind = TextSource if self.packing == NONE else PackedSource
-        return kind(path, schema, self, time, constants, grows)
+    def open(self, file: FileUse) -> TextSource:
+        return (TextSource if self.packing == NONE else PackedSource)(file, self)
 
 
 class TextSource(FileSource[Block]):
@@ -108,28 +99,19 @@ class TextSource(FileSource[Block]):
 
     kept_pieces = 2
 
-    def __init__(
-        self,
-        path: str,
-        schema: pa.Schema,
-        facts: TextFacts,
-        time: str | None,
-        constants: Constants,
-        grows: bool,
-    ) -> None:
+    def __init__(self, file: FileUse, facts: TextFacts) -> None:
         _, _, _, _, before, origin, layout, block_bytes, line, packing = facts
-        self._index = BlockIndex(path, origin, layout.split, block_bytes, before, line, packing)
-        super().__init__(path, schema, time, constants, self._index.blocks)
-        self.grows = grows
+        split = layout.split
+        self._index = BlockIndex(file.path, origin, split, block_bytes, before, line, packing)
+        super().__init__(file, self._index.blocks)
         self._facts = facts
-        self._size = facts.size_bytes
+        self._size = facts.size_bytes if packing == NONE else _NOT_KNOWN
         self._seen = facts.status
         self._sure = facts.status
         """What it was when its content was last known to go on from what was read."""
-        self._followed = grows
-        self._version = None if grows else (facts.size_bytes, facts.modified_ns)
+        self._followed = self._looks = file.grows
+        self._version = None if file.grows else (facts.size_bytes, facts.modified_ns)
         self._told_rest = False
-        self._looks = grows
         self._growth: Growth | None = None
         self._clock = schedule.current().clock
 
@@ -248,7 +230,7 @@ class TextSource(FileSource[Block]):
     def _grow(self) -> bool:
         """Find one more block; False where there is no complete record more."""
         status = self._seen if self.grows else self._look()
-        final = not self.grows and status.bytes == self._size
+        final = not self.grows and self._size in (status.bytes, _NOT_KNOWN)
         wary = status != self._facts.status
         try:
             grew = self._index.grow(self._size, final, wary)
@@ -371,35 +353,12 @@ class PackedSource(TextSource):
     Offsets, blocks and marks count what is in it. How much that is, is known when its end was read.
     """
 
-    def __init__(
-        self,
-        path: str,
-        schema: pa.Schema,
-        facts: TextFacts,
-        time: str | None,
-        constants: Constants,
-        grows: bool,
-    ) -> None:
-        assert not grows, "nothing is added to a compressed file"
-        super().__init__(path, schema, facts, time, constants, grows)
-        self._size = _NOT_KNOWN
-
     def rows_within(self, extent: int, edge: int) -> int:
         """Not known: a file of another size is another file."""
         raise reused(self.path, "another file")
 
     def confirm(self) -> None:
         """Nothing to do: a compressed file that can be read to its end is whole."""
-
-    def _grow(self) -> bool:
-        wary = self._look() != self._facts.status
-        try:
-            grew = self._index.grow(self._size, True, wary)
-        except Rewritten:
-            raise self._changed(status_of(self.path)) from None
-        if not grew:
-            self._size = self._index.offset
-        return grew
 
     def _look(self) -> disk.Status:
         status = status_of(self.path)
