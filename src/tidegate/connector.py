@@ -79,7 +79,7 @@ class Reader(Protocol):
         """The named columns in the order asked for, in normalised types."""
 
 
-class Listed(NamedTuple):
+class ListedSource(NamedTuple):
     """A source that was found and is not open: what is known of it without reading its rows.
 
     `low_us` is a time that its first row is not below: MIN_US where that is not known or the row
@@ -285,7 +285,7 @@ class Connector(ABC):
         """Drop sources that a committed manifest has consumed; called where `once`."""
         return None
 
-    def list_new(self) -> Sequence[Listed]:
+    def list_new(self) -> Sequence[ListedSource]:
         """The sources that were not listed before, in order; asked where `several`."""
         raise NotImplementedError("only a connector of several sources lists them")
 

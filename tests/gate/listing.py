@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.gate.unread import UnreadSource
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.connector import Connector, Listed
+from tidegate.connector import Connector, ListedSource
 
 Values = list[int | None]
 
@@ -84,11 +84,13 @@ class MemoryFolder(Connector):
     def unlisted(self) -> list[str]:
         return [name for name in self.files if name not in self._listed]
 
-    def list_new(self) -> list[Listed]:
+    def list_new(self) -> list[ListedSource]:
         fresh = self.unlisted()
         self._listed.update(fresh)
         self.kept.update(fresh)
-        return [Listed(n, self._low_us(self.files[n]), len(self.files[n].values)) for n in fresh]
+        return [
+            ListedSource(n, self._low_us(self.files[n]), len(self.files[n].values)) for n in fresh
+        ]
 
     def open(self, id: str) -> PiecedSource:
         assert id in self.kept, f"{id} was let go"

@@ -13,7 +13,7 @@ from tests.oracle import text as twin
 from tests.source.check import fresh
 from tidegate.errors import SourceError
 from tidegate.source.files import FilesConnector
-from tidegate.source.piece import Pieces
+from tidegate.source.piece import PieceIndex
 from tidegate.source.text import block
 from tidegate.source.text.block import BlockIndex, split_csv, split_lines
 from tidegate.source.text.source import TextSource
@@ -88,7 +88,7 @@ def test_lines_are_stripped_and_blank_ones_have_no_position() -> None:
 
 def test_within_finds_the_blocks_of_a_range(tmp_path: object) -> None:
     blocks = [block.Block(0, 8, 0, 3), block.Block(8, 8, 3, 2), block.Block(16, 8, 5, 4)]
-    pieces = Pieces(blocks)
+    pieces = PieceIndex(blocks)
     firsts = lambda a, b: [x.first for x in pieces.within(a, b)]  # noqa: E731
     assert firsts(0, 9) == [0, 3, 5]
     assert firsts(2, 3) == [0]

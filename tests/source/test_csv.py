@@ -14,7 +14,7 @@ from tidegate.errors import GateError, SourceError
 from tidegate.schema import TIME
 from tidegate.source.files import FilesConnector
 from tidegate.source.piece import PIECES
-from tidegate.source.reading import Reading
+from tidegate.source.subscription import Reading
 from tidegate.source.text.source import TextSource
 
 

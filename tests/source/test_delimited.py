@@ -14,7 +14,7 @@ from tests.oracle.delimited import delimited_rows
 from tests.source.check import all_rows, check_times, fresh, read_range
 from tidegate.schema import TIME
 from tidegate.source.files import FilesConnector
-from tidegate.source.reading import Reading
+from tidegate.source.subscription import Reading
 from tidegate.source.text.pattern import Pattern
 
 SCHEMA = pa.schema(

@@ -23,7 +23,7 @@ cells = st.sampled_from(
 rows = st.lists(st.tuples(cells, st.sampled_from(["1", "", '"a\nb"', "x,y"])), max_size=3)
 
 
-def names(found: list[files.Listed]) -> list[str]:
+def names(found: list[files.ListedSource]) -> list[str]:
     return [Path(f.id).name for f in found]
 
 

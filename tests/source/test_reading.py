@@ -18,7 +18,7 @@ from tidegate.connector import Source
 from tidegate.errors import GateError, OptionError, SourceError
 from tidegate.schema import TIME
 from tidegate.source.files import FilesConnector
-from tidegate.source.reading import AS_FOUND, Reading
+from tidegate.source.subscription import AS_FOUND, Reading
 from tidegate.source.text import compression
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tidegate.batch import MIN_US
-from tidegate.connector import Listed, Source
+from tidegate.connector import ListedSource, Source
 from tidegate.errors import GateError
 from tidegate.gate.entry import CONSUMED, Entry, check_same, check_whole, gone, is_needed, waits
 from tidegate.gate.folder import Folder
@@ -145,7 +145,12 @@ class Arrivals:
         return bool(arrived)
 
     def _let_in(
-        self, inlet: Inlet, folder: Folder, found: Listed, known: Known | None, promised_us: int
+        self,
+        inlet: Inlet,
+        folder: Folder,
+        found: ListedSource,
+        known: Known | None,
+        promised_us: int,
     ) -> None:
         saved = self._saved.pop((inlet.place, found.id), None)
         if saved is not None:

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.connector import Connector, Listed, Source
+from tidegate.connector import Connector, ListedSource, Source
 from tidegate.gate.entry import CONSUMED, Entry
 from tidegate.gate.frontier import lowered
 from tidegate.gate.names import Known, NameLog
@@ -78,7 +78,7 @@ class Folder:
         """The unread sources, in no order."""
         return [entry.id for entry in self._unread]
 
-    def note(self, found: Listed, order: int, promised_us: int) -> None:
+    def note(self, found: ListedSource, order: int, promised_us: int) -> None:
         """Keep a new source with its order, which is above those of all before it."""
         if order > self._next:  # those between are of other folders of the stream
             self._consumed.add(self._next, order - 1)
@@ -87,7 +87,7 @@ class Folder:
             self._promises.append((order, promised_us))
         self.names.note(Known(order, found.id, found.extent, found.digest))
 
-    def enter(self, found: Listed, order: int) -> Track | None:
+    def enter(self, found: ListedSource, order: int) -> Track | None:
         """Take in a source that nothing was read of; its track where it is to be read at once."""
         if found.grows:
             return self._open(found.id, order)
@@ -97,7 +97,7 @@ class Folder:
             heappush(self._unread, Unread(found.low_us, order, found.id))
         return None
 
-    def enter_again(self, found: Listed, known: Known) -> Track | None:
+    def enter_again(self, found: ListedSource, known: Known) -> Track | None:
         """Take in a source that an earlier run listed and that was not being read.
 
         Of one that was consumed and has more now, the rest is read, as of a file that grew. One
@@ -117,7 +117,7 @@ class Folder:
         self.note_again(found, known)
         return track
 
-    def note_again(self, found: Listed, known: Known | None) -> None:
+    def note_again(self, found: ListedSource, known: Known | None) -> None:
         """Keep the extent that a source has now, which grew while an earlier run read it."""
         if known is not None and found.extent != known.extent:
             self.names.note(Known(known.order, found.id, found.extent, found.digest))

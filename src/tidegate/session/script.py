@@ -10,8 +10,8 @@ from tidegate.errors import OptionError, SourceError, near
 from tidegate.query.node import Node, StreamDef
 from tidegate.query.output import Output
 from tidegate.schema import type_name
-from tidegate.source.reading import Reading
 from tidegate.source.registry import open_uri
+from tidegate.source.subscription import Reading
 from tidegate.sql.bind import bind
 from tidegate.sql.script import Create, Script, read_script
 from tidegate.sql.syntax import OF_SPARK

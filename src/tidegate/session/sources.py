@@ -15,8 +15,8 @@ from tidegate.query.definition import StreamDef
 from tidegate.query.window import duration_us
 from tidegate.session.table import as_source, default_time, is_table
 from tidegate.source.memory import MemorySource
-from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.registry import open_uri
+from tidegate.source.subscription import AS_FOUND, Reading
 from tidegate.sql.columns import schema_given
 
 _ARGUMENTS = ("time", "name", "disorder", "idle", "schema", "options")

@@ -2,7 +2,7 @@
 
 - `registry`: a line for each scheme and each file format; opens the URI of a stream
 - `files`, `listing`, `watch`, `remote_listing`: paths, folders and globs, and what comes to them
-- `shape`, `partition`, `reading`: one schema for all files; what their folders and a stream say
+- `shape`, `partition`, `subscription`: one schema for all files; what folders and a stream say
 - `format`, `piece`, `mark`: what all file formats share
 - `columnar` (with `parquet`, `orc`), `text` (with `csv`, `json`): the formats
 - `memory`: rows that a Python program appends

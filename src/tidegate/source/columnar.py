@@ -19,9 +19,9 @@ from tidegate.connector import Bools, Int64s, Reader, Rows, check_columns
 from tidegate.errors import GateError, RunError, SourceError
 from tidegate.remote.reason import is_of_server
 from tidegate.schema import cast_table, event_times, normal_type
-from tidegate.source.format import FileFormat, FileSource, FileUse, Look, Probe, Version
-from tidegate.source.mark import EDGE_BYTES, Mark, changed_since, digest, status_of, unreadable
-from tidegate.source.piece import PIECES, Pieces
+from tidegate.source.format import FileFormat, FileProbe, FileSource, FileUse, Look, Version
+from tidegate.source.mark import EDGE_BYTES, FileMark, changed_since, digest, status_of, unreadable
+from tidegate.source.piece import PIECES, PieceIndex
 from tidegate.source.shape import check_distinct, check_fits, spelling
 
 
@@ -67,13 +67,13 @@ class ColumnarFormat(FileFormat):
     def edge(self, path: str, sample_bytes: int) -> tuple[int, int]:
         return max(disk.seen(path).bytes - EDGE_BYTES, 0), -1
 
-    def probe(self, path: str, look: Look) -> Probe:
+    def probe(self, path: str, look: Look) -> FileProbe:
         """Types are null where a column holds only nulls."""
         facts, _, schema = self.facts(path, look.where, look.time)
         declared = look.reading.schema
         if declared is not None:
             check_fits(declared, schema, look.where)
-        return Probe(path, schema if declared is None else declared, facts)
+        return FileProbe(path, schema if declared is None else declared, facts)
 
     def facts(
         self, path: str, where: str, time: str | None
@@ -168,7 +168,7 @@ class ColumnarSource(FileSource[Group]):
     """A file of groups on the driver: all positions are known from its footer."""
 
     def __init__(self, file: FileUse, facts: ColumnarFacts, groups: Sequence[Group]) -> None:
-        super().__init__(file, Pieces(groups))
+        super().__init__(file, PieceIndex(groups))
         self._facts = facts
         self._version = facts.size_bytes, facts.modified_ns
 
@@ -189,13 +189,13 @@ class ColumnarSource(FileSource[Group]):
 
     def mark(self, position: int) -> dict[str, int]:
         size_bytes, modified_ns, digest, rows, *_ = self._facts
-        return Mark(size_bytes, rows, digest, size_bytes, modified_ns, 0).saved()
+        return FileMark(size_bytes, rows, digest, size_bytes, modified_ns, 0).saved()
 
     def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
         """Costs nothing: its end has been read."""
         if self.holds(saved):
             return
-        mark, facts = Mark.of(saved), self._facts
+        mark, facts = FileMark.of(saved), self._facts
         if (facts.rows, facts.size_bytes) != (mark.rows, mark.size_bytes):
             was = f"where {mark.rows} were in {mark.size_bytes}"
             got = f"{facts.rows} rows in {facts.size_bytes} bytes {was}"
@@ -204,7 +204,7 @@ class ColumnarSource(FileSource[Group]):
         raise changed_since(self.path, position, got)
 
     def holds(self, saved: Mapping[str, Any]) -> bool:
-        mark = Mark.of(saved)
+        mark = FileMark.of(saved)
         return (self._facts.rows, self._facts.digest) == (mark.rows, mark.digest)
 
     def piece_times(self, piece: Group, only_time: pa.Schema) -> tuple[Int64s, Bools]:

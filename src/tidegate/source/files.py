@@ -13,19 +13,19 @@ from tidegate import disk, schedule
 from tidegate.arrival import BEFORE
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock
-from tidegate.connector import Connector, Listed, Source
+from tidegate.connector import Connector, ListedSource, Source
 from tidegate.errors import GateError, OptionError, RunError, SourceError
 from tidegate.remote.disk import remote_path
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.schema import check_time
-from tidegate.source.format import Arrived, FileFacts, FileSource, FileUse, Look, Probe
+from tidegate.source.format import FileFacts, FileProbe, FileSource, FileUse, Look, NewFile
 from tidegate.source.listing import list_files, local_path, name_order, paths_of, split_glob
 from tidegate.source.mark import readable, status_of
 from tidegate.source.partition import Partitions
-from tidegate.source.reading import AS_FOUND, Reading, Subscription
 from tidegate.source.registry import check_reading, format_named
 from tidegate.source.remote_listing import RemoteWatch, remote_paths
-from tidegate.source.shape import Shape
+from tidegate.source.shape import FileShape
+from tidegate.source.subscription import AS_FOUND, Reading, Subscription
 from tidegate.source.text.block import BLOCK_BYTES
 from tidegate.source.text.compression import NONE, check_whole, packing_of
 from tidegate.source.watch import Watch
@@ -79,7 +79,7 @@ class FilesConnector(Connector):
         self._reading = reading
         self._head_bytes = block_bytes or HEAD_BYTES
         self._files: dict[str, FileFacts] = {}
-        self._arrived: list[Arrived] = []
+        self._arrived: list[NewFile] = []
         self._growing: FileSource[Any] | None = None
         self._grown: set[str] = set()
         self._finished: deque[tuple[str, int]] = deque(maxlen=FINISHED_FILES)
@@ -173,13 +173,13 @@ class FilesConnector(Connector):
         if self._growing is not None:
             self._growing.take_as_of_now()
 
-    def list_new(self) -> list[Listed]:
+    def list_new(self) -> list[ListedSource]:
         """The files that were not listed before, in order; costs what the new ones cost."""
         self._look_again()
         lows_us = self._lows_us(self._arrived)
         arrived, self._arrived = self._arrived, []
         return [
-            Listed(a.path, low_us, a.facts.extent, self._is_growing(a.path), a.facts.digest)
+            ListedSource(a.path, low_us, a.facts.extent, self._is_growing(a.path), a.facts.digest)
             for a, low_us in zip(arrived, lows_us, strict=True)
         ]
 
@@ -236,14 +236,14 @@ class FilesConnector(Connector):
     def _is_growing(self, path: str) -> bool:
         return self._growing is not None and self._growing.path == path
 
-    def _lows_us(self, arrived: Sequence[Arrived]) -> list[int]:
+    def _lows_us(self, arrived: Sequence[NewFile]) -> list[int]:
         if self._time is None:
             return [MIN_US] * len(arrived)
         return self._format.lows_us(arrived, self.schema.field(self._time))
 
-    def _agree(self, found: Sequence[str]) -> tuple[Shape, list[Arrived]]:
+    def _agree(self, found: Sequence[str]) -> tuple[FileShape, list[NewFile]]:
         """The shape of all files there are at the start; empty text files have no say."""
-        shape: Shape | None = None
+        shape: FileShape | None = None
         arrived = []
         for place, path in enumerate(found):
             if place % _AHEAD_FILES == 1:
@@ -252,9 +252,9 @@ class FilesConnector(Connector):
             if probe is None:
                 self._unseen[path] = None
                 continue
-            arrived.append(Arrived(path, probe.facts, probe.first))
+            arrived.append(NewFile(path, probe.facts, probe.first))
             if shape is None:
-                shape = Shape(probe.schema, path, self._format.loose, self._format.text)
+                shape = FileShape(probe.schema, path, self._format.loose, self._format.text)
                 self._sample_rows = probe.rows
             else:
                 try:
@@ -279,7 +279,7 @@ class FilesConnector(Connector):
         paths = [path for path in plain if isinstance(path, disk.RemotePath)]
         self._remote.disk.fetch([(path, *edge(path, SAMPLE_BYTES)) for path in paths])
 
-    def _disagreement(self, probe: Probe, shape: Shape, error: SourceError) -> SourceError:
+    def _disagreement(self, probe: FileProbe, shape: FileShape, error: SourceError) -> SourceError:
         """What to say of a file that is not of a shape: of text, the line and the column."""
         if shape.lacks(probe.schema):
             return error
@@ -313,14 +313,14 @@ class FilesConnector(Connector):
                     self._shape.check(probe.schema, path, self._where)
                 except SourceError as error:
                     raise self._disagreement(probe, self._shape, error) from error
-                arrived.append(Arrived(path, probe.facts, probe.first))
+                arrived.append(NewFile(path, probe.facts, probe.first))
         for path, size_bytes in self._finished:
             check_not_grown(path, size_bytes)
         now = self._clock.now()
         self._add(arrived, (self._looked_at + now) / 2)  # as likely before as after
         self._looked_at = now
 
-    def _check_not_moved(self, probe: Probe) -> None:
+    def _check_not_moved(self, probe: FileProbe) -> None:
         """Refuse the file that grows under a new name: it would be read twice."""
         source = self._growing
         if source is not None and source.is_at(probe.path, probe.facts.status.inode):
@@ -331,7 +331,7 @@ class FilesConnector(Connector):
                 "Let rotated files have names that do not match; new rows go to a new file.",
             )
 
-    def _add(self, arrived: Sequence[Arrived], came_at: float = BEFORE) -> None:
+    def _add(self, arrived: Sequence[NewFile], came_at: float = BEFORE) -> None:
         """Make files sources; of text files the last one may grow, those before it no longer."""
         if not arrived:
             return
@@ -362,12 +362,12 @@ class FilesConnector(Connector):
             self._files[source.path] = facts
             self._grown.add(source.path)
 
-    def _probe(self, path: str, sample_bytes: int) -> Probe | None:
+    def _probe(self, path: str, sample_bytes: int) -> FileProbe | None:
         where = self._where if path == self._path else f"{self._where}, file {path}"
         look = replace(self._look, where=where, sample_bytes=sample_bytes)
         return self._format.probe(path, look)
 
-    def _probe_unseen(self, path: str) -> Probe | None:
+    def _probe_unseen(self, path: str) -> FileProbe | None:
         """Look at a new file of a followed folder; None while it is still being written."""
         status = status_of(path)
         if status is None:

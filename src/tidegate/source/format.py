@@ -20,8 +20,8 @@ from tidegate.clock import Clock
 from tidegate.connector import Bools, Int64s, Reader, Source, joined_times
 from tidegate.source.mark import reused
 from tidegate.source.partition import Constants, with_constants, without_constants
-from tidegate.source.piece import P, Pieces
-from tidegate.source.reading import Reading
+from tidegate.source.piece import P, PieceIndex
+from tidegate.source.subscription import Reading
 
 Version = tuple[int, int]
 """Size and time of change of a file that is not expected to change while it is read."""
@@ -71,7 +71,7 @@ class FileFacts(Protocol):
 
     @property
     def low_us(self) -> int:
-        """A time that its first row is not below, as `Listed` has it."""
+        """A time that its first row is not below, as `ListedSource` has it."""
 
     @property
     def may_grow(self) -> bool:
@@ -81,7 +81,7 @@ class FileFacts(Protocol):
         """The file as it was when it was looked at; where it `grows`, as it is and will be."""
 
 
-class Arrived(NamedTuple):
+class NewFile(NamedTuple):
     """A file that was looked at and not listed yet; `first` is the text of its first row."""
 
     path: str
@@ -90,7 +90,7 @@ class Arrived(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Probe:
+class FileProbe:
     """A file that was looked at; types are null where nothing is known of a column's values.
 
     `first` is the text of its first row and `rows` how many were seen, where types are inferred.
@@ -115,7 +115,7 @@ class FileFormat(ABC):
     """Its name for people."""
 
     options: ClassVar[tuple[str, ...]] = ()
-    """Those of `reading.OPTIONS` that it takes."""
+    """Those of `subscription.OPTIONS` that it takes."""
 
     text: ClassVar[bool] = False
     """Whether it is text: types are inferred, and files may be compressed as a whole."""
@@ -130,18 +130,18 @@ class FileFormat(ABC):
     """What a file must have that is the first one of its folder."""
 
     @abstractmethod
-    def probe(self, path: str, look: Look) -> Probe | None:
+    def probe(self, path: str, look: Look) -> FileProbe | None:
         """Look at a file; None where it has no rows to show. SourceError where it is damaged."""
 
     @abstractmethod
     def edge(self, path: str, sample_bytes: int) -> tuple[int, int]:
         """Which bytes `probe` reads first: an offset and a length, -1 for all behind it."""
 
-    def lows_us(self, arrived: Sequence[Arrived], time: pa.Field) -> list[int]:
-        """By file a time that its first row is not below, as `Listed` has it."""
+    def lows_us(self, arrived: Sequence[NewFile], time: pa.Field) -> list[int]:
+        """By file a time that its first row is not below, as `ListedSource` has it."""
         return [file.facts.low_us for file in arrived]
 
-    def first_fault(self, probe: Probe, schema: pa.Schema, sample_bytes: int) -> str | None:
+    def first_fault(self, probe: FileProbe, schema: pa.Schema, sample_bytes: int) -> str | None:
         """Where the first row is that is not of a schema, and why; None where it is not found."""
         return None
 
@@ -156,7 +156,7 @@ class FileSource(Source, Generic[P]):
     kept_pieces = 1
     """Of how many pieces the times are kept."""
 
-    def __init__(self, file: FileUse, pieces: Pieces[P]) -> None:
+    def __init__(self, file: FileUse, pieces: PieceIndex[P]) -> None:
         self.id = self.path = file.path
         self.schema, self.grows = file.schema, file.grows
         self._time, self._constants = file.time, file.constants

@@ -17,8 +17,8 @@ from tidegate.errors import SourceError, near
 from tidegate.schema import check_time, event_times
 from tidegate.source.generate.catalog import CATALOG
 from tidegate.source.pace import Pacing
-from tidegate.source.parameter import Parameter, Parameters
-from tidegate.source.reading import Subscription
+from tidegate.source.parameter import Parameters, UriParameter
+from tidegate.source.subscription import Subscription
 
 
 class Generator(Protocol):
@@ -43,14 +43,14 @@ Make = Callable[[Parameters], Generator]
 
 
 @dataclass(frozen=True)
-class Described:
+class GeneratorInfo:
     """What there is to know of a generator before it is used."""
 
     name: str
     summary: str
     schema: pa.Schema
     time: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[UriParameter, ...]
 
 
 _REGISTRY: dict[str, tuple[str, Make]] = {i.name: (i.summary, i.make) for i in CATALOG}
@@ -66,7 +66,7 @@ def names() -> list[str]:
     return list(_REGISTRY)
 
 
-def described(name: str, where: str) -> Described:
+def described(name: str, where: str) -> GeneratorInfo:
     """What a generator makes, and what it can be told."""
     parameters = Parameters("", where)
     generator = make_generator(name, parameters)
@@ -74,7 +74,7 @@ def described(name: str, where: str) -> Described:
     own = [p for p in parameters.taken if p.name not in ("pace", "column")]
     pace = [p for p in parameters.taken if p.name in ("pace", "column")]
     summary, _ = _REGISTRY[name]
-    return Described(name, summary, generator.schema, generator.time, (*own, *pace))
+    return GeneratorInfo(name, summary, generator.schema, generator.time, (*own, *pace))
 
 
 def make_generator(name: str, parameters: Parameters) -> Generator:
@@ -102,7 +102,7 @@ class GeneratorReader:
         return Rows.of_range(table, self.start, self.stop)
 
 
-class Pace:
+class RowPace:
     """Rows that come with wall time, at some pace, from when they are first asked for."""
 
     def __init__(self, pacing: Pacing, clock: Clock) -> None:
@@ -163,7 +163,7 @@ class GeneratorSource(Source, Connector):
         self._generator = generator
         self._time = generator.time if time is None else time
         clock = clock or schedule.current().clock
-        self._pace = None if pace is None else Pace(pace, clock)
+        self._pace = None if pace is None else RowPace(pace, clock)
         self.arrivals = self._pace
         """None where all rows are there from the first."""
         self._known = 0 if pace is not None else generator.rows

@@ -1,4 +1,4 @@
-"""Rows that a Python program appends, between that program and the gate; used by tests too."""
+"""Rows that a Python program appends, as a source; any thread may append."""
 
 from __future__ import annotations
 

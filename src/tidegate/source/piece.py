@@ -25,7 +25,7 @@ PIECES = MEMORY.cache(1 / 8, _nbytes, most_entries=8)
 by."""
 
 
-class Piece(Protocol):
+class FilePiece(Protocol):
     """Rows of a file that are decoded together: the positions [first, first + rows)."""
 
     @property
@@ -35,10 +35,10 @@ class Piece(Protocol):
     def rows(self) -> int: ...
 
 
-P = TypeVar("P", bound=Piece)
+P = TypeVar("P", bound=FilePiece)
 
 
-class Pieces(Generic[P]):
+class PieceIndex(Generic[P]):
     """The pieces of one file in order, as far as they are known; found by position."""
 
     def __init__(self, pieces: Iterable[P] = ()) -> None:

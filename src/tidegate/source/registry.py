@@ -18,7 +18,7 @@ from tidegate.connector import Connector
 from tidegate.errors import OptionError, SourceError
 from tidegate.remote.scheme import REMOTE, is_remote_uri, scheme_of, shown, unusable
 from tidegate.source.format import FileFormat
-from tidegate.source.reading import AS_FOUND, Reading, Subscription
+from tidegate.source.subscription import AS_FOUND, Reading, Subscription
 from tidegate.source.text.compression import SUFFIXES
 
 SOURCES: dict[str, str] = {

@@ -16,7 +16,7 @@ _EXACT = {pa.float32(): (pa.int8(), pa.int16()), pa.float64(): (pa.int8(), pa.in
 
 
 @dataclass(frozen=True)
-class Shape:
+class FileShape:
     """Columns with their types, null where nothing is known yet, and the file that set them.
 
     `loose` says that columns may be absent from a file (JSON); `widens` that types were inferred
@@ -28,7 +28,7 @@ class Shape:
     loose: bool = False
     widens: bool = False
 
-    def joined(self, other: pa.Schema, path: str, where: str) -> Shape:
+    def joined(self, other: pa.Schema, path: str, where: str) -> FileShape:
         """This shape with one more file in it; raises where the file contradicts it."""
         if other.equals(self.schema):
             return self
@@ -47,7 +47,7 @@ class Shape:
             if not self.loose:
                 raise self._missing(name, self.path, path, self.schema, where)
             fields.append((name, other.field(name).type))
-        return Shape(pa.schema(fields), self.path, self.loose, self.widens)
+        return FileShape(pa.schema(fields), self.path, self.loose, self.widens)
 
     def lacks(self, other: pa.Schema) -> bool:
         """Whether columns are absent here or there, where that is not allowed."""

@@ -14,7 +14,7 @@ from tidegate.source.generate.draw import Words, below, field, stream
 from tidegate.source.generate.flow import Flow, read_flow
 from tidegate.source.generate.label import Labels
 from tidegate.source.generate.span import STREAMS, Column, TimedSpan, column
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
 
 _VALUES, _MORE, _TEXTS = range(1, 4)
@@ -31,14 +31,14 @@ class Band(Flow):
     domain: int = _DOMAIN
 
 
-def r(parameters: Parameters) -> Workload:
+def r(parameters: Parameters) -> SpanGenerator:
     """The left side: x and y are compared with a and b of `s`."""
-    return Workload(R, _band(parameters))
+    return SpanGenerator(R, _band(parameters))
 
 
-def s(parameters: Parameters) -> Workload:
+def s(parameters: Parameters) -> SpanGenerator:
     """The right side; with a band of 10, one pair of 250 000 matches, or of 100 for domain 200."""
-    return Workload(S, _band(parameters))
+    return SpanGenerator(S, _band(parameters))
 
 
 def _band(parameters: Parameters) -> Band:
@@ -49,7 +49,7 @@ def _band(parameters: Parameters) -> Band:
     return Band(**vars(flow), domain=domain)
 
 
-class Pair(TimedSpan):
+class BandSpan(TimedSpan):
     """What both streams have: an event time, a whole number and a real one."""
 
     flow: Band
@@ -68,7 +68,7 @@ class Pair(TimedSpan):
         return share + np.float32(1)
 
 
-class R(Pair):
+class R(BandSpan):
     """The columns of a range of the left side."""
 
     FAMILY = 5
@@ -90,7 +90,7 @@ class R(Pair):
         return field(self.words(_MORE), 0, _TEXT_BITS)
 
 
-class S(Pair):
+class S(BandSpan):
     """The columns of a range of the right side."""
 
     FAMILY = 6

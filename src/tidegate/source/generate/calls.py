@@ -15,7 +15,7 @@ from tidegate.source.generate.draw import Floats, Words, below, field, mixed, qu
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import Labels, digits, scattered
 from tidegate.source.generate.span import STREAMS, Column, TimedSpan, column
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
 
 _CALLER, _CALL, _PLACE, _MAP = range(1, 5)
@@ -24,13 +24,15 @@ _PREFIX = "346"
 _MEAN_MS = 120_000
 
 
-def calls(parameters: Parameters) -> Workload:
+def calls(parameters: Parameters) -> SpanGenerator:
     """Records in the order in which the network emits them, shortly after each call's end."""
     subscribers = Keys("subscribers who call", 100_000, 0.6, low=2)
-    return Workload(Calls, read_flow(parameters, 1_000.0, "2012-01-01T00:00:00Z", subscribers))
+    return SpanGenerator(
+        CallSpan, read_flow(parameters, 1_000.0, "2012-01-01T00:00:00Z", subscribers)
+    )
 
 
-class Calls(TimedSpan):
+class CallSpan(TimedSpan):
     """The columns of a range of records."""
 
     FAMILY = 1
@@ -114,5 +116,5 @@ def _durations_ms() -> Int64s:
 @lru_cache(maxsize=4)
 def _centres(seed: int) -> tuple[Floats, Floats]:
     """Latitudes and longitudes of the districts, in a country of ten by ten degrees."""
-    spread = stream(seed, Calls.FAMILY * STREAMS + _MAP).random((2, _DISTRICTS))
+    spread = stream(seed, CallSpan.FAMILY * STREAMS + _MAP).random((2, _DISTRICTS))
     return 36 + 7.5 * spread[0], -9 + 12 * spread[1]

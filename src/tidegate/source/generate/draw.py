@@ -1,4 +1,4 @@
-"""Numbers that are a function of a seed, a stream and a position, between a seed and columns.
+"""Draws numbers that are a function of a seed, a stream and a position.
 
 Only raw bits, IEEE arithmetic and tables made with `math` are used, so that every machine draws
 the same. A 64-bit word feeds several columns: each takes a field of its bits.

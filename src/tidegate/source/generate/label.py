@@ -1,4 +1,4 @@
-"""Texts for numbered things, between keys and string columns."""
+"""Texts for numbered things: from keys to string columns, as blocks of bytes."""
 
 from __future__ import annotations
 

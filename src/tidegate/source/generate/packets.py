@@ -12,7 +12,7 @@ from tidegate.source.generate.draw import Words, below, field, shares
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import fixed, scattered
 from tidegate.source.generate.span import Column, TimedSpan, column
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
 
 _SOURCE, _PACKET = range(1, 3)
@@ -24,13 +24,13 @@ _SIZE_BITS = 12
 _ADDRESS_BITS = 24
 
 
-def packets(parameters: Parameters) -> Workload:
+def packets(parameters: Parameters) -> SpanGenerator:
     """Packets between the hosts of a network; sizes in bytes, most of them small or full."""
     hosts = Keys("hosts that send", 4_000, 1.0, low=2)
-    return Workload(Packets, read_flow(parameters, 1_000.0, "1995-03-08T00:00:00Z", hosts))
+    return SpanGenerator(PacketSpan, read_flow(parameters, 1_000.0, "1995-03-08T00:00:00Z", hosts))
 
 
-class Packets(TimedSpan):
+class PacketSpan(TimedSpan):
     """The columns of a range of packets."""
 
     FAMILY = 3

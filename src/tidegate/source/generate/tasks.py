@@ -12,7 +12,7 @@ from tidegate.source.generate.draw import Words, below, field, mixed, shares
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import Labels, digits, scattered
 from tidegate.source.generate.span import Column, TimedSpan, column
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
 
 _JOB, _EVENT = range(1, 3)
@@ -31,13 +31,13 @@ _MEMORY = (8, 16, 32, 64, 120, 159, 318, 636)
 _DISK = (2, 4, 8, 15)
 
 
-def tasks(parameters: Parameters) -> Workload:
+def tasks(parameters: Parameters) -> SpanGenerator:
     """Events of tasks; a job's tasks share its user, class, priority and about its requests."""
     jobs = Keys("jobs", 600_000, 0.9)
-    return Workload(Tasks, read_flow(parameters, 50.0, "2011-05-01T00:00:00Z", jobs))
+    return SpanGenerator(TaskSpan, read_flow(parameters, 50.0, "2011-05-01T00:00:00Z", jobs))
 
 
-class Tasks(TimedSpan):
+class TaskSpan(TimedSpan):
     """The columns of a range of events; resources are shares of the largest machine."""
 
     FAMILY = 2

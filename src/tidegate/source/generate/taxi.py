@@ -16,7 +16,7 @@ from tidegate.source.generate.draw import Floats, quantiles, stream
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import Labels, fixed
 from tidegate.source.generate.span import Column, Span, column
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
 
 _TAXI, _ROUTE, _DISTANCE, _PAYMENT, _TIP, _SPEED, _CITY = range(1, 8)
@@ -30,13 +30,13 @@ _PAYMENTS = fixed(("CRD", "CSH", "UNK"))
 _PAYMENT_SHARES = (0.54, 0.99)
 
 
-def taxi(parameters: Parameters) -> Workload:
+def taxi(parameters: Parameters) -> SpanGenerator:
     """Rides that end one after the other; distances in miles, money in dollars and whole cents."""
     routes = Keys("routes", _ROUTES, 1.0, high=_CELLS**2)
-    return Workload(Rides, read_flow(parameters, 10.0, "2013-01-01T00:00:00Z", routes))
+    return SpanGenerator(RideSpan, read_flow(parameters, 10.0, "2013-01-01T00:00:00Z", routes))
 
 
-class Rides(Span):
+class RideSpan(Span):
     """The columns of a range of rides."""
 
     FAMILY = 0

@@ -19,7 +19,7 @@ from tidegate.source.generate.draw import Words, below, field, mixed, shares, st
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import decimals, fixed
 from tidegate.source.generate.span import STREAMS, Column, Span, column
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
 
 _CUSTOMER = 1
@@ -38,20 +38,22 @@ _FLAGS, _STATUSES = fixed("ARNN"), fixed("FFFO")
 _FLAG_SHARES = (0.247, 0.247, 0.006, 0.5)
 
 
-def orders(parameters: Parameters) -> Workload:
+def orders(parameters: Parameters) -> SpanGenerator:
     """Orders by the time they were placed, each with the market segment of its customer."""
     customers = Keys("customers", 150_000, 0.0)
-    return Workload(Orders, read_flow(parameters, _ORDER_RATE, _START, customers, burst=None))
+    return SpanGenerator(
+        OrderSpan, read_flow(parameters, _ORDER_RATE, _START, customers, burst=None)
+    )
 
 
-def lineitem(parameters: Parameters) -> Workload:
+def lineitem(parameters: Parameters) -> SpanGenerator:
     """Lines of `orders` by the time they were shipped; four times its rate fits it."""
     flow = read_flow(parameters, 4 * _ORDER_RATE, _START, burst=None)
     delay_us = (_BLOCK + 2 * _GROUP_LINES) / flow.rate * 1_000_000
-    return Workload(Lineitem, replace(flow, start_us=flow.start_us + round(delay_us)))
+    return SpanGenerator(LineSpan, replace(flow, start_us=flow.start_us + round(delay_us)))
 
 
-class Orders(Span):
+class OrderSpan(Span):
     """The columns of a range of orders."""
 
     FAMILY = 8
@@ -83,7 +85,7 @@ class Orders(Span):
         return self.ranked(_CUSTOMER)
 
 
-class Lineitem(Span):
+class LineSpan(Span):
     """The columns of a range of lineitems."""
 
     FAMILY = 9
@@ -181,7 +183,7 @@ def _statuses() -> Int64s:
 @lru_cache(maxsize=1)
 def _variants() -> tuple[Int64s, Int64s]:
     """By variant and place in a group of 28 lines: the order in the group, and the line number."""
-    draws = stream(0, Lineitem.FAMILY * STREAMS + _LINES)
+    draws = stream(0, LineSpan.FAMILY * STREAMS + _LINES)
     lengths = 1 + np.argsort(draws.random((1 << _VARIANT_BITS, _GROUP_ORDERS)), kind="stable")
     order = np.tile(np.arange(_GROUP_ORDERS), len(lengths)).repeat(lengths.ravel())
     number = np.concatenate([np.arange(1, n + 1) for n in lengths.ravel().tolist()])

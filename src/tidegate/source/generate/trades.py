@@ -13,7 +13,7 @@ from tidegate.source.generate.draw import Words, bells, below, field, mixed, qua
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import Labels, digits, scattered
 from tidegate.source.generate.span import STREAMS, Column, TimedSpan, column
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
 
 _COMPANY, _TRADE, _WALK = range(1, 4)
@@ -24,14 +24,14 @@ _DAILY_RANGE = 3_000
 """How far prices go from their average, in hundred-thousandths of it."""
 
 
-def trades(parameters: Parameters) -> Workload:
+def trades(parameters: Parameters) -> SpanGenerator:
     """Trades that come in bursts; prices in cents wander around the day before's average."""
     companies = Keys("companies", 10, 0.5, high=100_000)
     flow = read_flow(parameters, 1_000.0, "2018-07-30T13:30:00Z", companies, burst=1.0)
-    return Workload(Trades, flow)
+    return SpanGenerator(TradeSpan, flow)
 
 
-class Trades(TimedSpan):
+class TradeSpan(TimedSpan):
     """The columns of a range of trades; no price equals its average, so that ratios exist."""
 
     FAMILY = 4
@@ -97,7 +97,7 @@ def _quantities() -> Int64s:
 def _walks(seed: int) -> Int64s:
     """Random walks that end where they began, one after the other, within the daily range."""
     steps = 1 << _WALK_BITS
-    draws = stream(seed, Trades.FAMILY * STREAMS + _WALK).random((_WALKS, steps))
+    draws = stream(seed, TradeSpan.FAMILY * STREAMS + _WALK).random((_WALKS, steps))
     jumps = bells(steps)[np.argsort(draws, axis=1, kind="stable")]
     walks = np.cumsum(jumps, axis=1)
     walks *= _DAILY_RANGE / np.abs(walks).max(axis=1, keepdims=True)

@@ -13,7 +13,7 @@ from tidegate.source.generate.draw import Words, field, mixed, stream
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import joined
 from tidegate.source.generate.span import STREAMS, Column, TimedSpan, column
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
 
 _MESSAGE, _PHRASES, _TAG = range(1, 4)
@@ -31,13 +31,13 @@ _WORDS = (
 ).split()
 
 
-def tweets(parameters: Parameters) -> Workload:
+def tweets(parameters: Parameters) -> SpanGenerator:
     """Messages; `hashtags` are those of the text, different ones, with a space between them."""
     tags = Keys("hashtags", 5_000, 1.0, low=_LEAST_TAGS, high=100_000)
-    return Workload(Tweets, read_flow(parameters, 50.0, "2018-10-01T00:00:00Z", tags))
+    return SpanGenerator(TweetSpan, read_flow(parameters, 50.0, "2018-10-01T00:00:00Z", tags))
 
 
-class Tweets(TimedSpan):
+class TweetSpan(TimedSpan):
     """The columns of a range of messages."""
 
     FAMILY = 7
@@ -109,7 +109,7 @@ def _sets(keys: int) -> pa.Array:
 @lru_cache(maxsize=4)
 def _text_pieces(seed: int, keys: int) -> pa.Array:
     """Phrases of three to ten words, then sets of hashtags."""
-    draws = stream(seed, Tweets.FAMILY * STREAMS + _PHRASES)
+    draws = stream(seed, TweetSpan.FAMILY * STREAMS + _PHRASES)
     lengths = 3 + (draws.random(1 << _PHRASE_BITS) * 8).astype(np.int64)
     picks = (draws.random(int(lengths.sum())) * len(_WORDS)).astype(np.int64).tolist()
     phrases, used = [], 0

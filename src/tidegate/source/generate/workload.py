@@ -15,7 +15,7 @@ _BLOCK_ROWS = 2**17
 
 
 @dataclass(frozen=True)
-class Workload:
+class SpanGenerator:
     """A generator: `span` says what the columns are, `flow` how many rows there are and when."""
 
     span: type[Span]

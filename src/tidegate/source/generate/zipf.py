@@ -1,4 +1,4 @@
-"""Ranks under the law of Zipf, between uniform numbers and keys."""
+"""Turns uniform numbers into ranks that follow the law of Zipf."""
 
 from __future__ import annotations
 

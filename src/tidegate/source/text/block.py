@@ -20,7 +20,7 @@ from tidegate.connector import Int64s
 from tidegate.errors import GateError, RunError
 from tidegate.memory_limit import LIMIT, size_text
 from tidegate.source.mark import digest, unreadable
-from tidegate.source.piece import Pieces
+from tidegate.source.piece import PieceIndex
 from tidegate.source.text.compression import NONE, read_unpacked
 
 BLOCK_BYTES = 2 * 2**20
@@ -206,7 +206,7 @@ class Block:
     line: int = 0
 
 
-class Rewritten(Exception):
+class FileRewritten(Exception):
     """The bytes before a block are not those that were read there."""
 
 
@@ -231,7 +231,7 @@ class BlockIndex:
         self.offset = origin
         self.digest = before
         self.line = line
-        self.blocks: Pieces[Block] = Pieces()
+        self.blocks: PieceIndex[Block] = PieceIndex()
         self.open_ended = False
         """Whether the last record has no line end, and counts because the file ended there."""
         self._split = split
@@ -248,7 +248,7 @@ class BlockIndex:
         """Find one more block in the first `size` bytes; False where no record is complete.
 
         Of a compressed file `size` may be more than there is. A wary look reads some of what was
-        read before together with the new bytes, and raises Rewritten where it is something else
+        read before together with the new bytes, and raises FileRewritten where it is something else
         now.
         """
         want = self._next_bytes
@@ -272,7 +272,7 @@ class BlockIndex:
         if self._packing == NONE and len(data) < len(lead) + length:
             raise cut_short(self.path, self.offset - len(lead) + len(data))
         if lead and not data.startswith(lead):
-            raise Rewritten
+            raise FileRewritten
         return data[len(lead) :] if lead else data
 
     def _add(self, data: bytes, records: Records) -> None:

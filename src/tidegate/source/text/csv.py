@@ -20,15 +20,15 @@ import pyarrow.csv as pacsv
 from tidegate.errors import SourceError
 from tidegate.schema import TIME, a_type
 from tidegate.source.format import Look
-from tidegate.source.reading import Reading
 from tidegate.source.shape import check_distinct, matched
+from tidegate.source.subscription import Reading
 from tidegate.source.text.block import Records, lines_in, split_csv
 from tidegate.source.text.cell import code_columns, codes, fields_of, has_codes, quoted_columns
 from tidegate.source.text.dialect import FALSE, TRUE, USUAL, Dialect
 from tidegate.source.text.encoding import UTF_8, is_utf8, to_utf8
 from tidegate.source.text.event_time import mostly_times
 from tidegate.source.text.format import Head, TextFormat
-from tidegate.source.text.layout import Cells, TextLayout, misread
+from tidegate.source.text.layout import RawCells, TextLayout, misread
 
 _STRAYS = 3
 _FEW = 100
@@ -200,7 +200,7 @@ class CsvLayout(TextLayout):
         remedy = "DOUBLE to read it" if number else "STRING to keep it as text"
         return f"{why}, the type of the first rows; declare {field.name} {remedy}"
 
-    def read_cells(self, data: bytes, records: Records, schema: pa.Schema) -> Cells:
+    def read_cells(self, data: bytes, records: Records, schema: pa.Schema) -> RawCells:
         """All cells as bytes."""
         wrong: dict[int, str] = {}
 
@@ -217,10 +217,10 @@ class CsvLayout(TextLayout):
                 table = raw.empty_table()
             if table.num_rows + len(wrong) == len(records):
                 columns = [c.combine_chunks() for c in table.columns]
-                return Cells(columns, np.delete(np.arange(len(records)), list(wrong)), wrong)
+                return RawCells(columns, np.delete(np.arange(len(records)), list(wrong)), wrong)
         return self._cells_one_by_one(data, records, schema.names)
 
-    def _cells_one_by_one(self, data: bytes, records: Records, names: list[str]) -> Cells:
+    def _cells_one_by_one(self, data: bytes, records: Records, names: list[str]) -> RawCells:
         """For blocks with records that Arrow sees otherwise: quotes left open."""
         wrong: dict[int, str] = {}
         lines = []
@@ -236,7 +236,7 @@ class CsvLayout(TextLayout):
                 lines.append([f and f.encode("utf-8", "surrogateescape") for f in cells])
         at = [self.names.index(n) for n in names]
         columns = [pa.array([line[i] for line in lines], pa.binary()) for i in at]
-        return Cells(columns, np.delete(np.arange(len(records)), list(wrong)), wrong)
+        return RawCells(columns, np.delete(np.arange(len(records)), list(wrong)), wrong)
 
     def _miscounted(self, fields: int) -> str:
         return f"{len(self.names)} fields must be in a line, got {fields}"

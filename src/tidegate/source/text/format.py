@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Bools, Int64s, joined_times
-from tidegate.source.format import Arrived, FileFormat, Look, Probe
+from tidegate.source.format import FileFormat, FileProbe, Look, NewFile
 from tidegate.source.mark import EDGE_BYTES, digest, readable
 from tidegate.source.text.block import Block, longer, read_bytes
 from tidegate.source.text.compression import NONE, packing_of
@@ -57,7 +57,7 @@ class TextFormat(FileFormat):
     def edge(self, path: str, sample_bytes: int) -> tuple[int, int]:
         return 0, sample_bytes
 
-    def probe(self, path: str, look: Look) -> Probe | None:
+    def probe(self, path: str, look: Look) -> FileProbe | None:
         """Reads as much as it takes to see a row."""
         packing = packing_of(path, look.reading.get("compression"))
         want, grows = look.sample_bytes, look.grows and packing == NONE
@@ -86,9 +86,9 @@ class TextFormat(FileFormat):
             head.line,
             packing,
         )
-        return Probe(path, head.schema, facts, head.first, head.rows)
+        return FileProbe(path, head.schema, facts, head.first, head.rows)
 
-    def first_fault(self, probe: Probe, schema: pa.Schema, sample_bytes: int) -> str | None:
+    def first_fault(self, probe: FileProbe, schema: pa.Schema, sample_bytes: int) -> str | None:
         asked = pa.schema([f for f in schema if f.name in probe.schema.names])
         facts = probe.facts
         assert isinstance(facts, TextFacts), "a text format has looked at it"
@@ -100,7 +100,7 @@ class TextFormat(FileFormat):
         block = Block(facts.origin, records.used, 0, len(records), line=facts.line)
         return parsed.faults[0].reject(block).reason if parsed.faults else None
 
-    def lows_us(self, arrived: Sequence[Arrived], time: pa.Field) -> list[int]:
+    def lows_us(self, arrived: Sequence[NewFile], time: pa.Field) -> list[int]:
         """The event times of files' first rows, by the rows' texts, all parsed at once.
 
         MIN_US where a row has no time, MAX_US where a file has no row.

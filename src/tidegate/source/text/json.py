@@ -24,7 +24,7 @@ from tidegate.source.text.dialect import USUAL, Dialect
 from tidegate.source.text.encoding import is_utf8, to_utf8
 from tidegate.source.text.event_time import mostly_times
 from tidegate.source.text.format import Head, TextFormat
-from tidegate.source.text.layout import Cells, TextLayout, misread
+from tidegate.source.text.layout import RawCells, TextLayout, misread
 
 _OPEN, _CLOSE = 123, 125
 _INT64 = range(-(2**63), 2**63)
@@ -45,12 +45,12 @@ class JsonLayout(TextLayout):
         table = _read_all(data, split_lines(data, True), schema)
         return table if table is not None and table.num_rows == rows else None
 
-    def read_cells(self, data: bytes, records: Records, schema: pa.Schema) -> Cells:
+    def read_cells(self, data: bytes, records: Records, schema: pa.Schema) -> RawCells:
         """By parts, down to single lines; times and dates stay texts."""
         sieve = _Sieve(schema)
         sieve.take(records.of(data), 0)
         columns = [sieve.column(name) for name in schema.names]
-        return Cells(columns, np.array(sieve.places, np.int64), sieve.reasons)
+        return RawCells(columns, np.array(sieve.places, np.int64), sieve.reasons)
 
     def convert(self, field: pa.Field, cells: pa.Array) -> tuple[pa.Array, dict[int, str]]:
         if cells.type == field.type:

@@ -47,7 +47,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Parsed:
+class ParsedBlock:
     """One block's rows: `table` holds the readable ones, `places` their places in the block.
 
     `places` is None where all rows are readable.
@@ -71,7 +71,7 @@ class Parsed:
         return all_numbers, all_valid
 
 
-class Cells(NamedTuple):
+class RawCells(NamedTuple):
     """Columns of the records that have all of them, where these stand, and why others do not."""
 
     columns: Sequence[pa.Array]
@@ -100,7 +100,7 @@ class TextLayout(ABC):
         """
 
     @abstractmethod
-    def read_cells(self, data: bytes, records: Records, schema: pa.Schema) -> Cells:
+    def read_cells(self, data: bytes, records: Records, schema: pa.Schema) -> RawCells:
         """The slow way, for the others: what can be read of each record, as texts where types may
         not fit."""
 
@@ -112,7 +112,7 @@ class TextLayout(ABC):
         """Where the records of some bytes of the file are."""
         return split_encoded(data, self.dialect.codec, final, self.records)
 
-    def parse(self, data: bytes, rows: int, schema: pa.Schema) -> Parsed:
+    def parse(self, data: bytes, rows: int, schema: pa.Schema) -> ParsedBlock:
         """The `rows` records of a block in the columns of a normalised schema.
 
         A row that has no proper value for one of these columns is rejected, the others are read.
@@ -120,7 +120,9 @@ class TextLayout(ABC):
         data = to_utf8(data, self.dialect.codec)
         table = self.read_regular(data, rows, schema)
         fitted = None if table is None else self._fitted(table, schema)
-        return self._parse_with_care(data, schema) if fitted is None else Parsed(fitted, None, ())
+        return (
+            self._parse_with_care(data, schema) if fitted is None else ParsedBlock(fitted, None, ())
+        )
 
     def _fitted(self, table: pa.Table, schema: pa.Schema) -> pa.Table | None:
         """A table some of whose columns are texts yet, in the types of a schema.
@@ -138,7 +140,7 @@ class TextLayout(ABC):
             columns.append(column)
         return pa.table(columns, schema=schema)
 
-    def _parse_with_care(self, data: bytes, schema: pa.Schema) -> Parsed:
+    def _parse_with_care(self, data: bytes, schema: pa.Schema) -> ParsedBlock:
         records = self.records(data, True)
         cells, places, reasons = self.read_cells(data, records, schema)
         columns = []
@@ -153,7 +155,7 @@ class TextLayout(ABC):
             Fault.at(p, why, data, int(records.starts[p]), int(records.stops[p]))
             for p, why in sorted(reasons.items())
         )
-        return Parsed(table, places[readable], faults)
+        return ParsedBlock(table, places[readable], faults)
 
 
 def misread(texts: pa.Array, values: pa.Array) -> Iterable[int]:
@@ -194,11 +196,11 @@ class TextReader:
         types = tuple(str(f.type) for f in self.schema)
         return (self.path, inode, self.version, block, self.layout, *self.schema.names, types)
 
-    def _parse(self, block: Block) -> Parsed:
+    def _parse(self, block: Block) -> ParsedBlock:
         data = read_block(self.path, block, self.version, self.packing)
         return self.layout.parse(data, block.rows, self.schema)
 
-    def _cut(self, block: Block, parsed: Parsed, columns: Sequence[str]) -> Rows:
+    def _cut(self, block: Block, parsed: ParsedBlock, columns: Sequence[str]) -> Rows:
         low = max(self.start - block.first, 0)
         high = min(self.stop - block.first, block.rows)
         table = parsed.table.select(columns)

@@ -22,7 +22,7 @@ from tidegate.source.format import FileSource, FileUse
 from tidegate.source.mark import (
     EDGE_BYTES,
     PUT_BACK,
-    Mark,
+    FileMark,
     changed_since,
     digest,
     digest_of,
@@ -30,8 +30,8 @@ from tidegate.source.mark import (
     reused,
     status_of,
 )
-from tidegate.source.piece import Pieces
-from tidegate.source.text.block import Block, BlockIndex, Rewritten, read_bytes
+from tidegate.source.piece import PieceIndex
+from tidegate.source.text.block import Block, BlockIndex, FileRewritten, read_bytes
 from tidegate.source.text.compression import NONE, digest_unpacked
 from tidegate.source.text.layout import TextLayout, TextReader, read_block
 
@@ -188,14 +188,14 @@ class TextSource(FileSource[Block]):
         """
         block = self._pieces.at(position - 1)
         end, rows = block.offset + block.length, block.first + block.rows
-        return Mark(end, rows, block.digest, *self._seen[:3]).saved()
+        return FileMark(end, rows, block.digest, *self._seen[:3]).saved()
 
     def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
         """Refuse a file in which the rows before a position are not those of a mark.
 
         Where it is not to be read `again`, an untouched file is not looked into.
         """
-        mark = Mark.of(saved)
+        mark = FileMark.of(saved)
         if again or not mark.is_of(self._seen):
             got = self._difference(mark)
             if got is not None:
@@ -204,7 +204,7 @@ class TextSource(FileSource[Block]):
 
     def holds(self, saved: Mapping[str, Any]) -> bool:
         """Whether the file begins with all that a mark tells of; costs a pass over that."""
-        mark = Mark.of(saved)
+        mark = FileMark.of(saved)
         return self._digest(mark.read_bytes) == mark.digest
 
     def confirm(self) -> None:
@@ -234,7 +234,7 @@ class TextSource(FileSource[Block]):
         wary = status != self._facts.status
         try:
             grew = self._index.grow(self._size, final, wary)
-        except Rewritten:
+        except FileRewritten:
             raise self._changed(status) from None
         self._sure = status
         if not grew and not self.grows:
@@ -279,7 +279,7 @@ class TextSource(FileSource[Block]):
         """The digest of the first bytes there are to read."""
         return digest_of(self.path, length)
 
-    def _difference(self, mark: Mark) -> str | None:
+    def _difference(self, mark: FileMark) -> str | None:
         """What is not as an earlier run has seen it; None where all of it is.
 
         Costs a pass over what was read then, which is not to be done again to read on.
@@ -309,7 +309,7 @@ class TextSource(FileSource[Block]):
         if not self._followed:
             must = "a file must not change while it is read"
             return GateError(self.path, must, got, f"Start again. {PUT_BACK}")
-        mark = Mark(read, self._index.rows, self._index.digest, *seen[:3])
+        mark = FileMark(read, self._index.rows, self._index.digest, *seen[:3])
         got += f"; it was read up to byte {read} of {seen.bytes}{_now_at(self.path, mark)}"
         return GateError(self.path, "a followed file must only grow", got, _ROTATED)
 
@@ -327,7 +327,7 @@ class TextSource(FileSource[Block]):
 class RowArrivals:
     """When rows of a file that grows came, from where they lie in it and when it was so long."""
 
-    def __init__(self, blocks: Pieces[Block], growth: Growth) -> None:
+    def __init__(self, blocks: PieceIndex[Block], growth: Growth) -> None:
         self._blocks = blocks
         self._growth = growth
 
@@ -371,7 +371,7 @@ class PackedSource(TextSource):
         return digest_unpacked(self.path, self._facts.packing, length)
 
 
-def _now_at(path: str, mark: Mark) -> str:
+def _now_at(path: str, mark: FileMark) -> str:
     """Where a file is now that was at a path, for a message; empty where it is not found."""
     moved = moved_to(path, mark.inode, mark.read_bytes, mark.digest)
     if moved is None:

@@ -1,4 +1,4 @@
-"""What a stream says of how its files are read: declared columns and options.
+"""What a stream asks of a URI, and what it says of how files are read: columns and options.
 
 A `Reading` is the declared columns and the options of one stream. It goes with the stream's
 definition to whoever opens a source; what it does not say, the files do.
