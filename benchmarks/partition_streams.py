@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 
 Ints = npt.NDArray[np.int64]
 

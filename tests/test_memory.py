@@ -21,7 +21,7 @@ from tidegate.memory import (
 )
 from tidegate.operate import kept
 from tidegate.operate.join import run_index
-from tidegate.source.cache import PIECES
+from tidegate.source.piece import PIECES
 from tidegate.state import segment
 
 

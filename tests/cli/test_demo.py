@@ -16,7 +16,7 @@ from tidegate.cli.show import SHOWS, Show, run_show
 from tidegate.session.place import Place
 from tidegate.session.session import Session
 from tidegate.sink.memory import MemorySink
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 from tidegate.testing import ManualClock
 
 ROWS = {"taxi": 600_000, "calls": 200_000, "trades": 80_000, "hashtags": 120_000}

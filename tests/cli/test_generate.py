@@ -14,7 +14,7 @@ import pytest
 from tidegate.cli import generate
 from tidegate.cli.main import invoke
 from tidegate.source.generator import names, open_generator
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 
 
 @pytest.fixture(autouse=True)

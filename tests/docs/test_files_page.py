@@ -9,8 +9,8 @@ import pytest
 
 from tests.docs.block import ROOT
 from tests.docs.test_tutorial import follow
-from tidegate.source.listing import FORMATS
-from tidegate.source.reading import OPTIONS
+from tidegate.source.registry import FORMATS
+from tidegate.source.subscription import OPTIONS
 
 PAGE = "docs/files.md"
 TEXT = (ROOT / PAGE).read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.docs.block import ROOT, blocks
 from tidegate.cli.main import invoke
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 
 
 def write_rides(path: str, rows: int = 5_000) -> None:

@@ -21,7 +21,7 @@ from tidegate.query.types.form import ALIASES, EXTRACTS
 from tidegate.query.types.function import FUNCTIONS
 from tidegate.query.typing import bind
 from tidegate.schema import TIME
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 from tidegate.sql.bind import bind as bind_script
 from tidegate.sql.dialect import Tidegate
 from tidegate.sql.script import read_script

@@ -23,7 +23,7 @@ from tidegate.schema import TIME
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.protocol import Sink
 from tidegate.source.memory import MemorySource
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 from tidegate.state.store import Store

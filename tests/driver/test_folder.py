@@ -17,7 +17,7 @@ from tidegate.gate import names
 from tidegate.schema import TIME
 from tidegate.session.query import RunningQuery
 from tidegate.sink.memory import MemorySink
-from tidegate.source import parquet
+from tidegate.source.parquet import ParquetFormat
 from tidegate.state.inspect import describe
 from tidegate.state.store import Store
 
@@ -311,16 +311,16 @@ def test_a_batch_of_a_thousand_rows_decodes_a_few_of_a_thousand_files(
         columns = {"ts": times, "k": keys, "v": times.cast(pa.int64())}
         pq.write_table(pa.table(columns), folder / f"{number:04d}.parquet", compression="none")
     decoded: list[str] = []
-    decode = parquet.decode_group
+    decode = ParquetFormat.decode
 
     def spy(
-        path: str, version: tuple[int, int], number: int, asked: pa.Schema, time: str | None
+        self: ParquetFormat, path: str, version: Any, number: int, asked: pa.Schema, time: Any
     ) -> pa.Table:
         if asked.names == ["ts"]:
             decoded.append(Path(path).name)
-        return decode(path, version, number, asked, time)
+        return decode(self, path, version, number, asked, time)
 
-    monkeypatch.setattr(parquet, "decode_group", spy)
+    monkeypatch.setattr(ParquetFormat, "decode", spy)
     loop = loop_of(plan_of(COUNTS), [opened(str(folder), False)], tmp_path / "c", batch_rows=1000)
     assert not decoded, "opening a folder reads footers"
     counts = []

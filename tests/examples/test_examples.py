@@ -19,7 +19,7 @@ import pytest
 import tidegate as tg
 from tests.examples.example import FOLDER, NEEDS_SPARK, files, header, load
 from tidegate.cli.main import invoke
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 
 Row = dict[str, Any]
 

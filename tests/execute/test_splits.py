@@ -29,7 +29,7 @@ from tidegate.plan.physical import Edge, Subquery
 from tidegate.route.mapping import even
 from tidegate.schema import TIME
 from tidegate.source.memory import MemorySource
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 
 TOLD = frozenset({0})
 """Of the inputs, the one that reports late and rejected tuples."""

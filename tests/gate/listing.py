@@ -8,8 +8,9 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from tests.gate.unread import UnreadSource
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.source.protocol import Listed
+from tidegate.connector import Connector, ListedSource
 
 Values = list[int | None]
 
@@ -33,12 +34,13 @@ class File:
 
 
 @dataclass
-class PiecedSource:
+class PiecedSource(UnreadSource):
     """An open file; what is decoded together is counted."""
 
     id: str
     file: File
     decoded: Counter[str] = field(default_factory=Counter)
+    pieced = True
 
     def extend(self, rows: int) -> int:
         return len(self.file.values)
@@ -63,7 +65,7 @@ class PiecedSource:
 
 
 @dataclass
-class MemoryFolder:
+class MemoryFolder(Connector):
     """Files by name in the order of their arrival; those that were let go cannot be opened."""
 
     files: dict[str, File] = field(default_factory=dict)
@@ -82,11 +84,13 @@ class MemoryFolder:
     def unlisted(self) -> list[str]:
         return [name for name in self.files if name not in self._listed]
 
-    def arrivals(self) -> list[Listed]:
+    def list_new(self) -> list[ListedSource]:
         fresh = self.unlisted()
         self._listed.update(fresh)
         self.kept.update(fresh)
-        return [Listed(n, self._low_us(self.files[n]), len(self.files[n].values)) for n in fresh]
+        return [
+            ListedSource(n, self._low_us(self.files[n]), len(self.files[n].values)) for n in fresh
+        ]
 
     def open(self, id: str) -> PiecedSource:
         assert id in self.kept, f"{id} was let go"

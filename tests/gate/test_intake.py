@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.gate.unread import UnreadSource
 from tests.oracle.gate import PlainSource, plain_frontier
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.connector import Connector
 from tidegate.errors import GateError, SourceError
 from tidegate.gate.intake import Intake
 
 
 @dataclass
-class Scripted:
+class Scripted(UnreadSource):
     """A source whose tuples arrive when the test says so."""
 
     id: str
@@ -36,7 +38,7 @@ class Scripted:
 
 
 @dataclass
-class Feeding:
+class Feeding(Connector):
     sources: list[Scripted]
     more: bool = False
 

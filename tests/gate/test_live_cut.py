@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from tests.gate.unread import UnreadSource
+from tidegate.connector import Connector
 from tidegate.gate.intake import Intake
 from tidegate.gate.lateness import Bools, Int64s
 
 
-class Flood:
+class Flood(UnreadSource, Connector):
     """A source that has more rows each time that it is asked."""
 
     def __init__(self, id: str, more: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tidegate.gate.intake import Intake
 from tidegate.gate.standing import Extent, Holder
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 
 FAR = 10**6
 SECOND = 1_000_000

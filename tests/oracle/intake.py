@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.connector import Source
 from tidegate.gate.frontier import Feed, frontier
 from tidegate.gate.intake import Cut, Taken
 from tidegate.gate.lateness import Int64s
-from tidegate.gate.track import Timed, Track
+from tidegate.gate.track import Track
 
 _LOOK_ROWS = 8192
 _GROWTH = 8
@@ -67,7 +68,7 @@ class PlainIntake:
         self.inlets: list[PlainInlet] = []
         self._orders: dict[int, int] = {}
 
-    def add(self, inlet: PlainInlet, source: Timed, promised_us: int = MIN_US) -> None:
+    def add(self, inlet: PlainInlet, source: Source, promised_us: int = MIN_US) -> None:
         order = self._orders.get(inlet.stream, 0)
         self._orders[inlet.stream] = order + 1
         inlet.tracks.append(Track(source, order, inlet.disorder_us, self.hold, promised_us))

@@ -11,9 +11,9 @@ import pytest
 
 from tests.s3.server import Server
 from tests.source.check import all_rows, read_range
+from tidegate.connector import Source
 from tidegate.errors import GateError, RunError, SourceError
-from tidegate.source.protocol import Source
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 
 TIMES = [1_700_000_000_000_000 + i * 1_000_000 for i in range(2000)]
 

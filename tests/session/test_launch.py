@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.driver.scene import COUNTS, PASSED, SCHEMA, csv, memory, plan_of
+from tidegate.connector import Connector
 from tidegate.driver.connection import connections_of
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
@@ -134,7 +135,7 @@ def test_a_stream_that_is_read_twice_is_opened_once(tmp_path: Path) -> None:
     assert sink.table().column("k").to_pylist() == ["a", "b", "a", "b"]
 
 
-class Spool:
+class Spool(Connector):
     """A connector that must be another one for every place and every run."""
 
     def __init__(self, name: str) -> None:

@@ -12,7 +12,7 @@ from tidegate.plan.physical import SPARK, Plan
 from tidegate.query.node import StreamDef
 from tidegate.query.output import single
 from tidegate.session.sample_run import SampleLoad, sample_run
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 

@@ -14,7 +14,7 @@ from tidegate import disk
 from tidegate.durable import Due
 from tidegate.sink.registry import SINKS
 from tidegate.source.mark import status_of
-from tidegate.source.text_file import TextSource
+from tidegate.source.text.source import TextSource
 from tidegate.state.files import LocalFiles
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
@@ -96,12 +96,12 @@ def believed_to_grow(monkeypatch: pytest.MonkeyPatch) -> None:
         return status
 
     monkeypatch.setattr(TextSource, "_look", look)
-    grow = import_module("tidegate.source.block").BlockIndex.grow
+    grow = import_module("tidegate.source.text.block").BlockIndex.grow
     monkeypatch.setattr(
-        "tidegate.source.block.BlockIndex.grow",
+        "tidegate.source.text.block.BlockIndex.grow",
         lambda index, size, final, wary=False: grow(index, size, final),
     )
-    without("tidegate.source.text_file:TextSource.check")(monkeypatch)
+    without("tidegate.source.text.source:TextSource.check")(monkeypatch)
 
 
 def any_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,8 +120,8 @@ MUTANTS = (
     Mutant(
         "input that was replaced is read on",
         without(
-            "tidegate.source.text_file:TextSource.check",
-            "tidegate.source.parquet:ParquetSource.check",
+            "tidegate.source.text.source:TextSource.check",
+            "tidegate.source.columnar:ColumnarSource.check",
         ),
         (Replaced,),
         seed=0,

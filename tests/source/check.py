@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.oracle.text import BAD
-from tidegate.source.protocol import Source
+from tidegate.connector import Source
 
 _numbers = count()
 

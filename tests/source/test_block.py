@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from tests.oracle import text as twin
 from tests.source.check import fresh
 from tidegate.errors import SourceError
-from tidegate.source import block
-from tidegate.source.block import BlockIndex, split_csv, split_lines
 from tidegate.source.files import FilesConnector
-from tidegate.source.text_file import TextSource
+from tidegate.source.piece import PieceIndex
+from tidegate.source.text import block
+from tidegate.source.text.block import BlockIndex, split_csv, split_lines
+from tidegate.source.text.source import TextSource
 
 messy = st.text('a",\n\r', max_size=40).map(str.encode)
 
@@ -42,7 +43,7 @@ def test_blocks_of_any_size_hold_the_same_records(folder: Path, data: bytes, siz
     while index.grow(len(data), True):
         pass
     found = []
-    for part in index.blocks:
+    for part in index.blocks.all:
         inside = records(data[part.offset : part.offset + part.length])
         assert part.first == len(found)
         assert part.rows == len(inside)
@@ -86,10 +87,9 @@ def test_lines_are_stripped_and_blank_ones_have_no_position() -> None:
 
 
 def test_within_finds_the_blocks_of_a_range(tmp_path: object) -> None:
-    index = BlockIndex("unused", 0, split_csv, 8)
-    index.blocks = [block.Block(0, 8, 0, 3), block.Block(8, 8, 3, 2), block.Block(16, 8, 5, 4)]
-    index._firsts = [0, 3, 5]
-    firsts = lambda a, b: [x.first for x in index.within(a, b)]  # noqa: E731
+    blocks = [block.Block(0, 8, 0, 3), block.Block(8, 8, 3, 2), block.Block(16, 8, 5, 4)]
+    pieces = PieceIndex(blocks)
+    firsts = lambda a, b: [x.first for x in pieces.within(a, b)]  # noqa: E731
     assert firsts(0, 9) == [0, 3, 5]
     assert firsts(2, 3) == [0]
     assert firsts(3, 5) == [3]

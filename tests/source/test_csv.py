@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from tests.oracle import text as twin
 from tests.source.check import all_rows, check_times, fresh, read_range
+from tidegate.connector import Source
 from tidegate.errors import GateError, SourceError
 from tidegate.schema import TIME
-from tidegate.source.cache import PIECES
 from tidegate.source.files import FilesConnector
-from tidegate.source.protocol import Source
-from tidegate.source.reading import Reading
-from tidegate.source.text_file import TextSource
+from tidegate.source.piece import PIECES
+from tidegate.source.subscription import Reading
+from tidegate.source.text.source import TextSource
 
 
 def opened(path: Path, data: bytes, time: str | None = "t", **options: object) -> Source:

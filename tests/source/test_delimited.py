@@ -14,8 +14,8 @@ from tests.oracle.delimited import delimited_rows
 from tests.source.check import all_rows, check_times, fresh, read_range
 from tidegate.schema import TIME
 from tidegate.source.files import FilesConnector
-from tidegate.source.pattern import Pattern
-from tidegate.source.reading import Reading
+from tidegate.source.subscription import Reading
+from tidegate.source.text.pattern import Pattern
 
 SCHEMA = pa.schema(
     [("t", TIME), ("n", pa.int32()), ("x", pa.float64()), ("d", pa.decimal128(6, 2))]
@@ -125,3 +125,21 @@ def test_patterns_of_times(pattern: str, text: str, expected: int | None) -> Non
     assert days.cast(pa.int32()).to_pylist() == [
         None if expected is None else local.get(expected, 19753)
     ]
+
+
+def test_bytes_that_are_no_text_do_not_end_the_look_for_types(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"t,day,name\n" + b"2024-01-31T08:00:00Z,31.01.2024,caf\xe9\n" * 2)
+    reading = Reading.of(None, {"dateFormat": "dd.MM.yyyy"}, "test")
+    connector = FilesConnector(str(path), str(path), "t", reading=reading)
+    assert connector.schema.field("day").type == pa.date32()
+    assert connector.schema.field("name").type == pa.string()
+
+
+def test_a_line_may_have_too_many_cells_and_no_text_in_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"t,n\n2024-01-31T08:00:00Z,1\n2024-01-31T08:00:01Z,\xff,2\n")
+    (source,) = FilesConnector(str(path), str(path), "t").discover()
+    rows = source.reader(0, all_rows(source)).read(["n"])
+    assert rows.table.column("n").to_pylist() == [1]
+    assert [r.reason for r in rows.rejects] == ["line 3: 2 fields must be in a line, got 3"]

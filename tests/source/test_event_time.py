@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.oracle.text import moment
 from tests.source.check import micros
 from tidegate.schema import TIME, to_us
-from tidegate.source.event_time import cast_possible, parse_time
+from tidegate.source.text.event_time import cast_possible, parse_time
 
 texts = st.one_of(
     st.datetimes().map(lambda d: d.isoformat()),

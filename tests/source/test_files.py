@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.source.check import all_rows, read_range
+from tidegate.connector import Source
 from tidegate.errors import GateError, SourceError
 from tidegate.schema import TIME
 from tidegate.source.files import FilesConnector
-from tidegate.source.protocol import Source
 
 
 def connect(path: Path | str, follow: bool = False) -> FilesConnector:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tidegate.errors import SourceError
 from tidegate.schema import TIME
 from tidegate.source import generator
-from tidegate.source.generate.taxi import SCHEMA
+from tidegate.source.generate.taxi import RideSpan
 from tidegate.source.generator import GeneratorSource, open_generator
 from tidegate.source.parameter import Parameters
 
@@ -36,11 +36,11 @@ PINNED = {
     "payment": "CRD",
 }
 
-WHOLE = rides().reader(0, 3000).read(SCHEMA.names).table
+WHOLE = rides().reader(0, 3000).read(RideSpan.SCHEMA.names).table
 
 
 @settings(max_examples=50)
-@given(st.data(), st.lists(st.sampled_from(SCHEMA.names), unique=True, min_size=1))
+@given(st.data(), st.lists(st.sampled_from(RideSpan.SCHEMA.names), unique=True, min_size=1))
 def test_any_range_of_any_columns_is_a_slice_of_the_whole(
     data: st.DataObject, columns: list[str]
 ) -> None:
@@ -61,8 +61,8 @@ def test_rides_look_like_rides() -> None:
     assert source.extend(1) == 50_000
     assert source.ended()
     assert not source.live()
-    table = source.reader(0, 50_000).read(SCHEMA.names).table
-    assert table.schema == SCHEMA
+    table = source.reader(0, 50_000).read(RideSpan.SCHEMA.names).table
+    assert table.schema == RideSpan.SCHEMA
     frame = table.to_pandas()
     assert frame.dropoff_time.is_monotonic_increasing
     assert frame.dropoff_time.iloc[0].isoformat().startswith("2013-06-01T00:00:0")

@@ -13,7 +13,7 @@ from tests.source.check import all_rows, check_times, fresh, read_range
 from tests.source.test_csv import opened, times
 from tidegate.errors import SourceError
 from tidegate.schema import TIME
-from tidegate.source.depth import DEEPEST, has_deep, is_deep
+from tidegate.source.text.depth import DEEPEST, has_deep, is_deep
 
 values = st.one_of(
     st.none(),

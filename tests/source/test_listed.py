@@ -14,7 +14,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError
 from tidegate.source import files
 from tidegate.source.files import FilesConnector
-from tidegate.source.text_file import TextSource
+from tidegate.source.text.source import TextSource
 
 SECOND_US = 1_000_000
 cells = st.sampled_from(
@@ -23,7 +23,7 @@ cells = st.sampled_from(
 rows = st.lists(st.tuples(cells, st.sampled_from(["1", "", '"a\nb"', "x,y"])), max_size=3)
 
 
-def names(found: list[files.Listed]) -> list[str]:
+def names(found: list[files.ListedSource]) -> list[str]:
     return [Path(f.id).name for f in found]
 
 
@@ -40,7 +40,7 @@ def test_a_text_file_is_listed_with_the_time_of_its_first_row(
         lines += good * (2 * len(lines) + 1) if lines or not number else []
         write(place / f"{number}.csv", "\n".join(["t,a", *lines]) + ("\n" if closed else ""))
     connector = connect(place)
-    for found in connector.arrivals():
+    for found in connector.list_new():
         source = connector.open(found.id)
         if not all_rows(source):
             assert found.low_us == MAX_US
@@ -54,7 +54,7 @@ def test_lines_of_json_too(tmp_path: Path) -> None:
     write(tmp_path / "1.json", '{"t": "1970-01-01T00:00:01", "i": 1}\n')
     write(tmp_path / "2.json", '{"i": 2}\n{"t": "1970-01-01T00:00:01", "i": 3}\n')
     write(tmp_path / "3.json", 'broken\n{"t": "1970-01-01T00:00:01", "i": 3}\n')
-    found = connect(tmp_path).arrivals()
+    found = connect(tmp_path).list_new()
     assert [f.low_us for f in found] == [SECOND_US, MIN_US, MIN_US]
 
 
@@ -62,26 +62,26 @@ def test_what_was_let_go_is_not_listed_again(tmp_path: Path) -> None:
     write(tmp_path / "5.csv", "t,i\n2024-01-01,5\n")
     write(tmp_path / "6.csv", "t,i\n2024-01-01,6\n")
     connector = connect(tmp_path, follow=True)
-    first, second = connector.arrivals()
+    first, second = connector.list_new()
     assert (first.grows, second.grows) == (False, True)
     assert connector.let_go(first.id) is None
-    assert connector.arrivals() == []
+    assert connector.list_new() == []
     write(tmp_path / "1.csv", "t,i\n2024-01-02,1\n")
-    assert names(connector.arrivals()) == ["1.csv"]
+    assert names(connector.list_new()) == ["1.csv"]
     assert [Path(s.id).name for s in connector.discover()] == ["6.csv", "1.csv"]
     (tmp_path / "5.csv").unlink()
-    assert connector.arrivals() == []
+    assert connector.list_new() == []
     assert not connector.has(first.id)
 
 
 def test_a_file_that_grew_is_let_go_with_its_extent(tmp_path: Path) -> None:
     path = write(tmp_path / "1.csv", "t,i\n2024-01-01,5\n")
     connector = connect(tmp_path, follow=True)
-    (found,) = connector.arrivals()
+    (found,) = connector.list_new()
     with path.open("a") as file:
         file.write("2024-01-01,6\n2024-01-01,7")
     write(tmp_path / "2.csv", "t,i\n2024-01-02,1\n")
-    connector.arrivals()
+    connector.list_new()
     extent = path.stat().st_size
     assert found.extent < extent
     changed = connector.let_go(found.id)
@@ -96,14 +96,14 @@ def test_a_file_that_grew_is_let_go_with_its_extent(tmp_path: Path) -> None:
 def test_a_file_that_is_replaced_while_it_is_known_is_not_a_new_one(tmp_path: Path) -> None:
     path = write(tmp_path / "1.csv", "t,i\n2024-01-01,5\n")
     connector = connect(tmp_path, follow=True)
-    connector.arrivals()
+    connector.list_new()
     write(tmp_path / "2.csv", "t,i\n2024-01-02,6\n")
-    connector.arrivals()
+    connector.list_new()
     path.unlink()
-    connector.arrivals()
+    connector.list_new()
     write(path, "t,i\n2024-01-01,9\n2024-01-01,9\n")
     with pytest.raises(GateError, match="must not grow after a later file has appeared"):
-        connector.arrivals()
+        connector.list_new()
 
 
 def test_a_few_finished_files_are_checked_at_each_look(
@@ -116,7 +116,7 @@ def test_a_few_finished_files_are_checked_at_each_look(
         write(tmp_path / f"{number:02d}.csv", "t,i\n2024-01-01,5\n")
     connector = connect(tmp_path, follow=True)
     checked.clear()
-    connector.arrivals()
+    connector.list_new()
     assert [Path(p).name for p in checked] == ["16.csv", "17.csv", "18.csv"]
 
 

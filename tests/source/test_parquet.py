@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.source.check import check_times, fresh, read_range
+from tidegate.connector import Source
 from tidegate.errors import GateError, SourceError
 from tidegate.schema import TIME
-from tidegate.source import parquet
-from tidegate.source.cache import PIECES
 from tidegate.source.files import FilesConnector
-from tidegate.source.protocol import Source
+from tidegate.source.parquet import ParquetFormat
+from tidegate.source.piece import PIECES
 
 
 def opened(path: Path, table: pa.Table, time: str | None = "t", group: int = 7) -> Source:
@@ -96,15 +97,15 @@ def test_times_read_only_the_time_column_of_the_groups_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[int, list[str]]] = []
-    decode = parquet.decode_group
+    decode = ParquetFormat.decode
 
     def spy(
-        path: str, version: tuple[int, int], number: int, schema: pa.Schema, time: str | None
+        self: ParquetFormat, path: str, version: Any, number: int, schema: pa.Schema, time: Any
     ) -> pa.Table:
         asked.append((number, schema.names))
-        return decode(path, version, number, schema, time)
+        return decode(self, path, version, number, schema, time)
 
-    monkeypatch.setattr(parquet, "decode_group", spy)
+    monkeypatch.setattr(ParquetFormat, "decode", spy)
     source = opened(tmp_path / "a.parquet", table_of(100), group=10)
     source.times(12, 15)
     source.times(15, 20)

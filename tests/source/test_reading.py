@@ -14,12 +14,12 @@ import pytest
 from pyarrow import orc
 
 from tests.source.check import all_rows, read_range
+from tidegate.connector import Source
 from tidegate.errors import GateError, OptionError, SourceError
 from tidegate.schema import TIME
-from tidegate.source import unpack
 from tidegate.source.files import FilesConnector
-from tidegate.source.protocol import Source
-from tidegate.source.reading import AS_FOUND, Reading
+from tidegate.source.subscription import AS_FOUND, Reading
+from tidegate.source.text import compression
 
 
 def connected(path: Path, reading: Reading = AS_FOUND, **options: object) -> FilesConnector:
@@ -75,9 +75,11 @@ def test_ranges_in_order_are_one_pass_over_a_compressed_file(
 ) -> None:
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"t,n,s\n" + LINES))
     opens = []
-    begin = unpack._Decoder.__init__
+    begin = compression._Decoder.__init__
     monkeypatch.setattr(
-        unpack._Decoder, "__init__", lambda self, *args: (opens.append(args), begin(self, *args))[1]
+        compression._Decoder,
+        "__init__",
+        lambda self, *args: (opens.append(args), begin(self, *args))[1],
     )
     source = opened(tmp_path / "a.csv.gz", block_bytes=200)
     rows = all_rows(source)
@@ -109,12 +111,12 @@ def test_a_compressed_file_that_is_cut_or_changed_is_told(tmp_path: Path) -> Non
 def test_a_followed_folder_waits_for_a_compressed_file_to_be_whole(tmp_path: Path) -> None:
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"t,n\n2024-01-01,1\n"))
     connector = connected(tmp_path, follow=True)
-    assert [Path(a.id).name for a in connector.arrivals()] == ["a.csv.gz"]
+    assert [Path(a.id).name for a in connector.list_new()] == ["a.csv.gz"]
     packed = gzip.compress(b"t,n\n2024-01-02,2\n")
     (tmp_path / "b.csv.gz").write_bytes(packed[:-4])
-    assert connector.arrivals() == []
+    assert connector.list_new() == []
     (tmp_path / "b.csv.gz").write_bytes(packed)
-    (found,) = connector.arrivals()
+    (found,) = connector.list_new()
     assert (Path(found.id).name, found.grows) == ("b.csv.gz", False)
     assert column(connector.open(found.id), "n") == [2]
 
@@ -256,12 +258,12 @@ def test_folders_that_do_not_agree_are_told(tmp_path: Path) -> None:
         (tmp_path / folder / "a.csv").write_text("t,n\n2024-01-01,1\n")
     connector = connected(tmp_path, follow=True)
     assert connector.schema.field("day").type == pa.int64()
-    assert len(connector.arrivals()) == 2
+    assert len(connector.list_new()) == 2
     (tmp_path / "day=x").mkdir()
     (tmp_path / "day=x" / "a.csv").write_text("t,n\n2024-01-01,1\n")
     message = r"column day, which folders give, must be a bigint; got day=x in .* day STRING"
     with pytest.raises(SourceError, match=message):
-        connector.arrivals()
+        connector.list_new()
     (tmp_path / "b.csv").write_text("t,n\n2024-01-01,1\n")
     with pytest.raises(
         SourceError, match="must be in folders of the same names; got no name=value and"
@@ -276,14 +278,14 @@ def test_folders_that_do_not_agree_are_told(tmp_path: Path) -> None:
 def test_a_file_that_disagrees_is_told_with_its_line_and_column(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,zip\n2024-01-01,4470\n")
     connector = connected(tmp_path, follow=True)
-    assert len(connector.arrivals()) == 1
+    assert len(connector.list_new()) == 1
     (tmp_path / "b.csv").write_text("t,zip\n2024-01-02,4471\n\n2024-01-03,00123\n")
     message = (
         r"columns must have the types they have in .*a\.csv; got .*b\.csv, line 4, column zip: "
         r"'00123' is not a bigint, the type of the first rows; declare zip STRING to keep it "
     )
     with pytest.raises(SourceError, match=message):
-        connector.arrivals()
+        connector.list_new()
     with pytest.raises(SourceError, match=message):
         connected(tmp_path)
     schema = pa.schema([("zip", pa.string()), ("t", TIME)])

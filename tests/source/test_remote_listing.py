@@ -112,18 +112,18 @@ def test_a_followed_file_that_got_longer_is_refused(
     clock = ManualClock()
     write(tmp_path / "in", "a.csv")
     connector = FilesConnector(elsewhere, "here", "t", follow=True, clock=clock)
-    (listed,) = connector.arrivals()
+    (listed,) = connector.list_new()
     assert (listed.id, listed.grows) == ("tree://in/a.csv", False)
     write(tmp_path / "in", "b.csv")
     clock.advance(2)
-    assert [listed.id for listed in connector.arrivals()] == ["tree://in/b.csv"]
+    assert [listed.id for listed in connector.list_new()] == ["tree://in/b.csv"]
     with (tmp_path / "in" / "a.csv").open("a") as file:
         file.write("2024-01-02,2\n")
     clock.advance(2)
     with pytest.raises(
         GateError, match=r"tree://in/a\.csv: .* got 30 bytes where 17 had been\. Pu"
     ):
-        connector.arrivals()
+        connector.list_new()
 
 
 def test_what_was_read_last_is_not_fetched_again(

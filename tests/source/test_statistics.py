@@ -13,22 +13,22 @@ from hypothesis import strategies as st
 from tests.source.check import fresh
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import SourceError
-from tidegate.source import parquet, statistics
+from tidegate.source import parquet
+from tidegate.source.columnar import ColumnarSource
 from tidegate.source.files import FilesConnector
-from tidegate.source.parquet import ParquetSource
 
 TYPES = [pa.timestamp(u, z) for u in ("s", "ms", "us", "ns") for z in (None, "UTC")]
 WIDE = st.integers(-(2**62), 2**62)
 NEAR = st.integers(-(10**6), 10**6)
 
 
-def source_of(path: Path, times: pa.Array, group: int = 3, **options: object) -> ParquetSource:
+def source_of(path: Path, times: pa.Array, group: int = 3, **options: object) -> ColumnarSource:
     pq.write_table(
         pa.table({"x": [1] * len(times), "t": times}), path, row_group_size=group, **options
     )
     connector = FilesConnector(str(path), str(path), "t")
     (source,) = connector.discover()
-    assert isinstance(source, ParquetSource)
+    assert isinstance(source, ColumnarSource)
     return source
 
 
@@ -88,9 +88,9 @@ def test_a_nested_column_of_the_same_name_is_another_one(tmp_path: Path) -> None
     path = tmp_path / "a.parquet"
     times = pa.array([7], pa.timestamp("us"))
     pq.write_table(pa.table({"s": [{"t": 1}], "t": times}), path)
-    assert statistics.least_times(pq.read_metadata(path), "t") == [7]
-    assert statistics.least_times(pq.read_metadata(path), "s") == [MIN_US]
-    assert statistics.least_times(pq.read_metadata(path), None) == [MIN_US]
+    assert parquet.least_times(pq.read_metadata(path), "t") == [7]
+    assert parquet.least_times(pq.read_metadata(path), "s") == [MIN_US]
+    assert parquet.least_times(pq.read_metadata(path), None) == [MIN_US]
 
 
 def test_statistics_that_are_wrong_are_told(
@@ -111,11 +111,11 @@ def test_what_is_listed_of_a_folder(tmp_path: Path) -> None:
         column = pa.array(times, pa.timestamp("us"))
         pq.write_table(pa.table({"t": column}), tmp_path / f"{name}.parquet")
     connector = FilesConnector(str(tmp_path), "s", "t")
-    found = connector.arrivals()
+    found = connector.list_new()
     assert [(Path(f.id).stem, f.low_us, f.extent) for f in found] == [
         ("a", 5, 2),
         ("b", MAX_US, 0),
         ("c", MIN_US, 2),
         ("d", 7, 1),
     ]
-    assert connector.arrivals() == []
+    assert connector.list_new() == []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.errors import SourceError
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 
 
 def test_paths_file_uris_and_generators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import tidegate as tg
 from tests.driver.scene import SCHEMA, Row, csv, memory, rows_of
+from tidegate.connector import Rows
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError, SourceError, TaskError, TidegateError
@@ -22,7 +23,6 @@ from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.memory import MemorySink
-from tidegate.source.protocol import Rows
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 from tidegate.state.store import Store

@@ -14,11 +14,16 @@ from tidegate.clock import SystemClock
 from tidegate.errors import OptionError
 from tidegate.schema import type_name
 from tidegate.sink.file import table_file
-from tidegate.source.generator import Described, described, make_generator, names
-from tidegate.source.listing import FORMATS as READ
+from tidegate.source.generator import GeneratorInfo, described, make_generator, names
 from tidegate.source.parameter import Parameters
 
-FORMATS = {ending: format_ for ending, format_ in READ.items() if format_ != "orc"}
+FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
 """What is written, by the endings of names."""
 
 CHUNK_ROWS = 2**18
@@ -124,7 +129,7 @@ def _catalog(chosen: Sequence[str]) -> str:
     return "\n\n".join(_entry(described(name, f"generate {name}")) for name in chosen)
 
 
-def _entry(generator: Described) -> str:
+def _entry(generator: GeneratorInfo) -> str:
     """A generator with its columns and parameters, one per line."""
     lines = [f"{generator.name}: {generator.summary}", "  columns"]
     for field in generator.schema:

@@ -10,8 +10,9 @@ from typing import Any
 
 from tidegate import schedule
 from tidegate.clock import Clock
+from tidegate.connector import Connector
 from tidegate.driver.beside import beside
-from tidegate.driver.connection import Arriving, Connection, Expected, Spooling, Telling, opened
+from tidegate.driver.connection import Connection, opened
 from tidegate.driver.options import RunOptions
 from tidegate.gate.again import Goal, rewound
 from tidegate.gate.backlog import Backlog
@@ -69,13 +70,8 @@ class Inputs:
     def let_in(self, connections: Sequence[Connection]) -> None:
         """Open what the query starts with, and what joined an earlier run under a URI."""
         for connection in connections:
-            if isinstance(connection.connector, Spooling):
-                self._closing.append(connection.connector.close)
-                connection.connector.attach(
-                    self._store, self._options.follow, self._options.available_now
-                )
             stream = self._plan.streams[connection.stream]
-            self._listen(connection.connector)
+            self._attach(connection.connector)
             self._intake.add(
                 connection.stream,
                 connection.connector,
@@ -96,7 +92,7 @@ class Inputs:
     def join(self, connection: Connection, promised_us: int | None = None) -> None:
         """Let a source join at the next batch."""
         stream = self._plan.streams[connection.stream]
-        self._listen(connection.connector)
+        self._attach(connection.connector)
         with self._alone():
             self._intake.join(
                 connection.stream,
@@ -126,14 +122,14 @@ class Inputs:
     def expected_s(self) -> float:
         """How long to wait, at most, until it is worth looking for input again."""
         connectors = [inlet.connector for inlet in self._intake.inlets]
-        asked = [c.expected_s() for c in connectors if isinstance(c, Expected)]
+        asked = [c.expected_s() for c in connectors]
         known = [seconds for seconds in asked if seconds is not None]
         return max(min([self._options.poll_s, *known]), _LEAST_WAIT_S)
 
     def arriving(self) -> bool:
         """Whether input that was there when the run started has not come yet."""
         connectors = [inlet.connector for inlet in self._intake.inlets]
-        return any(c.arriving() for c in connectors if isinstance(c, Arriving))
+        return any(c.arriving() for c in connectors)
 
     def new_sources(self) -> list[str]:
         """The sources with tuples that no run has read yet."""
@@ -194,10 +190,11 @@ class Inputs:
         for action in self._closing:
             action()
 
-    def _listen(self, connector: object) -> None:
-        if isinstance(connector, Telling):
-            connector.tell(self._wake)
-            self._closing.append(partial(connector.tell_no_more, self._wake))
+    def _attach(self, connector: Connector) -> None:
+        self._closing.append(connector.close)
+        connector.attach(self._store, self._options.follow, self._options.available_now)
+        connector.tell(self._wake)
+        self._closing.append(partial(connector.tell_no_more, self._wake))
 
     def _alone(self) -> AbstractContextManager[Any]:
         return schedule.current().hold(self._lock)

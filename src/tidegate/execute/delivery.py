@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.collect.order import HIDDEN, OutputOrder
+from tidegate.connector import Rows
 from tidegate.execute.job import Outcome, Piece
 from tidegate.execute.merge import merged
 from tidegate.operate.port import Port
-from tidegate.source.protocol import Rows
 
 SPAN_ROWS = 262_144
 """About how many rows one task reads of an edge; fixed, so that results do not depend on cores."""

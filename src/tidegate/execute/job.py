@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US, from_bytes, to_bytes
+from tidegate.connector import Reader
 from tidegate.execute.remote_rows import RemoteRows
 from tidegate.memory import ANY, Allowance
 from tidegate.operate.change import Change
@@ -23,7 +24,6 @@ from tidegate.plan.physical import Edge, Subquery
 from tidegate.route import mapping as route
 from tidegate.sink.protocol import PartWriter
 from tidegate.sink.receipt import Receipt
-from tidegate.source.protocol import Reader
 from tidegate.spans import Spans
 from tidegate.state.handle import StoreHandle
 from tidegate.state.name import owned

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
+from tidegate.connector import Rows
 from tidegate.execute.job import Job, Split
 from tidegate.plan.physical import Edge
-from tidegate.source.protocol import Rows
 
 _MOST_ROWS = 131_072
 """What has more rows is read by each split: holding them would cost more than it saves."""

@@ -15,6 +15,7 @@ from tidegate import schedule
 from tidegate.approx.instant import numbers_in_instants
 from tidegate.batch import SEQ, SRC, TS, to_bytes
 from tidegate.cancellation import between_pieces
+from tidegate.connector import Rows
 from tidegate.execute.job import (
     FIGURES,
     LATE,
@@ -42,7 +43,6 @@ from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
 from tidegate.plan.physical import Edge, Prefix
 from tidegate.schema import event_times, to_us
-from tidegate.source.protocol import Rows
 from tidegate.spans import Spans, added
 from tidegate.state.piece import fetching
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tidegate.batch import MIN_US
+from tidegate.connector import ListedSource, Source
 from tidegate.errors import GateError
 from tidegate.gate.entry import CONSUMED, Entry, check_same, check_whole, gone, is_needed, waits
-from tidegate.gate.folder import Arrival, Folder, Listing
-from tidegate.gate.inlet import Absent, Arriving, Forgetting, Inlet
+from tidegate.gate.folder import Folder
+from tidegate.gate.inlet import Absent, Inlet
 from tidegate.gate.names import Known, NameLog
 from tidegate.gate.orders import Orders
-from tidegate.gate.track import Timed, Track
+from tidegate.gate.track import Track
 from tidegate.state.store import Store
 
 
@@ -62,8 +63,8 @@ class Arrivals:
 
     def let_in(self, inlet: Inlet, promised_us: int = MIN_US) -> bool:
         """Take in what the connector of an inlet has now; whether there was anything new."""
-        if isinstance(inlet.connector, Listing) and inlet.connector.several:
-            return self._list(inlet, inlet.connector, promised_us)
+        if inlet.connector.several:
+            return self._list(inlet, promised_us)
         joined = False
         if (inlet.place, CONSUMED) in self._saved:
             inlet.forgotten_us = self._saved[inlet.place, CONSUMED]["floor_us"]
@@ -81,7 +82,7 @@ class Arrivals:
 
     def drop_forgotten(self, inlet: Inlet) -> None:
         """Keep just the newest event time of sources that were consumed and dropped at the end."""
-        if not isinstance(inlet.connector, Forgetting):
+        if not inlet.connector.once:
             return
         for key, entry in list(self._saved.items()):
             absent = key[0] == inlet.place and key[1] not in (*inlet.tracks, CONSUMED)
@@ -130,21 +131,26 @@ class Arrivals:
     def _is_missed(self, inlet: Inlet) -> bool:
         return any(is_needed(self._saved[inlet.place, s]) for s in self.ids(inlet))
 
-    def _list(self, inlet: Inlet, listing: Listing, promised_us: int) -> bool:
+    def _list(self, inlet: Inlet, promised_us: int) -> bool:
         """Take in the files of a folder that were not listed before; few of them are opened."""
         known: dict[str, Known] = {}
         if inlet.folder is None:
-            inlet.folder = self._folder(inlet, listing)
+            inlet.folder = self._folder(inlet)
             known = inlet.folder.names.read(self._store)
-        arrivals = listing.arrivals()
-        for found in arrivals:
+        arrived = inlet.connector.list_new()
+        for found in arrived:
             self._let_in(inlet, inlet.folder, found, known.pop(found.id, None), promised_us)
         if known:
             self._drop_gone(inlet, inlet.folder, known.values())
-        return bool(arrivals)
+        return bool(arrived)
 
     def _let_in(
-        self, inlet: Inlet, folder: Folder, found: Arrival, known: Known | None, promised_us: int
+        self,
+        inlet: Inlet,
+        folder: Folder,
+        found: ListedSource,
+        known: Known | None,
+        promised_us: int,
     ) -> None:
         saved = self._saved.pop((inlet.place, found.id), None)
         if saved is not None:
@@ -160,11 +166,11 @@ class Arrivals:
         if track is not None:
             inlet.open(track)
 
-    def _folder(self, inlet: Inlet, listing: Listing) -> Folder:
-        def opened(source: Timed, order: int, promised_us: int) -> Track:
+    def _folder(self, inlet: Inlet) -> Folder:
+        def opened(source: Source, order: int, promised_us: int) -> Track:
             return self._track(inlet, source, order, promised_us)
 
-        return Folder(listing, opened, self._saved.pop((inlet.place, CONSUMED), None))
+        return Folder(inlet.connector, opened, self._saved.pop((inlet.place, CONSUMED), None))
 
     def _drop_gone(self, inlet: Inlet, folder: Folder, known: Iterable[Known]) -> None:
         """Of files that are not there any more, keep only those that are needed, to tell of it."""
@@ -175,16 +181,16 @@ class Arrivals:
             elif entry is not None and not is_needed(entry):
                 del self._saved[inlet.place, file.name]
 
-    def _resume(self, inlet: Inlet, source: Timed, saved: Entry) -> None:
+    def _resume(self, inlet: Inlet, source: Source, saved: Entry) -> None:
         track = self._track(inlet, source, saved["order"], saved["promised_us"])
         check_same(source, saved)
         check_whole(source, saved, inlet.connector.live())
         track.restore(saved)
         inlet.open(track)
 
-    def _track(self, inlet: Inlet, source: Timed, order: int, promised_us: int) -> Track:
+    def _track(self, inlet: Inlet, source: Source, order: int, promised_us: int) -> Track:
         rank = inlet.rank(order)
-        arrivals = source.arrivals if inlet.live and isinstance(source, Arriving) else None
+        arrivals = source.arrivals if inlet.live else None
         return Track(source, order, inlet.disorder_us, self._hold, promised_us, rank, arrivals)
 
     def _new_order(self, stream: int) -> int:

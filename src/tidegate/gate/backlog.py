@@ -5,27 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
 from tidegate.gate.inlet import Inlet
 
 UNITS = ("rows", "bytes", "files")
-
-
-@runtime_checkable
-class Untaken(Protocol):
-    """A source that knows how much there is by now."""
-
-    def untaken(self, position: int) -> tuple[int, str] | None:
-        """How much has come from a position on, in rows or bytes; None where it is not known."""
-
-
-@runtime_checkable
-class Unseen(Protocol):
-    """A connector that receives whole sources, also while nobody looks."""
-
-    def unseen_rows(self) -> int:
-        """The rows of those that came since the last `discover`."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +47,13 @@ def _of(inlet: Inlet, rows: dict[tuple[int, int], tuple[str, int | None]]) -> Co
     found: Counter[str] = Counter()
     if inlet.folder is not None:
         found["files"] += inlet.unread()
-    if isinstance(inlet.connector, Unseen):
-        found["rows"] += inlet.connector.unseen_rows()
+    unseen = inlet.connector.unseen_rows()
+    if unseen is not None:
+        found["rows"] += unseen
     for track in inlet.tracks.values():
-        left = track.source.untaken(track.position) if isinstance(track.source, Untaken) else None
         if track.removed:
             continue
+        left = track.source.untaken(track.position)
         counted = left[0] if left is not None and left[1] == "rows" else None
         rows[inlet.stream, track.order] = track.source.id, counted
         if left is not None:

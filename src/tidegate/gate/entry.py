@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tidegate.connector import Source
 from tidegate.errors import SourceError
-from tidegate.gate.track import Marked, Timed
 
 CONSUMED = "(consumed)"
 """The id under which a manifest keeps what is known of sources that have no entry of their own."""
@@ -24,14 +24,14 @@ def is_needed(saved: Entry) -> bool:
     return waits(saved) or not (saved["ended"] or saved["removed"])
 
 
-def check_same(source: Timed, saved: Entry) -> None:
+def check_same(source: Source, saved: Entry) -> None:
     """Refuse a source in which what was read is not what it was."""
     again = is_needed(saved)
-    if isinstance(source, Marked) and "mark" in saved and (again or not saved["removed"]):
+    if "mark" in saved and (again or not saved["removed"]):
         source.check(saved["mark"], saved["position"], again)
 
 
-def check_whole(source: Timed, saved: Entry, live: bool) -> None:
+def check_whole(source: Source, saved: Entry, live: bool) -> None:
     """Refuse a source that has fewer rows than were read of it; a live one may still get them."""
     needed = waits(saved) or not (live or saved["ended"] or saved["removed"])
     if needed and (there := source.extend(saved["position"])) < saved["position"]:

@@ -4,65 +4,21 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.connector import Connector, ListedSource, Source
 from tidegate.gate.entry import CONSUMED, Entry
 from tidegate.gate.frontier import lowered
 from tidegate.gate.names import Known, NameLog
 from tidegate.gate.orders import Orders
-from tidegate.gate.track import Timed, Track
+from tidegate.gate.track import Track
 from tidegate.state.store import Store
 
 _LOOKED_INTO = 8
 """How many sources stay open that were looked into before their turn."""
-
-
-class Arrival(Protocol):
-    """A source that is there and not open; see `Listed` of the sources."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def low_us(self) -> int: ...
-
-    @property
-    def extent(self) -> int: ...
-
-    @property
-    def grows(self) -> bool: ...
-
-    @property
-    def digest(self) -> int: ...
-
-
-@runtime_checkable
-class Listing(Protocol):
-    """A connector that may stand for many sources and opens them one by one."""
-
-    @property
-    def several(self) -> bool:
-        """Whether it does stand for many: a folder or a glob, not a single file."""
-
-    def arrivals(self) -> Sequence[Arrival]:
-        """The sources that were not listed before, in order."""
-
-    def open(self, id: str) -> Timed: ...
-
-    def open_beyond(self, id: str, extent: int, digest: int) -> tuple[Timed, int]:
-        """A source with more than it had, and the position of its first tuple beyond that.
-
-        Refuses one that is not the source it was.
-        """
-
-    def let_go(self, id: str) -> tuple[int, int] | None:
-        """Forget a consumed source; its extent and digest where they changed since."""
-
-    def has(self, id: str) -> bool:
-        """Whether a source is still there."""
 
 
 class Unread(NamedTuple):
@@ -83,8 +39,8 @@ class Folder:
 
     def __init__(
         self,
-        listing: Listing,
-        opened: Callable[[Timed, int, int], Track],
+        listing: Connector,
+        opened: Callable[[Source, int, int], Track],
         saved: Entry | None = None,
     ) -> None:
         """`opened` makes a track of a source, its order and what it promises."""
@@ -122,7 +78,7 @@ class Folder:
         """The unread sources, in no order."""
         return [entry.id for entry in self._unread]
 
-    def note(self, found: Arrival, order: int, promised_us: int) -> None:
+    def note(self, found: ListedSource, order: int, promised_us: int) -> None:
         """Keep a new source with its order, which is above those of all before it."""
         if order > self._next:  # those between are of other folders of the stream
             self._consumed.add(self._next, order - 1)
@@ -131,7 +87,7 @@ class Folder:
             self._promises.append((order, promised_us))
         self.names.note(Known(order, found.id, found.extent, found.digest))
 
-    def enter(self, found: Arrival, order: int) -> Track | None:
+    def enter(self, found: ListedSource, order: int) -> Track | None:
         """Take in a source that nothing was read of; its track where it is to be read at once."""
         if found.grows:
             return self._open(found.id, order)
@@ -141,7 +97,7 @@ class Folder:
             heappush(self._unread, Unread(found.low_us, order, found.id))
         return None
 
-    def enter_again(self, found: Arrival, known: Known) -> Track | None:
+    def enter_again(self, found: ListedSource, known: Known) -> Track | None:
         """Take in a source that an earlier run listed and that was not being read.
 
         Of one that was consumed and has more now, the rest is read, as of a file that grew. One
@@ -161,7 +117,7 @@ class Folder:
         self.note_again(found, known)
         return track
 
-    def note_again(self, found: Arrival, known: Known | None) -> None:
+    def note_again(self, found: ListedSource, known: Known | None) -> None:
         """Keep the extent that a source has now, which grew while an earlier run read it."""
         if known is not None and found.extent != known.extent:
             self.names.note(Known(known.order, found.id, found.extent, found.digest))

@@ -4,46 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
-from tidegate.arrival import ArrivalTimes
 from tidegate.batch import MIN_US
+from tidegate.connector import Connector, Source
 from tidegate.gate.folder import Folder
 from tidegate.gate.frontier import Feed, Progress
-from tidegate.gate.track import Rank, Timed, Track
-
-
-class Joining(Protocol):
-    """What the gate needs of a connector: the sources known now, and whether more may come."""
-
-    def discover(self) -> Sequence[Timed]: ...
-
-    def live(self) -> bool: ...
-
-
-@runtime_checkable
-class Forgetting(Protocol):
-    """A connector that delivers each source once and may drop it when it has been consumed."""
-
-    def forget(self, ids: Sequence[str]) -> None: ...
-
-
-@runtime_checkable
-class Live(Protocol):
-    """A connector that can tell whether tuples arrive while they are read."""
-
-    @property
-    def arrives(self) -> bool:
-        """Asked when it is let in: it is measured from then on, or not at all."""
-
-
-@runtime_checkable
-class Arriving(Protocol):
-    """A source that can tell when its tuples arrived."""
-
-    @property
-    def arrivals(self) -> ArrivalTimes | None:
-        """None where all of them were there from the first."""
+from tidegate.gate.track import Rank, Track
 
 
 @dataclass
@@ -57,7 +23,7 @@ class Inlet:
 
     place: int
     stream: int
-    connector: Joining
+    connector: Connector
     disorder_us: int
     idle_us: int | None
     uri: str | None = None
@@ -143,12 +109,12 @@ class Inlet:
 
 
 @dataclass
-class Absent:
+class Absent(Connector):
     """In the place of a source that joined an earlier run and has not been announced again."""
 
     holds: bool
 
-    def discover(self) -> Sequence[Timed]:
+    def discover(self) -> Sequence[Source]:
         return ()
 
     def live(self) -> bool:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.connector import Connector
 from tidegate.errors import GateError, near
 from tidegate.gate.again import Goal
 from tidegate.gate.arrivals import Arrivals
@@ -16,7 +17,7 @@ from tidegate.gate.completed import Completed
 from tidegate.gate.cut import cut
 from tidegate.gate.entry import CONSUMED
 from tidegate.gate.frontier import Feed, check_promise, frontier
-from tidegate.gate.inlet import Absent, Forgetting, Inlet, Joining, Live, in_order
+from tidegate.gate.inlet import Absent, Inlet, in_order
 from tidegate.gate.standing import Extent, Holder, extent_of, holder_of
 from tidegate.gate.track import Mark, Slice, Track
 from tidegate.state.name import owned
@@ -67,7 +68,7 @@ class Intake:
     def add(
         self,
         stream: int,
-        connector: Joining,
+        connector: Connector,
         disorder_us: int,
         idle_us: int | None = None,
         promised_us: int = MIN_US,
@@ -93,7 +94,7 @@ class Intake:
     def join(
         self,
         stream: int,
-        connector: Joining,
+        connector: Connector,
         disorder_us: int,
         idle_us: int | None = None,
         promised_us: int | None = None,
@@ -293,7 +294,7 @@ class Intake:
         event time and nothing else, however many there were.
         """
         for inlet in self.inlets:
-            if not isinstance(inlet.connector, Forgetting):
+            if not inlet.connector.once:
                 continue
             done = [t for t in inlet.tracks.values() if t.consumed()]
             for track in done:
@@ -319,8 +320,8 @@ class Intake:
         """
         self._arrivals.check_complete(self.inlets)
 
-    def _is_live(self, connector: Joining) -> bool:
-        return self._measured and isinstance(connector, Live) and connector.arrives
+    def _is_live(self, connector: Connector) -> bool:
+        return self._measured and connector.arrives
 
     def _check_promise(self, where: str, promised_us: int) -> None:
         if promised_us != MIN_US:
@@ -358,7 +359,7 @@ class Intake:
         elif isinstance(inlet.connector, Absent) and source_id in self._arrivals.ids(inlet):
             self._arrivals.remove_absent(inlet, source_id)
 
-    def _joined(self, stream: int, connector: Joining, uri: str | None) -> Inlet | None:
+    def _joined(self, stream: int, connector: Connector, uri: str | None) -> Inlet | None:
         """The inlet that this connector is, or that it was in an earlier run."""
         here = [i for i in self.inlets if i.stream == stream]
         for inlet in here:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.gate.inlet import Inlet
@@ -27,17 +26,6 @@ class Extent:
     @property
     def share(self) -> float:
         return min(self.done / self.whole, 1.0) if self.whole > 0 else 1.0
-
-
-@runtime_checkable
-class Measured(Protocol):
-    """A source that knows how much there is of it, in bytes or rows."""
-
-    def extent(self, position: int) -> tuple[int, int, str] | None:
-        """How much lies before a position, how much there is, and in which unit.
-
-        None where that is not known, as of a compressed file.
-        """
 
 
 @dataclass(frozen=True)
@@ -92,7 +80,5 @@ def _extent(inlet: Inlet) -> Extent | None:
 
 
 def _of_track(track: Track) -> Extent | None:
-    if not isinstance(track.source, Measured):
-        return None
     known = track.source.extent(track.position)
     return None if known is None else Extent(*known)

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from tidegate.connector import Source
 from tidegate.gate.lateness import Bools, Int64s, running_newest
-
-
-class HasTimes(Protocol):
-    """Where event times are read from."""
-
-    def times(self, start: int, stop: int) -> tuple[Int64s, Bools]: ...
 
 
 @dataclass(frozen=True)
@@ -33,7 +27,7 @@ class Times:
         return Times(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0, np.int64))
 
     @staticmethod
-    def read(source: HasTimes, start: int, stop: int, floor_us: int) -> Times:
+    def read(source: Source, start: int, stop: int, floor_us: int) -> Times:
         times, valid = source.times(start, stop)
         return Times(times, valid, running_newest(times, valid, floor_us))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from tidegate.arrival import ArrivalTimes
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.connector import Source
 from tidegate.gate.completed import Completed
 from tidegate.gate.frontier import Progress, lowered
 from tidegate.gate.lateness import Bools, Int64s, late_mask, needed_disorder_us
@@ -19,53 +20,6 @@ _LOOK_ROWS = 8192
 
 Rank = tuple[int, int, int]
 """Where a track stands among all: the inlet's kind and number, and the order of its source."""
-
-
-class Timed(Protocol):
-    """What the gate needs of a source: its event times by position."""
-
-    @property
-    def id(self) -> str: ...
-
-    def extend(self, rows: int) -> int: ...
-
-    def ended(self) -> bool: ...
-
-    def times(self, start: int, stop: int) -> tuple[Int64s, Bools]: ...
-
-
-@runtime_checkable
-class Pieced(Protocol):
-    """A source that decodes event times piece by piece: row groups, or blocks of text."""
-
-    def piece_end(self, position: int) -> int:
-        """Where the piece ends that holds a known position."""
-
-    def low_us(self, position: int) -> int:
-        """A time that nothing from a known position to the end of its piece is below.
-
-        MIN_US where that is not known, or where some of it has no time.
-        """
-
-
-@runtime_checkable
-class Marked(Protocol):
-    """A source that others can change or replace, and that can tell."""
-
-    def mark(self, position: int) -> Mapping[str, Any]:
-        """What tells later whether the tuples before a position, which is not 0, are the same."""
-
-    def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
-        """Refuse a source in which the tuples before a position are not those of a mark.
-
-        `again` says that it will be read on, or once more.
-        """
-
-    def holds(self, saved: Mapping[str, Any]) -> bool:
-        """Whether all that a mark tells of is in it, also what is not read yet; costs a pass."""
-
-    def confirm(self) -> None:
-        """Refuse a source whose last tuple turned out not to be whole; call before a commit."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +65,7 @@ class Track:
 
     def __init__(
         self,
-        source: Timed,
+        source: Source,
         order: int,
         disorder_us: int,
         hold: bool,
@@ -134,8 +88,6 @@ class Track:
         self._held = Times.empty()
         self._known = 0
         self._drained = False
-        self._pieced = source if isinstance(source, Pieced) else None
-        self._marked = source if isinstance(source, Marked) else None
         self._mark: Mapping[str, Any] | None = None
         self.arrivals = arrivals
         """When its tuples arrived; None where they are all there from the first."""
@@ -163,8 +115,8 @@ class Track:
         At the end of a piece `next_low_us` may say that the next one need not be decoded.
         """
         end = self.position + len(self._ahead.keys)
-        if self._pieced is not None and not self.complete():
-            rows = min(rows, self._pieced.piece_end(end) - end)
+        if self.source.pieced and not self.complete():
+            rows = min(rows, self.source.piece_end(end) - end)
         return self.look_ahead(end - self.position + rows)
 
     def speak(self) -> None:
@@ -180,8 +132,8 @@ class Track:
         """
         keys, end = self._ahead.keys, self.position + len(self._ahead.keys)
         low = int(keys[-1]) if len(keys) else self.floor_us
-        if self._pieced is not None and not self.complete():
-            low = max(low, self._pieced.low_us(end))
+        if self.source.pieced and not self.complete():
+            low = max(low, self.source.low_us(end))
         return low
 
     def complete(self) -> bool:
@@ -305,17 +257,17 @@ class Track:
 
     def confirm(self) -> None:
         """Refuse a source that was read to its end and has not ended there; before a commit."""
-        if self._marked is not None and not self.removed and self.exhausted():
-            self._marked.confirm()
+        if not self.removed and self.exhausted():
+            self.source.confirm()
 
     def holds(self, saved: Mapping[str, Any]) -> bool:
         """Whether what an entry of a manifest says was read of this source is in it."""
-        return self._marked is None or "mark" not in saved or self._marked.holds(saved["mark"])
+        return "mark" not in saved or self.source.holds(saved["mark"])
 
     def saved(self) -> dict[str, Any]:
         """What the manifest keeps of this source."""
-        if self._marked is not None and self.position and not self.removed:
-            self._mark = self._marked.mark(self.position)
+        if self.position and not self.removed:
+            self._mark = self.source.mark(self.position)
         return {
             "id": self.source.id,
             "order": self.order,

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tidegate.duration import duration_text
 from tidegate.errors import QueryError, near
-from tidegate.source.reading import AS_FOUND, Reading
+from tidegate.source.subscription import AS_FOUND, Reading
 
 
 @dataclass(frozen=True)

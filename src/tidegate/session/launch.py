@@ -12,6 +12,7 @@ from os import PathLike
 from pyarrow.fs import FileSystem
 
 from tidegate.clock import Clock
+from tidegate.connector import Connector
 from tidegate.driver.connection import connections_of
 from tidegate.driver.loop import Loop, Observer, RowsSeen
 from tidegate.driver.metrics import BatchReport
@@ -19,7 +20,6 @@ from tidegate.driver.options import RunOptions
 from tidegate.plan.physical import Plan
 from tidegate.session.place import DeferredExecutor, Place
 from tidegate.sink.protocol import Sink
-from tidegate.source.protocol import Connector
 from tidegate.state.store import Store
 
 _log = logging.getLogger(__name__)

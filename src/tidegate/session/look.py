@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from rich.console import Console
 
-from tidegate.driver.connection import Spooling
+from tidegate.connector import Connector
 from tidegate.driver.options import RunOptions
 from tidegate.errors import UnavailableError
 from tidegate.plan.physical import Plan
@@ -22,7 +22,6 @@ from tidegate.session.place import NO_SPARK, Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.excerpt import first_rows_picture, first_rows_text
 from tidegate.sink.memory import MemorySink
-from tidegate.source.protocol import Connector
 
 _BATCH_ROWS = 10_000
 _WIDTH = 100
@@ -105,7 +104,7 @@ def look(
         edge = plan.targets[0].edge
         return plan.subqueries[edge.subquery].ports[edge.port].schema
     for stream in plan.streams:
-        if any(isinstance(given.get(uri), Spooling) for uri in stream.uris):
+        if any(uri in given and given[uri].once for uri in stream.uris):
             raise UnavailableError(
                 "preview",
                 "cannot read a DataFrame of Spark, which gives its rows to one query",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tidegate.connector import Connector
 from tidegate.errors import OptionError
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
@@ -16,7 +17,6 @@ from tidegate.query.output import Output
 from tidegate.route.registry import partitioner_of
 from tidegate.session.place import Place
 from tidegate.session.preview import first_rows
-from tidegate.source.protocol import Connector
 
 
 def plan_for(

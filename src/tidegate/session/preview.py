@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from tidegate.driver.connection import IN_PROGRAM, Spooling
+from tidegate.connector import Connector, Source
+from tidegate.driver.connection import IN_PROGRAM
 from tidegate.errors import SourceError
 from tidegate.plan.sample import RawRows
 from tidegate.query.node import StreamDef
-from tidegate.source.protocol import Connector, Source
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
 
 PREVIEW_ROWS = 4096
 """How many rows of a stream are looked at, of all its sources together."""
@@ -48,9 +48,9 @@ def _read(
         if connector is None and uri.startswith(IN_PROGRAM):
             return None
         connector = connector or open_uri(uri, stream.name, stream.time, False, stream.reading)
-        if isinstance(connector, Spooling):
+        if connector.once:
             return None
-        sources += connector.discover()[: PREVIEW_SOURCES - len(sources)]
+        sources += connector.first_sources(PREVIEW_SOURCES - len(sources))
     share = PREVIEW_ROWS // max(len(sources), 1)
     parts = []
     for source in sources:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tidegate import schedule
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.connector import Connector
 from tidegate.driver.connection import Connection, opened
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
@@ -25,7 +26,6 @@ from tidegate.query.node import StreamDef
 from tidegate.schema import columns_text
 from tidegate.session.interrupt import jobs_kept
 from tidegate.source.memory import MemorySource
-from tidegate.source.protocol import Connector
 
 
 class RunningQuery:

@@ -10,8 +10,8 @@ from tidegate.errors import OptionError, SourceError, near
 from tidegate.query.node import Node, StreamDef
 from tidegate.query.output import Output
 from tidegate.schema import type_name
-from tidegate.source.reading import Reading
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
+from tidegate.source.subscription import Reading
 from tidegate.sql.bind import bind
 from tidegate.sql.script import Create, Script, read_script
 from tidegate.sql.syntax import OF_SPARK
@@ -99,7 +99,7 @@ def _opened(
         exact = [n for n in schema.names if n == time] or [
             n for n in schema.names if n.lower() == time.lower()
         ]
-        types_from = getattr(connectors[0], "types_from", "")
+        types_from = connectors[0].types_from
         return schema, exact[0] if exact else time, types_from
     if DEFAULT_TIME in schema.names:
         # Opened again as the time column: text of which most values are times is one then.

@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidegate.connector import Connector
 from tidegate.errors import OptionError
 from tidegate.query.definition import StreamDef
 from tidegate.query.window import duration_us
 from tidegate.session.table import as_source, default_time, is_table
 from tidegate.source.memory import MemorySource
-from tidegate.source.protocol import Connector
-from tidegate.source.reading import AS_FOUND, Reading
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
+from tidegate.source.subscription import AS_FOUND, Reading
 from tidegate.sql.columns import schema_given
 
 _ARGUMENTS = ("time", "name", "disorder", "idle", "schema", "options")
@@ -110,7 +110,7 @@ class Sources:
                 )
             connector = given or open_uri(uri, stream, time, False, reading)
             schemas.append(connector.schema)
-            types_from = types_from or getattr(connector, "types_from", "")
+            types_from = types_from or connector.types_from
         for uri, schema in zip(uris, schemas, strict=True):
             if not schema.equals(schemas[0]):
                 raise OptionError(

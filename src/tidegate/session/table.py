@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from tidegate.errors import OptionError, SourceError
 from tidegate.schema import fit_rows
 from tidegate.source.memory import MemorySource
-from tidegate.source.reading import AS_FOUND, Reading
-from tidegate.source.uri import open_uri
+from tidegate.source.registry import open_uri
+from tidegate.source.subscription import AS_FOUND, Reading
 
 DEFAULT_TIME = "ts"
 

@@ -1,12 +1,13 @@
-"""Physical streams with random access by position, between the outside and the gate.
+"""Physical streams with random access by position: what `FROM 'URI'` can name.
 
-- `protocol`: what a source, its readers and a connector promise
-- `uri`: from the text after `FROM` to a connector
-- `files`, `listing`, `shape`: paths, folders and globs; which files, and their one schema
-- `parquet`, `text_file` and `text` (with `csv`, `json`, `block`): the formats
-- `mark`: what tells a file from another at its path
+- `registry`: a line for each scheme and each file format; opens the URI of a stream
+- `files`, `listing`, `watch`, `remote_listing`: paths, folders and globs, and what comes to them
+- `shape`, `partition`, `subscription`: one schema for all files; what folders and a stream say
+- `format`, `piece`, `mark`: what all file formats share
+- `columnar` (with `parquet`, `orc`), `text` (with `csv`, `json`): the formats
 - `memory`: rows that a Python program appends
 - `spool`: files in the checkpoint, of rows that another system delivered
-- `generator`, `parameter`, `generate`: rows computed from their position
-- `event_time`: the time column; `cache`: decoded pieces kept per process
+- `generator`, `parameter`, `pace`, `generate`: rows computed from their position
+
+The base classes `Connector` and `Source` are in `tidegate.connector`.
 """

@@ -1,47 +1,33 @@
-"""Files as sources, between a path, a folder or a glob and one source per file."""
+"""Files as sources: a path, a folder or a glob stands for one source per file."""
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeGuard
+from typing import Any
 
 from tidegate import disk, schedule
-from tidegate.arrival import BEFORE, Together
+from tidegate.arrival import BEFORE
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock
-from tidegate.errors import GateError, SourceError
+from tidegate.connector import Connector, ListedSource, Source
+from tidegate.errors import GateError, OptionError, RunError, SourceError
+from tidegate.remote.disk import remote_path
+from tidegate.remote.scheme import is_remote_uri
 from tidegate.schema import check_time
-from tidegate.source import csv, json
-from tidegate.source.block import BLOCK_BYTES
-from tidegate.source.declared import check_fits
-from tidegate.source.head import TextProbe, first_times, probe_text, text_edge
-from tidegate.source.listing import (
-    Found,
-    is_of_format,
-    list_files,
-    name_order,
-    packing_of,
-    paths_of,
-)
-from tidegate.source.mark import readable, reused, status_of
-from tidegate.source.opening import Opening
-from tidegate.source.parquet import (
-    ParquetFacts,
-    ParquetProbe,
-    ParquetSource,
-    parquet_edge,
-    prober,
-)
-from tidegate.source.partition import Constants, Partitions, glob_root
-from tidegate.source.protocol import Listed, Source
-from tidegate.source.reading import AS_FOUND, Reading
+from tidegate.source.format import FileFacts, FileProbe, FileSource, FileUse, Look, NewFile
+from tidegate.source.listing import list_files, local_path, name_order, paths_of, split_glob
+from tidegate.source.mark import readable, status_of
+from tidegate.source.partition import Partitions
+from tidegate.source.registry import check_reading, format_named
 from tidegate.source.remote_listing import RemoteWatch, remote_paths
-from tidegate.source.shape import Shape
-from tidegate.source.text_file import TextFacts, TextSource, check_not_grown
-from tidegate.source.unpack import NONE, check_whole
+from tidegate.source.shape import FileShape
+from tidegate.source.subscription import AS_FOUND, Reading, Subscription
+from tidegate.source.text.block import BLOCK_BYTES
+from tidegate.source.text.compression import NONE, check_whole, packing_of
 from tidegate.source.watch import Watch
 
 HEAD_BYTES = 8 * 2**20
@@ -61,33 +47,14 @@ _LOOK_S = 0.01
 
 _log = logging.getLogger(__name__)
 
-Facts = ParquetFacts | TextFacts
 
-
-class _Arrived(NamedTuple):
-    """A file that was looked at and not listed yet; `first` is the text of its first row."""
-
-    path: str
-    facts: Facts
-    first: bytes = b""
-
-    @staticmethod
-    def of(probe: ParquetProbe | TextProbe) -> _Arrived:
-        first = probe.head.first if isinstance(probe, TextProbe) else b""
-        return _Arrived(probe.path, probe.facts(), first)
-
-
-def _may_grow(facts: Facts) -> TypeGuard[TextFacts]:
-    return isinstance(facts, TextFacts) and facts.packing == NONE
-
-
-class FilesConnector:
+class FilesConnector(Connector):
     """The files of one path, folder or glob; each is a source, named by its path.
 
     Followed, new files become sources at the end, in the order of their names; a text file may
     grow until a later file appears. Files that cannot be read yet (being written) are waited for.
 
-    Who reads many files takes them from `arrivals`, opens each with `open` when its turn has come
+    Who reads many files takes them from `list_new`, opens each with `open` when its turn has come
     and lets go of it with `let_go`. What is kept are a few numbers per file that was not let go,
     and of a followed folder the names in it; not what was read before.
     """
@@ -110,11 +77,10 @@ class FilesConnector:
         self._time = time
         self._follow = follow
         self._reading = reading
-        self._block_bytes = block_bytes or BLOCK_BYTES
         self._head_bytes = block_bytes or HEAD_BYTES
-        self._files: dict[str, Facts] = {}
-        self._arrived: list[_Arrived] = []
-        self._growing: TextSource | None = None
+        self._files: dict[str, FileFacts] = {}
+        self._arrived: list[NewFile] = []
+        self._growing: FileSource[Any] | None = None
         self._grown: set[str] = set()
         self._finished: deque[tuple[str, int]] = deque(maxlen=FINISHED_FILES)
         self._looks = True
@@ -129,16 +95,18 @@ class FilesConnector:
         self._watch = self._watch_of(clock) if follow and self.several else None
         look = self._all_paths if self._watch is None else self._watch.look
         with readable(path):
-            found = list_files(path, where, follow, look)
-        self._format = found[0].format
-        reading.check(self._format, where)
-        paths = [f.path for f in found] if self.several else []
+            self._format, found = list_files(path, where, follow, look)
+        check_reading(reading, self._format, where)
         as_written = not self.several or (self._remote is None and disk.is_folder(path))
-        root = path if as_written else glob_root(path)
+        root = path if as_written else split_glob(path)[0]
+        paths = found if self.several else []
         self._partitions = Partitions.of(root, paths, reading.schema, where)
         if reading.schema is not None:
             own = self._partitions.without(reading.schema)
             self._reading = replace(reading, schema=own)
+        self._look = Look(
+            where, time, self._reading, self._grows, block_bytes or BLOCK_BYTES, SAMPLE_BYTES
+        )
         self._sample_rows = 0
         self._shape, arrived = self._agree(found)
         own = self._shape.settled()
@@ -149,12 +117,29 @@ class FilesConnector:
         self._add(arrived)
         self._single = None if self.several else self._opened(path)
 
+    @staticmethod
+    def at(subscription: Subscription) -> FilesConnector:
+        """The files of a path or a URI of a file system."""
+        uri, where = subscription.uri, subscription.where
+        time, follow, reading = subscription.time, subscription.follow, subscription.reading
+        if not is_remote_uri(uri):
+            return FilesConnector(local_path(uri, where), where, time, follow, reading=reading)
+        try:
+            return FilesConnector(remote_path(uri), where, time, follow, reading=reading)
+        except OptionError as error:
+            raise SourceError(where, error.requirement, error.got, error.remedy) from error
+        except RunError as error:
+            raise SourceError(error.where, error.requirement, error.got, error.remedy) from error
+
     def discover(self) -> Sequence[Source]:
-        """The files that were not let go, in order; each is opened when it is taken from here."""
+        """The files that were not let go, in order, all of them opened."""
+        return self.first_sources(sys.maxsize)
+
+    def first_sources(self, count: int) -> Sequence[Source]:
         if self._single is not None:
             return [self._single]
         self._look_again()
-        return Opening(self.open, list(self._files))
+        return [self._opened(path) for path in list(self._files)[:count]]
 
     def live(self) -> bool:
         return self._follow
@@ -177,7 +162,7 @@ class FilesConnector:
         first = self._shape.path
         if self._reading.schema is not None:
             return "declared"
-        if self._format not in ("csv", "json"):
+        if not self._format.text:
             return f"as in {first}"
         rows = "row" if self._sample_rows == 1 else f"{self._sample_rows:,} rows"
         return f"inferred from the first {rows} of {first}"
@@ -188,13 +173,13 @@ class FilesConnector:
         if self._growing is not None:
             self._growing.take_as_of_now()
 
-    def arrivals(self) -> list[Listed]:
+    def list_new(self) -> list[ListedSource]:
         """The files that were not listed before, in order; costs what the new ones cost."""
         self._look_again()
         lows_us = self._lows_us(self._arrived)
         arrived, self._arrived = self._arrived, []
         return [
-            Listed(a.path, low_us, a.facts.extent, self._is_growing(a.path), a.facts.digest)
+            ListedSource(a.path, low_us, a.facts.extent, self._is_growing(a.path), a.facts.digest)
             for a, low_us in zip(arrived, lows_us, strict=True)
         ]
 
@@ -208,8 +193,6 @@ class FilesConnector:
         `extent` and `digest` are those it was listed with; refuses a file that is another one now.
         """
         source = self._opened(id)
-        if not isinstance(source, TextSource):
-            raise reused(id, "another file")
         return source, source.rows_within(extent, digest)
 
     def let_go(self, id: str) -> tuple[int, int] | None:
@@ -233,84 +216,74 @@ class FilesConnector:
             return Watch(self._path, clock)
         return RemoteWatch(self._remote, clock)
 
-    def _opened(self, path: str) -> ParquetSource | TextSource:
+    def _opened(self, path: str) -> FileSource[Any]:
         if self._growing is not None and self._is_growing(path):
             return self._growing
         facts, came_at = self._files[path], self._came_at.get(path)
         if self._remote is not None:
             path = disk.RemotePath(path, self._remote.disk, facts.status)
-        source = facts.open(path, self.schema, self._time, self._constants(path))
-        if came_at is not None and isinstance(source, TextSource):
+        source = facts.open(self._use(path))
+        if came_at is not None:
             source.follow_arrivals(came_at, self._clock)
-        elif came_at is not None:
-            source.arrivals = Together(came_at)
         return source
 
-    def _constants(self, path: str) -> Constants:
-        """The columns that a file has from its folders, of those the stream has."""
+    def _use(self, path: str, grows: bool = False) -> FileUse:
+        """A file with the columns that it has from its folders, of those the stream has."""
         found = self._partitions.constants(path, self._where)
-        return tuple((name, value) for name, value in found if name in self.schema.names)
+        constants = tuple((name, value) for name, value in found if name in self.schema.names)
+        return FileUse(path, self.schema, self._time, constants, grows)
 
     def _is_growing(self, path: str) -> bool:
         return self._growing is not None and self._growing.path == path
 
-    def _lows_us(self, arrived: Sequence[_Arrived]) -> list[int]:
-        if self._time is None or not arrived:
+    def _lows_us(self, arrived: Sequence[NewFile]) -> list[int]:
+        if self._time is None:
             return [MIN_US] * len(arrived)
-        texts = [(a.facts.format, a.first) for a in arrived if isinstance(a.facts, TextFacts)]
-        if texts:
-            return first_times(texts, self.schema.field(self._time))
-        return [a.facts.low_us for a in arrived if isinstance(a.facts, ParquetFacts)]
+        return self._format.lows_us(arrived, self.schema.field(self._time))
 
-    def _agree(self, found: Sequence[Found]) -> tuple[Shape, list[_Arrived]]:
+    def _agree(self, found: Sequence[str]) -> tuple[FileShape, list[NewFile]]:
         """The shape of all files there are at the start; empty text files have no say."""
-        shape: Shape | None = None
+        shape: FileShape | None = None
         arrived = []
-        for place, file in enumerate(found):
+        for place, path in enumerate(found):
             if place % _AHEAD_FILES == 1:
                 self._fetch_ahead(found[place : place + _AHEAD_FILES])
-            probe = self._probe(file.path, self._head_bytes if shape is None else SAMPLE_BYTES)
+            probe = self._probe(path, self._head_bytes if shape is None else SAMPLE_BYTES)
             if probe is None:
-                self._unseen[file.path] = None
+                self._unseen[path] = None
                 continue
-            arrived.append(_Arrived.of(probe))
+            arrived.append(NewFile(path, probe.facts, probe.first))
             if shape is None:
-                loose, widens = self._format == "json", self._format in ("csv", "json")
-                shape = Shape(probe.schema, file.path, loose, widens)
-                self._sample_rows = probe.head.rows if isinstance(probe, TextProbe) else 0
+                shape = FileShape(probe.schema, path, self._format.loose, self._format.text)
+                self._sample_rows = probe.rows
             else:
                 try:
-                    shape = shape.joined(probe.schema, file.path, self._where)
+                    shape = shape.joined(probe.schema, path, self._where)
                 except SourceError as error:
                     raise self._disagreement(probe, shape, error) from error
         if shape is None:
             raise SourceError(
                 self._where,
-                "a header line must be there"
-                if self._format == "csv"
-                else "a row must be there to tell the columns from",
-                f"an empty file {found[0].path}" if len(found) == 1 else "empty files only",
+                self._format.needs,
+                f"an empty file {found[0]}" if len(found) == 1 else "empty files only",
                 "Write a first row, then start.",
             )
         return shape, arrived
 
-    def _fetch_ahead(self, found: Sequence[Found]) -> None:
+    def _fetch_ahead(self, found: Sequence[str]) -> None:
         """Elsewhere, have what files are looked at for: one by one, requests take their time."""
         if self._remote is None:
             return
-        look = text_edge if self._format in ("csv", "json") else parquet_edge
-        said = self._reading.get("compression")
-        plain = [f.path for f in found if packing_of(f.path, said) == NONE]
+        edge, said = self._format.edge, self._reading.get("compression")
+        plain = [path for path in found if packing_of(path, said) == NONE]
         paths = [path for path in plain if isinstance(path, disk.RemotePath)]
-        self._remote.disk.fetch([(path, *look(path, SAMPLE_BYTES)) for path in paths])
+        self._remote.disk.fetch([(path, *edge(path, SAMPLE_BYTES)) for path in paths])
 
-    def _disagreement(
-        self, probe: ParquetProbe | TextProbe, shape: Shape, error: SourceError
-    ) -> SourceError:
+    def _disagreement(self, probe: FileProbe, shape: FileShape, error: SourceError) -> SourceError:
         """What to say of a file that is not of a shape: of text, the line and the column."""
-        if not isinstance(probe, TextProbe) or shape.lacks(probe.schema):
+        if shape.lacks(probe.schema):
             return error
-        fault = probe.first_fault(shape.settled(), SAMPLE_BYTES)
+        fault = self._format.first_fault(probe, shape.settled(), SAMPLE_BYTES)
         if fault is None:
             return error
         return SourceError(
@@ -328,7 +301,7 @@ class FilesConnector:
         if isinstance(self._watch, RemoteWatch):
             self._watch.check_steady(self._unseen)
         for path in came:
-            if path not in self._files and is_of_format(path, self._format):
+            if path not in self._files and format_named(path) == self._format:
                 self._unseen[path] = None
         arrived = []
         for path in sorted(self._unseen, key=name_order):
@@ -340,19 +313,17 @@ class FilesConnector:
                     self._shape.check(probe.schema, path, self._where)
                 except SourceError as error:
                     raise self._disagreement(probe, self._shape, error) from error
-                arrived.append(_Arrived.of(probe))
+                arrived.append(NewFile(path, probe.facts, probe.first))
         for path, size_bytes in self._finished:
             check_not_grown(path, size_bytes)
         now = self._clock.now()
         self._add(arrived, (self._looked_at + now) / 2)  # as likely before as after
         self._looked_at = now
 
-    def _check_not_moved(self, probe: ParquetProbe | TextProbe) -> None:
+    def _check_not_moved(self, probe: FileProbe) -> None:
         """Refuse the file that grows under a new name: it would be read twice."""
         source = self._growing
-        if source is None or not isinstance(probe, TextProbe):
-            return
-        if source.is_at(probe.path, probe.status.inode):
+        if source is not None and source.is_at(probe.path, probe.facts.status.inode):
             raise GateError(
                 source.path,
                 "a followed file must keep its name",
@@ -360,7 +331,7 @@ class FilesConnector:
                 "Let rotated files have names that do not match; new rows go to a new file.",
             )
 
-    def _add(self, arrived: Sequence[_Arrived], came_at: float = BEFORE) -> None:
+    def _add(self, arrived: Sequence[NewFile], came_at: float = BEFORE) -> None:
         """Make files sources; of text files the last one may grow, those before it no longer."""
         if not arrived:
             return
@@ -373,11 +344,10 @@ class FilesConnector:
         self._arrived += arrived
         if not self._grows:
             return
-        texts = [(a.path, a.facts) for a in arrived if _may_grow(a.facts)]
-        self._finished.extend((path, facts.size_bytes) for path, facts in texts[:-1])
-        for path, facts in texts[-1:]:
-            constants = self._constants(path)
-            self._growing = facts.open_growing(path, self.schema, self._time, constants)
+        growing = [a for a in arrived if a.facts.may_grow]
+        self._finished.extend((a.path, a.facts.status.bytes) for a in growing[:-1])
+        for path, facts, _ in growing[-1:]:
+            self._growing = facts.open(self._use(path, grows=True))
             self._growing.follow_arrivals(came_at, self._clock)
 
     def _finish(self) -> None:
@@ -385,36 +355,19 @@ class FilesConnector:
         source = self._growing
         if source is None:
             return
-        source.finish()
+        facts = source.finish()
         self._growing = None
-        self._finished.append((source.path, source.size_bytes))
+        self._finished.append((source.path, facts.status.bytes))
         if source.path in self._files:
-            self._files[source.path] = source.facts()
+            self._files[source.path] = facts
             self._grown.add(source.path)
 
-    def _probe(self, path: str, sample_bytes: int) -> ParquetProbe | TextProbe | None:
+    def _probe(self, path: str, sample_bytes: int) -> FileProbe | None:
         where = self._where if path == self._path else f"{self._where}, file {path}"
-        declared = self._reading.schema
-        if self._format in ("parquet", "orc"):
-            probe = prober(self._format)(path, where, self._time)
-            if declared is None:
-                return probe
-            check_fits(declared, probe.schema, where)
-            return replace(probe, schema=declared)
-        packing = packing_of(path, self._reading.get("compression"))
-        return probe_text(
-            path,
-            csv.read_head if self._format == "csv" else json.read_head,
-            self._time,
-            self._grows and packing == NONE,
-            where,
-            self._block_bytes,
-            sample_bytes,
-            self._reading,
-            packing,
-        )
+        look = replace(self._look, where=where, sample_bytes=sample_bytes)
+        return self._format.probe(path, look)
 
-    def _probe_unseen(self, path: str) -> ParquetProbe | TextProbe | None:
+    def _probe_unseen(self, path: str) -> FileProbe | None:
         """Look at a new file of a followed folder; None while it is still being written."""
         status = status_of(path)
         if status is None:
@@ -425,7 +378,7 @@ class FilesConnector:
             return None
         try:
             packing = packing_of(path, self._reading.get("compression"))
-            if packing != NONE and self._format in ("csv", "json"):
+            if packing != NONE and self._format.text:
                 check_whole(path, packing)
             probe = self._probe(path, SAMPLE_BYTES)
         except SourceError as error:
@@ -435,3 +388,16 @@ class FilesConnector:
         if probe is None:
             self._unseen[path] = tried
         return probe
+
+
+def check_not_grown(path: str, size_bytes: int) -> None:
+    """Refuse a file that got longer after it was finished; its new rows would be lost."""
+    status = status_of(path)
+    if status is not None and status.bytes > size_bytes:
+        raise GateError(
+            path,
+            "a followed file must not grow after a later file has appeared",
+            f"{status.bytes - size_bytes} more bytes",
+            "Follow files that grow side by side as sources of their own, "
+            "each by its path; a restart reads on.",
+        )

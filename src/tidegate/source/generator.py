@@ -1,4 +1,4 @@
-"""Generated rows as a source, between `generator:NAME?...` and functions of a position."""
+"""Generated rows as a source: `generator:NAME?...` stands for a function of the position."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import pyarrow as pa
 from tidegate import schedule
 from tidegate.arrival import BEFORE, Floats
 from tidegate.clock import Clock
+from tidegate.connector import Bools, Connector, Int64s, Rows, Source, check_columns
 from tidegate.errors import SourceError, near
 from tidegate.schema import check_time, event_times
 from tidegate.source.generate.catalog import CATALOG
 from tidegate.source.pace import Pacing
-from tidegate.source.parameter import Parameter, Parameters
-from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
+from tidegate.source.parameter import Parameters, UriParameter
+from tidegate.source.subscription import Subscription
 
 
 class Generator(Protocol):
@@ -42,14 +43,14 @@ Make = Callable[[Parameters], Generator]
 
 
 @dataclass(frozen=True)
-class Described:
+class GeneratorInfo:
     """What there is to know of a generator before it is used."""
 
     name: str
     summary: str
     schema: pa.Schema
     time: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[UriParameter, ...]
 
 
 _REGISTRY: dict[str, tuple[str, Make]] = {i.name: (i.summary, i.make) for i in CATALOG}
@@ -65,7 +66,7 @@ def names() -> list[str]:
     return list(_REGISTRY)
 
 
-def described(name: str, where: str) -> Described:
+def described(name: str, where: str) -> GeneratorInfo:
     """What a generator makes, and what it can be told."""
     parameters = Parameters("", where)
     generator = make_generator(name, parameters)
@@ -73,7 +74,7 @@ def described(name: str, where: str) -> Described:
     own = [p for p in parameters.taken if p.name not in ("pace", "column")]
     pace = [p for p in parameters.taken if p.name in ("pace", "column")]
     summary, _ = _REGISTRY[name]
-    return Described(name, summary, generator.schema, generator.time, (*own, *pace))
+    return GeneratorInfo(name, summary, generator.schema, generator.time, (*own, *pace))
 
 
 def make_generator(name: str, parameters: Parameters) -> Generator:
@@ -98,10 +99,10 @@ class GeneratorReader:
     def read(self, columns: Sequence[str]) -> Rows:
         check_columns(columns, self.generator.schema, self.id)
         table = self.generator.read(columns, self.start, self.stop)
-        return Rows(table, np.arange(self.start, self.stop, dtype=np.int64))
+        return Rows.of_range(table, self.start, self.stop)
 
 
-class Pace:
+class RowPace:
     """Rows that come with wall time, at some pace, from when they are first asked for."""
 
     def __init__(self, pacing: Pacing, clock: Clock) -> None:
@@ -141,7 +142,7 @@ class Pace:
         """Nothing to do: it is a formula."""
 
 
-class GeneratorSource:
+class GeneratorSource(Source, Connector):
     """A generator's rows: source and connector in one.
 
     With a `pace` it is a live stream: rows become known as wall time passes. What
@@ -162,12 +163,22 @@ class GeneratorSource:
         self._generator = generator
         self._time = generator.time if time is None else time
         clock = clock or schedule.current().clock
-        self._pace = None if pace is None else Pace(pace, clock)
+        self._pace = None if pace is None else RowPace(pace, clock)
         self.arrivals = self._pace
         """None where all rows are there from the first."""
-        self.arrives = self._pace is not None
         self._known = 0 if pace is not None else generator.rows
         check_time(self.schema, self._time, id)
+
+    @staticmethod
+    def at(subscription: Subscription) -> GeneratorSource:
+        """The source that `generator:NAME?parameter=value&...` stands for."""
+        remedy = "Leave them out: a generator says its columns."
+        subscription.refuse_reading("a generator", remedy)
+        return open_generator(subscription.uri, subscription.where, subscription.time)
+
+    @property
+    def arrives(self) -> bool:
+        return self._pace is not None
 
     def discover(self) -> Sequence[GeneratorSource]:
         return [self]
@@ -213,15 +224,12 @@ class GeneratorSource:
     def reader(self, start: int, stop: int) -> GeneratorReader:
         return GeneratorReader(self.id, self._generator, start, stop)
 
-    def breaks(self, start: int, stop: int) -> None:
-        """Any position: nothing is decoded."""
-
 
 def open_generator(
     uri: str, where: str, time: str | None, clock: Clock | None = None
 ) -> GeneratorSource:
-    """The source that `generator:NAME?parameter=value&...` stands for."""
-    name, _, query = uri.removeprefix("generator:").partition("?")
+    """The source of a URI; `clock` is that of the run where it is not the machine's."""
+    name, _, query = uri.partition(":")[2].partition("?")
     known = f"{where}, generator {name}" if name in _REGISTRY else where
     parameters = Parameters(query, known)
     generator = make_generator(name, parameters)

@@ -1,35 +1,20 @@
-"""Which files a path, a folder or a glob stands for, between a URI and the formats."""
+"""Which files a path, a folder or a glob stands for, and of which format they are."""
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from urllib.parse import unquote, urlparse
 
 from tidegate import disk
 from tidegate.errors import SourceError, likely
-from tidegate.source.unpack import NONE, SUFFIXES
+from tidegate.source.format import FileFormat
+from tidegate.source.registry import FORMATS, format_named
+from tidegate.source.text.compression import SUFFIXES
 
-FORMATS = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".orc": "orc",
-}
-_TEXTS = ("csv", "json")
 _COMPRESSED = (*SUFFIXES, ".xz", ".zip", ".lz4", ".snappy")
-
-
-@dataclass(frozen=True)
-class Found:
-    """A file and its format; the path is as given, so it names the source wherever it is run."""
-
-    path: str
-    format: str
 
 
 def local_path(uri: str, where: str) -> str:
@@ -49,50 +34,29 @@ def local_path(uri: str, where: str) -> str:
 
 def list_files(
     path: str, where: str, follow: bool, look: Callable[[], Iterable[str]]
-) -> list[Found]:
-    """The files of a path as sources, sorted by name; at least one, all of one format.
+) -> tuple[FileFormat, list[str]]:
+    """The files of a path as sources, sorted by name, and their one format; at least one file.
 
     `look` gives the files there are now below a folder or for a glob. A path that exists is meant
-    as it stands, also where it has characters of a glob in it.
+    as it stands, also where it has characters of a glob in it. Paths are as given, so that they
+    name the sources wherever they are run.
     """
-    if isinstance(path, disk.RemotePath):
-        return _list_remote(path, where, follow, look)
     if disk.is_file(path):
-        return [Found(path, format_of(path, where))]
-    if disk.is_folder(path):
-        kind, verb = "folder", "hold"
+        return format_of(path, where), [path]
+    if isinstance(path, disk.RemotePath):  # a folder is what names begin with there, and no more
+        requirement, got = "a file must be there, or below it", f"none at {path}"
+    elif disk.is_folder(path):
+        requirement, got = "the folder must hold a file at least", f"none in {path}"
     elif glob.has_magic(path):
-        kind, verb = "glob", "match"
+        requirement, got = "the glob must match a file at least", f"none for {path}"
     else:
         got = f"nothing at {path}"
         raise SourceError(where, "the file or folder must be there", got, _neighbours(path))
     paths = sorted(look(), key=name_order)
     if not paths:
-        got = f"none in {path}" if kind == "folder" else f"none for {path}"
-        raise _no_files(where, f"the {kind} must {verb} a file at least", got)
+        names = f"Names must end in {', '.join(FORMATS)}, and not begin with . or _."
+        raise SourceError(where, requirement, got, names)
     return _of_one_format(paths, where, follow)
-
-
-def _list_remote(
-    path: disk.RemotePath, where: str, follow: bool, look: Callable[[], Iterable[str]]
-) -> list[Found]:
-    """The same where a folder is what its files have in front of their names, and no more."""
-    if disk.is_file(path):
-        return [Found(path, format_of(path, where))]
-    paths = sorted(look(), key=name_order)
-    if not paths:
-        raise _no_files(where, "a file must be there, or below it", f"none at {path}")
-    return _of_one_format(paths, where, follow)
-
-
-def _no_files(where: str, requirement: str, got: str) -> SourceError:
-    names = f"Names must end in {', '.join(FORMATS)}, and not begin with . or _."
-    return SourceError(where, requirement, got, names)
-
-
-def is_of_format(path: str, format_: str) -> bool:
-    """Whether a file that came later is of the format of the first ones."""
-    return _known_format(path) == format_
 
 
 def name_order(path: str) -> str:
@@ -100,9 +64,9 @@ def name_order(path: str) -> str:
     return path.replace(os.sep, "\0")
 
 
-def format_of(path: str, where: str) -> str:
+def format_of(path: str, where: str) -> FileFormat:
     """The format that a file's extension stands for."""
-    found = _known_format(path)
+    found = format_named(path)
     if found is None:
         packed = _extension(path) in _COMPRESSED
         raise SourceError(
@@ -116,33 +80,20 @@ def format_of(path: str, where: str) -> str:
     return found
 
 
-def _known_format(path: str) -> str | None:
-    """The format that a name stands for; only text may be compressed as a whole."""
-    plain, last = os.path.splitext(path)
-    if last.lower() not in SUFFIXES:
-        return FORMATS.get(last.lower())
-    found = FORMATS.get(_extension(plain))
-    return found if found in _TEXTS else None
-
-
-def packing_of(path: str, told: str | None) -> str:
-    """How a text file is compressed: as an option tells, or by the ending of its name."""
-    return told or SUFFIXES.get(_extension(path), NONE)
-
-
-def _of_one_format(paths: list[str], where: str, follow: bool) -> list[Found]:
-    found = [Found(p, f) for p in paths if (f := _known_format(p)) is not None]
+def _of_one_format(paths: list[str], where: str, follow: bool) -> tuple[FileFormat, list[str]]:
+    found = [(path, format_) for path in paths if (format_ := format_named(path)) is not None]
     if len(found) < len(paths) and not (follow and found):
-        format_of(next(p for p in paths if _known_format(p) is None), where)
-    other = next((f for f in found if f.format != found[0].format), None)
+        format_of(next(p for p in paths if format_named(p) is None), where)
+    (first, format_), *_ = found
+    other = next((p for p, f in found if f != format_), None)
     if other is not None:
         raise SourceError(
             where,
             "all files must be of one format",
-            f"{found[0].path} and {other.path}",
-            f"Name the ones you mean with a glob, as *{_extension(other.path)}.",
+            f"{first} and {other}",
+            f"Name the ones you mean with a glob, as *{_extension(other)}.",
         )
-    return found
+    return format_, [path for path, _ in found]
 
 
 def paths_of(path: str) -> list[str]:
@@ -175,6 +126,19 @@ def _match(pattern: str) -> list[str]:
         elif counts(os.path.basename(path)):
             found.add(path)
     return list(found)
+
+
+def split_glob(path: str) -> tuple[str, list[str]]:
+    """The folder that a glob's files are below, before any wildcard, and the patterns behind it."""
+    parts = path.split("/")
+    first = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    return "/".join(parts[:first]), parts[first:]
+
+
+def name_matches(name: str, pattern: str) -> bool:
+    """Whether a wildcard stands for a name; hidden ones are only meant by a pattern that is."""
+    hidden = name.startswith(".") and not pattern.startswith(".")
+    return not hidden and fnmatch.fnmatchcase(name, pattern)
 
 
 def counts(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What tells an input file from another at its path, between what was read of it and a restart.
+"""Tells an input file from another at its path: what was read of it is compared at a restart.
 
 A digest is the CRC-32 of bytes: it finds changes that happen, not ones that somebody has computed.
 Of text it is of all bytes that were read, from the first of the file on, so that a file may get
@@ -27,7 +27,7 @@ _PASS_BYTES = 2**20
 PUT_BACK = "Put it back as it was, or start from an empty checkpoint."
 
 
-class Mark(NamedTuple):
+class FileMark(NamedTuple):
     """The first `read_bytes` of a file with `rows` rows in them, their digest, and the file then.
 
     The size, the time of change and the inode are those of the whole file. As long as they are the
@@ -42,8 +42,8 @@ class Mark(NamedTuple):
     inode: int
 
     @staticmethod
-    def of(saved: Mapping[str, Any]) -> Mark:
-        return Mark(**saved)
+    def of(saved: Mapping[str, Any]) -> FileMark:
+        return FileMark(**saved)
 
     def saved(self) -> dict[str, int]:
         """What a manifest keeps."""

@@ -1,4 +1,4 @@
-"""Rows that a Python program appends, between that program and the gate; used by tests too."""
+"""Rows that a Python program appends, as a source; any thread may append."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pyarrow as pa
 from tidegate import schedule
 from tidegate.arrival import Floats
 from tidegate.clock import Clock
+from tidegate.connector import Bools, Connector, Int64s, Rows, Source, check_columns
 from tidegate.errors import SourceError
 from tidegate.schema import check_time, event_times, fit_rows, normal_schema
-from tidegate.source.protocol import Bools, Int64s, Rows, check_columns
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,7 @@ class MemoryReader:
 
     def read(self, columns: Sequence[str]) -> Rows:
         check_columns(columns, self.table.schema, self.id)
-        seq = np.arange(self.start, self.stop, dtype=np.int64)
-        return Rows(self.table.select(columns), seq)
+        return Rows.of_range(self.table.select(columns), self.start, self.stop)
 
     def __reduce__(self) -> tuple[Any, ...]:
         stream = pa.BufferOutputStream()
@@ -71,7 +70,7 @@ class Appends:
         """Nothing to do: another run may ask."""
 
 
-class MemorySource:
+class MemorySource(Source, Connector):
     """A growing buffer of rows: source and connector in one; all methods may race.
 
     Rows count in the order of `append`. They are kept for as long as the source is, because a
@@ -95,7 +94,7 @@ class MemorySource:
         self._tables: list[pa.Table] = []
         self._firsts: list[int] = []
         self._clock = clock or schedule.current().clock
-        self.arrivals = Appends(self._firsts)
+        self._appends = self.arrivals = Appends(self._firsts)
         self._rows = 0
         self._known = 0
         self._closed = False
@@ -132,7 +131,7 @@ class MemorySource:
             table = self._table(rows)
             if table.num_rows:
                 self._tables.append(table)
-                self.arrivals.came_at.append(self._clock.now())
+                self._appends.came_at.append(self._clock.now())
                 self._firsts.append(self._rows)
                 self._rows += table.num_rows
             listeners = list(self._listeners)
@@ -187,9 +186,6 @@ class MemorySource:
 
     def reader(self, start: int, stop: int) -> MemoryReader:
         return MemoryReader(self.id, start, stop, self._slice(start, stop))
-
-    def breaks(self, start: int, stop: int) -> None:
-        """Any position: nothing is decoded."""
 
     def _slice(self, start: int, stop: int) -> pa.Table:
         schema = self.schema

@@ -1,4 +1,4 @@
-"""What appears in folders as the kernel tells it, between a local file system and a watch on it.
+"""Notices of the kernel about names that come to local folders and leave them.
 
 Listing a folder costs as much as it holds; being told costs as much as has happened. Linux tells
 (inotify), and all of it only where no other host writes: on file systems that are local.

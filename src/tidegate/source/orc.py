@@ -1,8 +1,11 @@
-"""ORC files, between stripes and the pieces that a columnar source reads; see `parquet`."""
+"""ORC files: stripes, whose sizes stand in the file's tail.
+
+What the least times are is not known: stripes have statistics, but Arrow does not give them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,69 +13,32 @@ from pyarrow import orc
 
 from tidegate import disk
 from tidegate.batch import MIN_US
-from tidegate.schema import cast_table, normal_type
-from tidegate.source.declared import spelling
-from tidegate.source.mark import EDGE_BYTES, digest
-from tidegate.source.parquet import (
-    Group,
-    ParquetProbe,
-    Version,
-    check_version,
-    failed,
-)
-from tidegate.source.shape import check_distinct
+from tidegate.source.columnar import ColumnarFormat, Footer
+from tidegate.source.mark import EDGE_BYTES
 
 _FOOTER, _STRIPES, _ROWS = 2, 3, 5
 """Numbers of fields: the footer in a file's tail, stripes in that, rows in a stripe."""
 
 
-def probe_orc(path: str, where: str, time: str | None) -> ParquetProbe:
-    """Read the tail of a file: its columns and the sizes of its stripes.
+class OrcFormat(ColumnarFormat):
+    """ORC, whose stripes are the groups."""
 
-    What the least times are is not known: stripes have statistics, but Arrow does not give them.
-    """
-    try:
-        status = disk.seen(path)
-        end = disk.read(path, max(status.bytes - EDGE_BYTES, 0))
+    name, title = "orc", "ORC"
+
+    def read_footer(self, path: str, size: int, time: str | None) -> Footer:
+        end = disk.read(path, max(size - EDGE_BYTES, 0))
         with disk.at(path).open_arrow(path) as raw:
             file = orc.ORCFile(raw)
-            schema, sizes = file.schema, list(_stripe_rows(file))
-    except (pa.ArrowException, OSError) as error:
-        raise failed(path, where, error, "ORC") from error
-    check_distinct(schema.names, where)
-    groups, first = [], 0
-    for number, rows in enumerate(sizes):
-        if rows:
-            groups.append(Group(number, first, rows))
-        first += rows
-    types = [f.type if pa.types.is_null(f.type) else normal_type(f.type) for f in schema]
-    return ParquetProbe(
-        path,
-        (status.bytes, status.modified_ns),
-        digest(end),
-        tuple(groups),
-        (MIN_US,) * len(groups),
-        pa.schema(list(zip(schema.names, types, strict=True))),
-        "orc",
-    )
+            rows = list(_stripe_rows(file))
+            return Footer(end, file.schema, rows, [MIN_US] * len(rows))
 
-
-def decode_stripe(
-    path: str, version: Version, number: int, asked: pa.Schema, time: str | None
-) -> pa.Table:
-    """Columns of one stripe in normalised types; refuses a file that has changed."""
-    try:
+    def read_group(
+        self, path: str, number: int, choose: Callable[[Sequence[str]], list[str]]
+    ) -> pa.Table:
         with disk.at(path).open_arrow(path) as raw:
             file = orc.ORCFile(raw)
-            names = {spelling(n, file.schema.names) or n: n for n in asked.names}
-            batch = file.read_stripe(number, columns=list(names))
-            table = pa.Table.from_batches([batch])
-            table = table.rename_columns([names.get(n, n) for n in table.column_names])
-        check_version(path, version)  # what was read is of this version, if the file still is
-        return cast_table(table, asked, path, time)
-    except (pa.ArrowException, OSError) as error:
-        check_version(path, version)
-        raise failed(path, path, error, "ORC") from error
+            batch = file.read_stripe(number, columns=choose(file.schema.names))
+            return pa.Table.from_batches([batch])
 
 
 def _stripe_rows(file: orc.ORCFile) -> Iterator[int]:

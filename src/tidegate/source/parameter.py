@@ -1,4 +1,4 @@
-"""Parameters in a URI, as in `generator:taxi?rows=1000&seed=7`, between text and values."""
+"""Reads and checks the parameters in a URI, as in `generator:taxi?rows=1000&seed=7`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Parameter:
+class UriParameter:
     """What a parameter may be: for lists of what there is."""
 
     name: str
@@ -31,7 +31,7 @@ class Parameters:
     def __init__(self, query: str, where: str) -> None:
         self.where = where
         self._given: dict[str, str] = {}
-        self._taken: dict[str, Parameter] = {}
+        self._taken: dict[str, UriParameter] = {}
         for name, value in parse_qsl(query, keep_blank_values=True):
             if name in self._given:
                 raise SourceError(
@@ -40,7 +40,7 @@ class Parameters:
             self._given[name] = value
 
     @property
-    def taken(self) -> tuple[Parameter, ...]:
+    def taken(self) -> tuple[UriParameter, ...]:
         """Those that were asked for, in that order."""
         return tuple(self._taken.values())
 
@@ -53,7 +53,7 @@ class Parameters:
         """A whole number of at least `low` and at most `high`; underscores may group its digits."""
         wanted = f"a whole number from {low} {'on' if high is None else f'to {high}'}"
         return self._take(
-            Parameter(name, wanted, str(default), meaning),
+            UriParameter(name, wanted, str(default), meaning),
             default,
             int,
             lambda v: v >= low and (high is None or v <= high),
@@ -73,7 +73,7 @@ class Parameters:
         wanted = f"a number {'above' if strict else 'from'} {low:g}{limit}"
         wanted += "" if strict or limit else " on"
         return self._take(
-            Parameter(name, wanted, f"{default:g}", meaning),
+            UriParameter(name, wanted, f"{default:g}", meaning),
             default,
             float,
             lambda v: math.isfinite(v) and (v > low if strict else v >= low) and v <= high,
@@ -81,17 +81,17 @@ class Parameters:
 
     def moment_us(self, name: str, default: str, meaning: str = "") -> int:
         """A time in ISO 8601, in UTC unless it says otherwise, as microseconds."""
-        parameter = Parameter(name, "a time in ISO 8601", default, meaning)
+        parameter = UriParameter(name, "a time in ISO 8601", default, meaning)
         return self._take(parameter, read_us(default), read_us, lambda v: True)
 
     def pace(self) -> Pacing | None:
         """How rows become known with wall time; None where all are known at once."""
         wanted = "a number above 0, or a CSV file with rates over time"
         meaning = "rows per second of wall time, as a live stream (default: all at once)"
-        parameter = Parameter("pace", wanted, "", meaning)
+        parameter = UriParameter("pace", wanted, "", meaning)
         text = self._take(parameter, "", str, lambda v: True)
         column = self._take(
-            Parameter("column", "a name", "", "with a file as pace: its column of rates"),
+            UriParameter("column", "a name", "", "with a file as pace: its column of rates"),
             None,
             str,
             lambda v: True,
@@ -124,7 +124,7 @@ class Parameters:
 
     def _take(
         self,
-        parameter: Parameter,
+        parameter: UriParameter,
         default: T,
         read: Callable[[str], T],
         fits: Callable[[T], bool],
@@ -142,7 +142,7 @@ class Parameters:
             raise self._misfit(parameter, text)
         return value
 
-    def _misfit(self, parameter: Parameter, text: str) -> SourceError:
+    def _misfit(self, parameter: UriParameter, text: str) -> SourceError:
         name = parameter.name
         remedy = f"Change {name} or leave it out."
         return SourceError(self.where, f"{name} must be {parameter.wanted}", repr(text), remedy)

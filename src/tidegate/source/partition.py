@@ -1,8 +1,7 @@
-"""Columns that the names of folders give, as `day=2024-01-31/`, between paths and constants."""
+"""Columns that the names of folders give, as `day=2024-01-31/`: constants of the files in them."""
 
 from __future__ import annotations
 
-import glob
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,11 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from tidegate.connector import Reader, Rows
 from tidegate.errors import SourceError
 from tidegate.schema import a_type
-from tidegate.source.dialect import USUAL
-from tidegate.source.protocol import Reader, Rows
-from tidegate.source.text_like import has_codes
+from tidegate.source.text.cell import has_codes
+from tidegate.source.text.dialect import USUAL
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The value in a folder's name where there is none."""
@@ -136,13 +135,6 @@ def values_of(file: str, root: str) -> dict[str, str | None]:
             value = unquote(named[2])
             found[unquote(named[1])] = None if value in (NULL, "") else value
     return found
-
-
-def glob_root(path: str) -> str:
-    """The folder below which names of folders count: of a glob, the one before any wildcard."""
-    parts = path.split("/")
-    first = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
-    return "/".join(parts[:first])
 
 
 def _inferred(values: Iterable[str | None]) -> pa.DataType:

@@ -1,19 +1,17 @@
-"""The files of a folder or a glob on another file system, between one listing of it and the next.
+"""Lists the files of a folder or a glob on another file system, and tells which are new.
 
 Objects appear whole and do not grow: a listing says all there is to know of them.
 """
 
 from __future__ import annotations
 
-import fnmatch
-import glob
 from collections.abc import Container, Iterator
 
 from tidegate import schedule
 from tidegate.clock import Clock
 from tidegate.disk import RemotePath
 from tidegate.errors import GateError
-from tidegate.source.listing import counts
+from tidegate.source.listing import counts, name_matches, split_glob
 
 _PAUSE_S = 1.0
 """How long a followed folder is not listed again at least: a listing is paid for."""
@@ -73,18 +71,10 @@ def remote_paths(path: RemotePath) -> list[RemotePath]:
     Costs one listing, a request for every thousand files or so; what a glob does not match is
     listed too, from the folder on where its first wildcard is.
     """
-    root, pattern = _glob_root(path)
+    root, pattern = split_glob(path)
     below = len(root) + 1
     found = path.disk.files(RemotePath(root, path.disk))
     return [file for file in found if _is_meant(file[below:], pattern)]
-
-
-def _glob_root(path: str) -> tuple[str, list[str]]:
-    """The folder that a glob's files are below, and the patterns of the names in it."""
-    scheme, slashes, rest = path.partition("://")
-    parts = rest.split("/")
-    first = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
-    return scheme + slashes + "/".join(parts[:first]), parts[first:]
 
 
 def _is_meant(below: str, pattern: list[str]) -> bool:
@@ -107,10 +97,5 @@ def _matched(names: list[str], pattern: list[str]) -> Iterator[int]:
             if any(name.startswith(".") for name in names[:skipped]):
                 return
             yield from (skipped + more for more in _matched(names[skipped:], rest))
-    elif names and _name_matches(names[0], first):
+    elif names and name_matches(names[0], first):
         yield from (1 + more for more in _matched(names[1:], rest))
-
-
-def _name_matches(name: str, pattern: str) -> bool:
-    hidden = name.startswith(".") and not pattern.startswith(".")
-    return not hidden and fnmatch.fnmatchcase(name, pattern)

@@ -6,14 +6,13 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from tidegate.arrival import ArrivalTimes
+from tidegate.connector import Bools, Int64s, Reader, Rows, Source, check_columns
 from tidegate.errors import StateError
 from tidegate.schema import cast_table, event_times
-from tidegate.source.cache import PIECES
-from tidegate.source.protocol import Bools, Int64s, Reader, Rows, check_columns
+from tidegate.source.piece import PIECES
 from tidegate.state.files import guard
 from tidegate.state.handle import StoreHandle
 from tidegate.state.seal import REMEDY
@@ -29,7 +28,7 @@ class SpooledFile:
     checksum: int
 
 
-class SpoolSource:
+class SpoolSource(Source):
     """One Arrow file of the spool: complete when it appears, in order of time."""
 
     def __init__(
@@ -65,9 +64,6 @@ class SpoolSource:
     def reader(self, start: int, stop: int) -> Reader:
         return SpoolReader(start, stop, self._handle, self._file, self.schema)
 
-    def breaks(self, start: int, stop: int) -> None:
-        """Any position: nothing is decoded."""
-
 
 @dataclass(frozen=True)
 class SpoolReader:
@@ -83,7 +79,7 @@ class SpoolReader:
         check_columns(columns, self.schema, self.file.name)
         table = _opened(self.store, self.file, self.schema).select(list(columns))
         rows = table.slice(self.start, self.stop - self.start)
-        return Rows(rows, np.arange(self.start, self.stop, dtype=np.int64))
+        return Rows.of_range(rows, self.start, self.stop)
 
 
 def _opened(handle: StoreHandle, file: SpooledFile, schema: pa.Schema) -> pa.Table:

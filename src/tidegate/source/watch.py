@@ -1,8 +1,7 @@
-"""New files of a followed folder or glob, between two looks at the file system."""
+"""Tells which files have come to a followed folder or glob since the last look."""
 
 from __future__ import annotations
 
-import fnmatch
 import glob
 import os
 from collections.abc import Iterable, Iterator
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tidegate import disk, schedule
 from tidegate.clock import Clock
-from tidegate.source.listing import counts, paths_of
+from tidegate.source.listing import counts, name_matches, paths_of
 from tidegate.source.notices import Notices
 
 _COARSE_NS = 1_000_000
@@ -144,7 +143,7 @@ class Watch:
         """The files among names that are new in a folder; its folders are remembered."""
         for name in fresh:
             path = os.path.join(folder, name)
-            if seen.pattern and not _matches(name, seen.pattern):
+            if seen.pattern and not name_matches(name, seen.pattern):
                 continue
             if disk.is_folder(path):
                 if seen.pattern or (counts(name) and not disk.current().is_link(path)):
@@ -161,8 +160,3 @@ class Watch:
         gone = self._folders.pop(folder, None)
         if gone is not None:
             self._forget_below(folder, gone, gone.folders)
-
-
-def _matches(name: str, pattern: str) -> bool:
-    hidden = name.startswith(".") and not pattern.startswith(".")
-    return not hidden and fnmatch.fnmatchcase(name, pattern)

@@ -23,7 +23,7 @@ from tidegate.query.window import (
     scaled_us,
     unit_us,
 )
-from tidegate.source.reading import AS_FOUND, Reading
+from tidegate.source.subscription import AS_FOUND, Reading
 from tidegate.sql.columns import schema_of
 from tidegate.sql.dialect import parse
 from tidegate.sql.syntax import (

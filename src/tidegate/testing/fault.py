@@ -16,10 +16,10 @@ from types import FrameType
 from typing import IO, Any, TypeVar
 
 from tidegate import disk
+from tidegate.connector import Reader, Rows
 from tidegate.disk import Disk
 from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job, Outcome
-from tidegate.source.protocol import Reader, Rows
 from tidegate.state.handle import StoreHandle
 from tidegate.state.store import Store
 from tidegate.testing.tap import Change, TappedDisk

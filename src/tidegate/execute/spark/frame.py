@@ -28,6 +28,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate import schedule
 from tidegate.arrival import BEFORE, Together
+from tidegate.connector import Connector
 from tidegate.errors import RunError, SourceError
 from tidegate.execute.spark.failure import LOST, answering, first_line, without_stacks
 from tidegate.execute.spark.thread import take_charge
@@ -44,13 +45,16 @@ _ASK_S = 0.1
 and micro-batches tell of themselves."""
 
 
-class FrameConnector:
+class FrameConnector(Connector):
     """The sources of one DataFrame: a bounded one is spooled once, a streaming one as it goes.
 
     `name` is what it goes by in checkpoints, the same in every run. Inside a micro-batch tuples
     are put into time order, partition by partition; across micro-batches a tuple below the
     frontier is late, so allow DISORDER where the stream needs it.
     """
+
+    once = True
+    arrives = False
 
     def __init__(self, frame: DataFrame, name: str, time: str) -> None:
         self._frame = frame
@@ -62,8 +66,6 @@ class FrameConnector:
         self._store: Store | None = None
         self._query: StreamingQuery | None = None
         self._live = bool(frame.isStreaming)
-        self.arrives = False
-        """Whether it is followed, so that tuples arrive while they are read."""
         self._shown = -1
         self._lasts = False
         self._spooling = threading.Lock()

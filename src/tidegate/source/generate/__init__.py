@@ -1,4 +1,4 @@
-"""Streams computed from a seed and a position, between `generator:NAME?...` and its source.
+"""Streams computed from a seed and a position: the generators of `generator:NAME?...`.
 
 Any range of any columns costs only itself and equals the same range of the whole.
 

@@ -9,33 +9,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.schema import TIME
+from tidegate.connector import Int64s
 from tidegate.source.generate.draw import Words, below, field, stream
 from tidegate.source.generate.flow import Flow, read_flow
 from tidegate.source.generate.label import Labels
-from tidegate.source.generate.span import STREAMS, Span, times
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.span import STREAMS, Column, TimedSpan, column
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _VALUES, _MORE, _TEXTS = range(1, 4)
 _DOMAIN = 10_000
 _TEXT_BITS = 12
 _TEXT_WIDTH = 20
 _START = "2015-01-01T00:00:00Z"
-
-R_SCHEMA = pa.schema(
-    [("ts", TIME), ("x", pa.int32()), ("y", pa.float32()), ("z", pa.string())],
-)
-S_SCHEMA = pa.schema(
-    [
-        ("ts", TIME),
-        ("a", pa.int32()),
-        ("b", pa.float32()),
-        ("c", pa.float64()),
-        ("d", pa.bool_()),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -45,14 +31,14 @@ class Band(Flow):
     domain: int = _DOMAIN
 
 
-def r(parameters: Parameters) -> Workload:
+def r(parameters: Parameters) -> SpanGenerator:
     """The left side: x and y are compared with a and b of `s`."""
-    return Workload(R, _band(parameters))
+    return SpanGenerator(R, _band(parameters))
 
 
-def s(parameters: Parameters) -> Workload:
+def s(parameters: Parameters) -> SpanGenerator:
     """The right side; with a band of 10, one pair of 250 000 matches, or of 100 for domain 200."""
-    return Workload(S, _band(parameters))
+    return SpanGenerator(S, _band(parameters))
 
 
 def _band(parameters: Parameters) -> Band:
@@ -63,45 +49,39 @@ def _band(parameters: Parameters) -> Band:
     return Band(**vars(flow), domain=domain)
 
 
-class Pair(Span):
+class BandSpan(TimedSpan):
     """What both streams have: an event time, a whole number and a real one."""
 
     flow: Band
-    TIME = "ts"
-
-    @cached_property
-    def ts(self) -> pa.Array:
-        return times(self.time_us)
 
     @cached_property
     def _values(self) -> Words:
         return self.words(_VALUES)
 
-    def _whole(self) -> pa.Array:
-        return pa.array((1 + below(self._values, 0, 32, self.flow.domain)).astype(np.int32))
+    def _whole(self) -> Int64s:
+        return 1 + below(self._values, 0, 32, self.flow.domain)
 
-    def _real(self) -> pa.Array:
+    def _real(self) -> NDArray[np.float32]:
         share: NDArray[np.float32] = field(self._values, 32, 24).astype(np.float32)
         share *= np.float32(2**-24)
         share *= np.float32(self.flow.domain - 1)
-        return pa.array(share + np.float32(1))
+        return share + np.float32(1)
 
 
-class R(Pair):
+class R(BandSpan):
     """The columns of a range of the left side."""
 
     FAMILY = 5
-    SCHEMA = R_SCHEMA
 
-    @cached_property
-    def x(self) -> pa.Array:
+    @column(pa.int32())
+    def x(self) -> Column:
         return self._whole()
 
-    @cached_property
-    def y(self) -> pa.Array:
+    @column(pa.float32())
+    def y(self) -> Column:
         return self._real()
 
-    @cached_property
+    @column(pa.string())
     def z(self) -> pa.Array:
         return _texts(self.flow.seed).take(self._text)
 
@@ -110,27 +90,26 @@ class R(Pair):
         return field(self.words(_MORE), 0, _TEXT_BITS)
 
 
-class S(Pair):
+class S(BandSpan):
     """The columns of a range of the right side."""
 
     FAMILY = 6
-    SCHEMA = S_SCHEMA
 
-    @cached_property
-    def a(self) -> pa.Array:
+    @column(pa.int32())
+    def a(self) -> Column:
         return self._whole()
 
-    @cached_property
-    def b(self) -> pa.Array:
+    @column(pa.float32())
+    def b(self) -> Column:
         return self._real()
 
-    @cached_property
-    def c(self) -> pa.Array:
-        return pa.array(self.uniform(_MORE))
+    @column(pa.float64())
+    def c(self) -> Column:
+        return self.uniform(_MORE)
 
-    @cached_property
-    def d(self) -> pa.Array:
-        return pa.array(field(self._values, 56, 1) == 1)
+    @column(pa.bool_())
+    def d(self) -> Column:
+        return field(self._values, 56, 1) == 1
 
 
 @lru_cache(maxsize=4)

@@ -8,57 +8,40 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pyarrow as pa
 
+from tidegate.connector import Int64s
 from tidegate.microsecond import SECOND_US
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Floats, Words, below, field, mixed, quantiles, stream
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import Labels, digits, scattered
-from tidegate.source.generate.span import STREAMS, Span, times
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.span import STREAMS, Column, TimedSpan, column
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _CALLER, _CALL, _PLACE, _MAP = range(1, 5)
 _DISTRICTS = 200
 _PREFIX = "346"
 _MEAN_MS = 120_000
 
-SCHEMA = pa.schema(
-    [
-        ("ts", TIME),
-        ("src", pa.string()),
-        ("dst", pa.string()),
-        ("start_time", TIME),
-        ("end_time", TIME),
-        ("district", pa.int32()),
-        ("lat", pa.float64()),
-        ("lon", pa.float64()),
-    ]
-)
 
-
-def calls(parameters: Parameters) -> Workload:
+def calls(parameters: Parameters) -> SpanGenerator:
     """Records in the order in which the network emits them, shortly after each call's end."""
     subscribers = Keys("subscribers who call", 100_000, 0.6, low=2)
-    return Workload(Calls, read_flow(parameters, 1_000.0, "2012-01-01T00:00:00Z", subscribers))
+    return SpanGenerator(
+        CallSpan, read_flow(parameters, 1_000.0, "2012-01-01T00:00:00Z", subscribers)
+    )
 
 
-class Calls(Span):
+class CallSpan(TimedSpan):
     """The columns of a range of records."""
 
     FAMILY = 1
-    SCHEMA = SCHEMA
-    TIME = "ts"
 
-    @cached_property
-    def ts(self) -> pa.Array:
-        return times(self.time_us)
-
-    @cached_property
+    @column(pa.string())
     def src(self) -> pa.Array:
         return _numbers(self.flow.keys, self.flow.seed).take(self._caller)
 
-    @cached_property
+    @column(pa.string())
     def dst(self) -> pa.Array:
         """Any other subscriber, all alike."""
         keys = self.flow.keys
@@ -66,25 +49,25 @@ class Calls(Span):
         callee -= keys * (callee >= keys)
         return _numbers(keys, self.flow.seed).take(callee)
 
-    @cached_property
-    def start_time(self) -> pa.Array:
-        return times(self._end_us - 1_000 * _durations_ms()[field(self._call, 32, 12)])
+    @column(TIME)
+    def start_time(self) -> Column:
+        return self._end_us - 1_000 * _durations_ms()[field(self._call, 32, 12)]
 
-    @cached_property
-    def end_time(self) -> pa.Array:
-        return times(self._end_us)
+    @column(TIME)
+    def end_time(self) -> Column:
+        return self._end_us
 
-    @cached_property
-    def district(self) -> pa.Array:
-        return pa.array((self._district + 1).astype(np.int32))
+    @column(pa.int32())
+    def district(self) -> Column:
+        return self._district + 1
 
-    @cached_property
-    def lat(self) -> pa.Array:
-        return pa.array(_centres(self.flow.seed)[0][self._district] + self._offset(0))
+    @column(pa.float64())
+    def lat(self) -> Column:
+        return _centres(self.flow.seed)[0][self._district] + self._offset(0)
 
-    @cached_property
-    def lon(self) -> pa.Array:
-        return pa.array(_centres(self.flow.seed)[1][self._district] + self._offset(16))
+    @column(pa.float64())
+    def lon(self) -> Column:
+        return _centres(self.flow.seed)[1][self._district] + self._offset(16)
 
     @cached_property
     def _caller(self) -> Int64s:
@@ -133,5 +116,5 @@ def _durations_ms() -> Int64s:
 @lru_cache(maxsize=4)
 def _centres(seed: int) -> tuple[Floats, Floats]:
     """Latitudes and longitudes of the districts, in a country of ten by ten degrees."""
-    spread = stream(seed, Calls.FAMILY * STREAMS + _MAP).random((2, _DISTRICTS))
+    spread = stream(seed, CallSpan.FAMILY * STREAMS + _MAP).random((2, _DISTRICTS))
     return 36 + 7.5 * spread[0], -9 + 12 * spread[1]

@@ -1,4 +1,4 @@
-"""The names of the generators, between `generator:NAME` and what makes one."""
+"""The generators of this package: a line for each name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.source.generate.taxi import taxi
 from tidegate.source.generate.tpch import lineitem, orders
 from tidegate.source.generate.trades import trades
 from tidegate.source.generate.tweets import tweets
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
 
 
@@ -23,7 +23,7 @@ class Item:
 
     name: str
     summary: str
-    make: Callable[[Parameters], Workload]
+    make: Callable[[Parameters], SpanGenerator]
 
 
 CATALOG = (

@@ -1,4 +1,4 @@
-"""Numbers that are a function of a seed, a stream and a position, between a seed and columns.
+"""Draws numbers that are a function of a seed, a stream and a position.
 
 Only raw bits, IEEE arithmetic and tables made with `math` are used, so that every machine draws
 the same. A 64-bit word feeds several columns: each takes a field of its bits.
@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegate.source.protocol import Int64s
+from tidegate.connector import Int64s
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]

@@ -1,4 +1,4 @@
-"""What all generated streams have in common, between the parameters of a URI and their rows."""
+"""What all generated streams have in common: how many rows, when they happen, about which keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts for numbered things, between keys and string columns."""
+"""Texts for numbered things: from keys to string columns, as blocks of bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.source.protocol import Int64s
+from tidegate.connector import Int64s
 
 _SCATTER = 61_803_399
 """Coprime to 2, 5 and 13: multiplying permutes the numbers below powers of 2, 10 and 26."""

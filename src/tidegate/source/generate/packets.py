@@ -7,14 +7,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pyarrow as pa
 
-from tidegate.schema import TIME
+from tidegate.connector import Int64s
 from tidegate.source.generate.draw import Words, below, field, shares
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import fixed, scattered
-from tidegate.source.generate.span import Span, times
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.span import Column, TimedSpan, column
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _SOURCE, _PACKET = range(1, 3)
 _PROTOCOLS = fixed(("tcp", "udp"))
@@ -24,41 +23,23 @@ _EPHEMERAL = 1_024
 _SIZE_BITS = 12
 _ADDRESS_BITS = 24
 
-SCHEMA = pa.schema(
-    [
-        ("ts", TIME),
-        ("src", pa.string()),
-        ("dst", pa.string()),
-        ("src_port", pa.int32()),
-        ("dst_port", pa.int32()),
-        ("protocol", pa.string()),
-        ("size", pa.int32()),
-    ]
-)
 
-
-def packets(parameters: Parameters) -> Workload:
+def packets(parameters: Parameters) -> SpanGenerator:
     """Packets between the hosts of a network; sizes in bytes, most of them small or full."""
     hosts = Keys("hosts that send", 4_000, 1.0, low=2)
-    return Workload(Packets, read_flow(parameters, 1_000.0, "1995-03-08T00:00:00Z", hosts))
+    return SpanGenerator(PacketSpan, read_flow(parameters, 1_000.0, "1995-03-08T00:00:00Z", hosts))
 
 
-class Packets(Span):
+class PacketSpan(TimedSpan):
     """The columns of a range of packets."""
 
     FAMILY = 3
-    SCHEMA = SCHEMA
-    TIME = "ts"
 
-    @cached_property
-    def ts(self) -> pa.Array:
-        return times(self.time_us)
-
-    @cached_property
+    @column(pa.string())
     def src(self) -> pa.Array:
         return _addresses(self.flow.keys, self.flow.seed).take(pa.array(self._sender))
 
-    @cached_property
+    @column(pa.string())
     def dst(self) -> pa.Array:
         """Any other host, all alike."""
         keys = self.flow.keys
@@ -66,23 +47,23 @@ class Packets(Span):
         receiver -= keys * (receiver >= keys)
         return _addresses(keys, self.flow.seed).take(pa.array(receiver))
 
-    @cached_property
-    def src_port(self) -> pa.Array:
+    @column(pa.int32())
+    def src_port(self) -> Column:
         port = _EPHEMERAL + below(self._packet, 24, 16, 65_536 - _EPHEMERAL)
-        return pa.array(port.astype(np.int32))
+        return port
 
-    @cached_property
-    def dst_port(self) -> pa.Array:
-        return pa.array(np.array(_PORTS, np.int32)[field(self._packet, 40, 3)])
+    @column(pa.int32())
+    def dst_port(self) -> Column:
+        return np.array(_PORTS, np.int32)[field(self._packet, 40, 3)]
 
-    @cached_property
+    @column(pa.string())
     def protocol(self) -> pa.Array:
         """One in sixteen is UDP."""
         return _PROTOCOLS.take((field(self._packet, 43, 4) == 0).astype(np.int64))
 
-    @cached_property
-    def size(self) -> pa.Array:
-        return pa.array(_sizes()[field(self._packet, 47, _SIZE_BITS)].astype(np.int32))
+    @column(pa.int32())
+    def size(self) -> Column:
+        return _sizes()[field(self._packet, 47, _SIZE_BITS)]
 
     @cached_property
     def _sender(self) -> Int64s:

@@ -1,19 +1,21 @@
-"""A range of positions of a generated stream, between draws and the columns of a kind of rows."""
+"""A range of positions of a generated stream: its event times, keys and declared columns."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from tidegate.connector import Int64s
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Floats, Words, bells, stream, words
 from tidegate.source.generate.flow import Flow
 from tidegate.source.generate.zipf import ranks, zipf
-from tidegate.source.protocol import Int64s
 
 STREAMS = 16
 """Streams of draws that each family has; the first and the last ones are used here."""
@@ -25,16 +27,51 @@ _STRETCHES = 1024
 _STRETCH_ROWS = 1024
 
 
+Column: TypeAlias = pa.Array | NDArray[Any]
+"""Values of a column; of numbers, those of the type it was declared with, or wider ones."""
+S = TypeVar("S", bound="Span")
+
+
+class column:
+    """Declares a method of a span as a column of a type; numbers are microseconds where it is TIME.
+
+    In the order of the methods they are the schema. What several columns need is a
+    `cached_property` of the span.
+    """
+
+    def __init__(self, type_: pa.DataType) -> None:
+        self.type = type_
+
+    def __call__(self, compute: Callable[[S], Column]) -> Callable[[S], pa.Array]:
+        numbers = pa.int64() if self.type == TIME else self.type
+
+        def values(span: S) -> pa.Array:
+            found = compute(span)
+            if not isinstance(found, pa.Array):
+                found = pa.array(found.astype(numbers.to_pandas_dtype(), copy=False))
+            return found.cast(TIME) if self.type == TIME else found
+
+        values.declared = self.type  # type: ignore[attr-defined]
+        values.__doc__ = compute.__doc__
+        return values
+
+
 class Span:
     """Positions [start, stop) of a stream.
 
-    A subclass has one attribute per column, computed when first asked for (`cached_property`), and
-    a family number of its own, so that streams with the same seed are independent.
+    A subclass has a method for each `column`, and a family number of its own, so that streams with
+    the same seed are independent.
     """
 
     FAMILY: ClassVar[int]
     SCHEMA: ClassVar[pa.Schema]
-    TIME: ClassVar[str]
+    TIME_COLUMN: ClassVar[str] = "ts"
+
+    def __init_subclass__(cls) -> None:
+        every = {name: f for c in reversed(cls.__mro__) for name, f in vars(c).items()}
+        cls.SCHEMA = pa.schema(
+            [(n, f.declared) for n, f in every.items() if hasattr(f, "declared")]
+        )
 
     def __init__(self, flow: Flow, start: int, stop: int) -> None:
         self.flow = flow
@@ -85,9 +122,12 @@ class Span:
         return self.FAMILY * STREAMS + number
 
 
-def times(us: Int64s) -> pa.Array:
-    """Microseconds as a column of event times."""
-    return pa.array(us).cast(TIME)
+class TimedSpan(Span):
+    """A span whose first column, `ts`, has the event times."""
+
+    @column(TIME)
+    def ts(self) -> Int64s:
+        return self.time_us
 
 
 @lru_cache(maxsize=8)

@@ -7,14 +7,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pyarrow as pa
 
-from tidegate.schema import TIME
+from tidegate.connector import Int64s
 from tidegate.source.generate.draw import Words, below, field, mixed, shares
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import Labels, digits, scattered
-from tidegate.source.generate.span import Span, times
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.span import Column, TimedSpan, column
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _JOB, _EVENT = range(1, 3)
 _USERS = 900
@@ -31,84 +30,62 @@ _CPU = (125, 250, 312, 625, 625, 625, 1_250, 2_500)
 _MEMORY = (8, 16, 32, 64, 120, 159, 318, 636)
 _DISK = (2, 4, 8, 15)
 
-SCHEMA = pa.schema(
-    [
-        ("ts", TIME),
-        ("job_id", pa.int64()),
-        ("task_index", pa.int32()),
-        ("machine_id", pa.int64()),
-        ("event_type", pa.int32()),
-        ("user", pa.string()),
-        ("scheduling_class", pa.int32()),
-        ("priority", pa.int32()),
-        ("cpu", pa.float64()),
-        ("memory", pa.float64()),
-        ("disk", pa.float64()),
-    ]
-)
 
-
-def tasks(parameters: Parameters) -> Workload:
+def tasks(parameters: Parameters) -> SpanGenerator:
     """Events of tasks; a job's tasks share its user, class, priority and about its requests."""
     jobs = Keys("jobs", 600_000, 0.9)
-    return Workload(Tasks, read_flow(parameters, 50.0, "2011-05-01T00:00:00Z", jobs))
+    return SpanGenerator(TaskSpan, read_flow(parameters, 50.0, "2011-05-01T00:00:00Z", jobs))
 
 
-class Tasks(Span):
+class TaskSpan(TimedSpan):
     """The columns of a range of events; resources are shares of the largest machine."""
 
     FAMILY = 2
-    SCHEMA = SCHEMA
-    TIME = "ts"
 
-    @cached_property
-    def ts(self) -> pa.Array:
-        return times(self.time_us)
+    @column(pa.int64())
+    def job_id(self) -> Column:
+        return _FIRST_JOB + self._jobs
 
-    @cached_property
-    def job_id(self) -> pa.Array:
-        return pa.array(_FIRST_JOB + self._jobs)
-
-    @cached_property
-    def task_index(self) -> pa.Array:
+    @column(pa.int32())
+    def task_index(self) -> Column:
         """Low ones more often: the smaller of two draws."""
         low = np.minimum(field(self._event, 0, _TASK_BITS), field(self._event, 9, _TASK_BITS))
-        return pa.array(low.astype(np.int32))
+        return low
 
-    @cached_property
-    def machine_id(self) -> pa.Array:
-        return pa.array(1 + below(self._event, 18, 20, _MACHINES))
+    @column(pa.int64())
+    def machine_id(self) -> Column:
+        return 1 + below(self._event, 18, 20, _MACHINES)
 
-    @cached_property
-    def event_type(self) -> pa.Array:
-        return pa.array(_table(12, _EVENT_SHARES)[field(self._event, 38, 12)].astype(np.int32))
+    @column(pa.int32())
+    def event_type(self) -> Column:
+        return _table(12, _EVENT_SHARES)[field(self._event, 38, 12)]
 
-    @cached_property
+    @column(pa.string())
     def user(self) -> pa.Array:
         return _users(self.flow.seed).take(below(self._traits, 0, 16, _USERS))
 
-    @cached_property
-    def scheduling_class(self) -> pa.Array:
-        return pa.array(_table(10, _CLASS_SHARES)[field(self._traits, 16, 10)].astype(np.int32))
+    @column(pa.int32())
+    def scheduling_class(self) -> Column:
+        return _table(10, _CLASS_SHARES)[field(self._traits, 16, 10)]
 
-    @cached_property
-    def priority(self) -> pa.Array:
-        return pa.array(_table(10, _PRIORITY_SHARES)[field(self._traits, 26, 10)].astype(np.int32))
+    @column(pa.int32())
+    def priority(self) -> Column:
+        return _table(10, _PRIORITY_SHARES)[field(self._traits, 26, 10)]
 
-    @cached_property
-    def cpu(self) -> pa.Array:
+    @column(pa.float64())
+    def cpu(self) -> Column:
         """Requests of one job vary by a few percent."""
         request = np.array(_CPU)[field(self._traits, 36, 3)]
-        return pa.array(request * (96 + field(self._event, 50, 3)) / 1_000_000)
+        return request * (96 + field(self._event, 50, 3)) / 1_000_000
 
-    @cached_property
-    def memory(self) -> pa.Array:
+    @column(pa.float64())
+    def memory(self) -> Column:
         request = np.array(_MEMORY)[field(self._traits, 39, 3)]
-        return pa.array(request * (96 + field(self._event, 53, 3)) / 1_000_000)
+        return request * (96 + field(self._event, 53, 3)) / 1_000_000
 
-    @cached_property
-    def disk(self) -> pa.Array:
-        return pa.array(np.array(_DISK)[field(self._traits, 42, 2)] / 10_000)
+    @column(pa.float64())
+    def disk(self) -> Column:
+        return np.array(_DISK)[field(self._traits, 42, 2)] / 10_000
 
     @cached_property
     def _jobs(self) -> Int64s:

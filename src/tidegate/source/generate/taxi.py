@@ -10,14 +10,14 @@ from statistics import NormalDist
 import numpy as np
 import pyarrow as pa
 
+from tidegate.connector import Int64s
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Floats, quantiles, stream
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import Labels, fixed
-from tidegate.source.generate.span import Span, times
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.span import Column, Span, column
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _TAXI, _ROUTE, _DISTANCE, _PAYMENT, _TIP, _SPEED, _CITY = range(1, 8)
 _TAXIS = 13_000
@@ -29,76 +29,60 @@ _TIPS = 16
 _PAYMENTS = fixed(("CRD", "CSH", "UNK"))
 _PAYMENT_SHARES = (0.54, 0.99)
 
-SCHEMA = pa.schema(
-    [
-        ("medallion", pa.string()),
-        ("pickup_time", TIME),
-        ("dropoff_time", TIME),
-        ("pickup_cell", pa.string()),
-        ("dropoff_cell", pa.string()),
-        ("route", pa.string()),
-        ("distance", pa.float64()),
-        ("fare", pa.float64()),
-        ("tip", pa.float64()),
-        ("payment", pa.string()),
-    ]
-)
 
-
-def taxi(parameters: Parameters) -> Workload:
+def taxi(parameters: Parameters) -> SpanGenerator:
     """Rides that end one after the other; distances in miles, money in dollars and whole cents."""
     routes = Keys("routes", _ROUTES, 1.0, high=_CELLS**2)
-    return Workload(Rides, read_flow(parameters, 10.0, "2013-01-01T00:00:00Z", routes))
+    return SpanGenerator(RideSpan, read_flow(parameters, 10.0, "2013-01-01T00:00:00Z", routes))
 
 
-class Rides(Span):
+class RideSpan(Span):
     """The columns of a range of rides."""
 
     FAMILY = 0
-    SCHEMA = SCHEMA
-    TIME = "dropoff_time"
+    TIME_COLUMN = "dropoff_time"
 
-    @cached_property
+    @column(pa.string())
     def medallion(self) -> pa.Array:
         return _medallions(self.flow.seed).take(self._below(_TAXI, _TAXIS))
 
-    @cached_property
-    def dropoff_time(self) -> pa.Array:
-        return times(self.time_us)
-
-    @cached_property
-    def pickup_time(self) -> pa.Array:
+    @column(TIME)
+    def pickup_time(self) -> Column:
         speed = self._below(_SPEED, _SPEEDS)
-        return times(self.time_us - _tables().ride_us[(speed << _LENGTH_BITS) + self._length])
+        return self.time_us - _tables().ride_us[(speed << _LENGTH_BITS) + self._length]
 
-    @cached_property
+    @column(TIME)
+    def dropoff_time(self) -> Column:
+        return self.time_us
+
+    @column(pa.string())
     def pickup_cell(self) -> pa.Array:
         return self._city.pickups.take(self._routes)
 
-    @cached_property
+    @column(pa.string())
     def dropoff_cell(self) -> pa.Array:
         return self._city.dropoffs.take(self._routes)
 
-    @cached_property
+    @column(pa.string())
     def route(self) -> pa.Array:
         return self._city.routes.take(self._routes)
 
-    @cached_property
-    def distance(self) -> pa.Array:
-        return pa.array(_tables().distance[self._length])
+    @column(pa.float64())
+    def distance(self) -> Column:
+        return _tables().distance[self._length]
 
-    @cached_property
-    def fare(self) -> pa.Array:
-        return pa.array(_tables().fare[self._length])
+    @column(pa.float64())
+    def fare(self) -> Column:
+        return _tables().fare[self._length]
 
-    @cached_property
-    def tip(self) -> pa.Array:
+    @column(pa.float64())
+    def tip(self) -> Column:
         """Of those who pay by card."""
         share = self._below(_TIP, _TIPS)
         tips = _tables().tip[(share << _LENGTH_BITS) + self._length]
-        return pa.array(tips * (self._payments == 0))
+        return tips * (self._payments == 0)
 
-    @cached_property
+    @column(pa.string())
     def payment(self) -> pa.Array:
         return _PAYMENTS.take(self._payments)
 

@@ -13,14 +13,14 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pyarrow as pa
 
+from tidegate.connector import Int64s
 from tidegate.schema import TIME
 from tidegate.source.generate.draw import Words, below, field, mixed, shares, stream
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import decimals, fixed
-from tidegate.source.generate.span import STREAMS, Span, times
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.span import STREAMS, Column, Span, column
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _CUSTOMER = 1
 _LINE, _LINES = 1, 2
@@ -37,67 +37,45 @@ _VARIANT_BITS = 6
 _FLAGS, _STATUSES = fixed("ARNN"), fixed("FFFO")
 _FLAG_SHARES = (0.247, 0.247, 0.006, 0.5)
 
-ORDERS_SCHEMA = pa.schema(
-    [
-        ("o_orderkey", pa.int64()),
-        ("o_custkey", pa.int64()),
-        ("o_orderdate", TIME),
-        ("o_shippriority", pa.int32()),
-        ("c_mktsegment", pa.string()),
-    ]
-)
-LINEITEM_SCHEMA = pa.schema(
-    [
-        ("l_orderkey", pa.int64()),
-        ("l_linenumber", pa.int32()),
-        ("l_quantity", pa.decimal128(15, 2)),
-        ("l_extendedprice", pa.decimal128(15, 2)),
-        ("l_discount", pa.decimal128(15, 2)),
-        ("l_tax", pa.decimal128(15, 2)),
-        ("l_returnflag", pa.string()),
-        ("l_linestatus", pa.string()),
-        ("l_shipdate", TIME),
-    ]
-)
 
-
-def orders(parameters: Parameters) -> Workload:
+def orders(parameters: Parameters) -> SpanGenerator:
     """Orders by the time they were placed, each with the market segment of its customer."""
     customers = Keys("customers", 150_000, 0.0)
-    return Workload(Orders, read_flow(parameters, _ORDER_RATE, _START, customers, burst=None))
+    return SpanGenerator(
+        OrderSpan, read_flow(parameters, _ORDER_RATE, _START, customers, burst=None)
+    )
 
 
-def lineitem(parameters: Parameters) -> Workload:
+def lineitem(parameters: Parameters) -> SpanGenerator:
     """Lines of `orders` by the time they were shipped; four times its rate fits it."""
     flow = read_flow(parameters, 4 * _ORDER_RATE, _START, burst=None)
     delay_us = (_BLOCK + 2 * _GROUP_LINES) / flow.rate * 1_000_000
-    return Workload(Lineitem, replace(flow, start_us=flow.start_us + round(delay_us)))
+    return SpanGenerator(LineSpan, replace(flow, start_us=flow.start_us + round(delay_us)))
 
 
-class Orders(Span):
+class OrderSpan(Span):
     """The columns of a range of orders."""
 
     FAMILY = 8
-    SCHEMA = ORDERS_SCHEMA
-    TIME = "o_orderdate"
+    TIME_COLUMN = "o_orderdate"
 
-    @cached_property
-    def o_orderkey(self) -> pa.Array:
-        return pa.array(order_keys(np.arange(self.start, self.stop, dtype=np.int64)))
+    @column(pa.int64())
+    def o_orderkey(self) -> Column:
+        return order_keys(np.arange(self.start, self.stop, dtype=np.int64))
 
-    @cached_property
-    def o_custkey(self) -> pa.Array:
-        return pa.array(1 + self._customers)
+    @column(pa.int64())
+    def o_custkey(self) -> Column:
+        return 1 + self._customers
 
-    @cached_property
-    def o_orderdate(self) -> pa.Array:
-        return times(self.time_us)
+    @column(TIME)
+    def o_orderdate(self) -> Column:
+        return self.time_us
 
-    @cached_property
-    def o_shippriority(self) -> pa.Array:
-        return pa.array(np.zeros(self.stop - self.start, np.int32))
+    @column(pa.int32())
+    def o_shippriority(self) -> Column:
+        return np.zeros(self.stop - self.start, np.int32)
 
-    @cached_property
+    @column(pa.string())
     def c_mktsegment(self) -> pa.Array:
         segment = below(mixed(self._customers, self.flow.seed), 0, 32, len(_SEGMENTS))
         return pa.array(_SEGMENTS).take(pa.array(segment))
@@ -107,52 +85,51 @@ class Orders(Span):
         return self.ranked(_CUSTOMER)
 
 
-class Lineitem(Span):
+class LineSpan(Span):
     """The columns of a range of lineitems."""
 
     FAMILY = 9
-    SCHEMA = LINEITEM_SCHEMA
-    TIME = "l_shipdate"
+    TIME_COLUMN = "l_shipdate"
 
-    @cached_property
-    def l_orderkey(self) -> pa.Array:
+    @column(pa.int64())
+    def l_orderkey(self) -> Column:
         group, place = self._places
-        return pa.array(order_keys(group * _GROUP_ORDERS + _variants()[0][place]))
+        return order_keys(group * _GROUP_ORDERS + _variants()[0][place])
 
-    @cached_property
-    def l_linenumber(self) -> pa.Array:
-        return pa.array(_variants()[1][self._places[1]].astype(np.int32))
+    @column(pa.int32())
+    def l_linenumber(self) -> Column:
+        return _variants()[1][self._places[1]]
 
-    @cached_property
+    @column(pa.decimal128(15, 2))
     def l_quantity(self) -> pa.Array:
         return decimals(self._quantity * 100)
 
-    @cached_property
+    @column(pa.decimal128(15, 2))
     def l_extendedprice(self) -> pa.Array:
         """The quantity times the price that the specification gives to a part."""
         part = 1 + below(self._line, 0, 24, _PARTS)
         cents = 90_000 + part // 10 % 20_001 + 100 * (part % 1_000)
         return decimals(self._quantity * cents)
 
-    @cached_property
+    @column(pa.decimal128(15, 2))
     def l_discount(self) -> pa.Array:
         return decimals(below(self._line, 32, 8, 11))
 
-    @cached_property
+    @column(pa.decimal128(15, 2))
     def l_tax(self) -> pa.Array:
         return decimals(below(self._line, 40, 8, 9))
 
-    @cached_property
+    @column(pa.string())
     def l_returnflag(self) -> pa.Array:
         return _FLAGS.take(self._status)
 
-    @cached_property
+    @column(pa.string())
     def l_linestatus(self) -> pa.Array:
         return _STATUSES.take(self._status)
 
-    @cached_property
-    def l_shipdate(self) -> pa.Array:
-        return times(self.time_us)
+    @column(TIME)
+    def l_shipdate(self) -> Column:
+        return self.time_us
 
     @cached_property
     def _line(self) -> Words:
@@ -206,7 +183,7 @@ def _statuses() -> Int64s:
 @lru_cache(maxsize=1)
 def _variants() -> tuple[Int64s, Int64s]:
     """By variant and place in a group of 28 lines: the order in the group, and the line number."""
-    draws = stream(0, Lineitem.FAMILY * STREAMS + _LINES)
+    draws = stream(0, LineSpan.FAMILY * STREAMS + _LINES)
     lengths = 1 + np.argsort(draws.random((1 << _VARIANT_BITS, _GROUP_ORDERS)), kind="stable")
     order = np.tile(np.arange(_GROUP_ORDERS), len(lengths)).repeat(lengths.ravel())
     number = np.concatenate([np.arange(1, n + 1) for n in lengths.ravel().tolist()])

@@ -8,14 +8,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pyarrow as pa
 
-from tidegate.schema import TIME
+from tidegate.connector import Int64s
 from tidegate.source.generate.draw import Words, bells, below, field, mixed, quantiles, stream
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import Labels, digits, scattered
-from tidegate.source.generate.span import STREAMS, Span, times
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.span import STREAMS, Column, TimedSpan, column
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _COMPANY, _TRADE, _WALK = range(1, 4)
 _WALKS = 64
@@ -24,53 +23,37 @@ _WALK_STEP_US = 1_000_000
 _DAILY_RANGE = 3_000
 """How far prices go from their average, in hundred-thousandths of it."""
 
-SCHEMA = pa.schema(
-    [
-        ("ts", TIME),
-        ("symbol", pa.string()),
-        ("price", pa.int32()),
-        ("average_price", pa.int32()),
-        ("quantity", pa.int32()),
-    ]
-)
 
-
-def trades(parameters: Parameters) -> Workload:
+def trades(parameters: Parameters) -> SpanGenerator:
     """Trades that come in bursts; prices in cents wander around the day before's average."""
     companies = Keys("companies", 10, 0.5, high=100_000)
     flow = read_flow(parameters, 1_000.0, "2018-07-30T13:30:00Z", companies, burst=1.0)
-    return Workload(Trades, flow)
+    return SpanGenerator(TradeSpan, flow)
 
 
-class Trades(Span):
+class TradeSpan(TimedSpan):
     """The columns of a range of trades; no price equals its average, so that ratios exist."""
 
     FAMILY = 4
-    SCHEMA = SCHEMA
-    TIME = "ts"
 
-    @cached_property
-    def ts(self) -> pa.Array:
-        return times(self.time_us)
-
-    @cached_property
+    @column(pa.string())
     def symbol(self) -> pa.Array:
         return _symbols(self.flow.keys, self.flow.seed).take(self._company)
 
-    @cached_property
-    def price(self) -> pa.Array:
+    @column(pa.int32())
+    def price(self) -> Column:
         usual = self._usual
         cents = usual + usual * self._away // 100_000 + field(self._trade, 0, 3) - 3
         cents += cents == usual
-        return pa.array(cents.astype(np.int32))
+        return cents
 
-    @cached_property
-    def average_price(self) -> pa.Array:
-        return pa.array(self._usual.astype(np.int32))
+    @column(pa.int32())
+    def average_price(self) -> Column:
+        return self._usual
 
-    @cached_property
-    def quantity(self) -> pa.Array:
-        return pa.array(_quantities()[field(self._trade, 3, 12)].astype(np.int32))
+    @column(pa.int32())
+    def quantity(self) -> Column:
+        return _quantities()[field(self._trade, 3, 12)]
 
     @cached_property
     def _company(self) -> Int64s:
@@ -114,7 +97,7 @@ def _quantities() -> Int64s:
 def _walks(seed: int) -> Int64s:
     """Random walks that end where they began, one after the other, within the daily range."""
     steps = 1 << _WALK_BITS
-    draws = stream(seed, Trades.FAMILY * STREAMS + _WALK).random((_WALKS, steps))
+    draws = stream(seed, TradeSpan.FAMILY * STREAMS + _WALK).random((_WALKS, steps))
     jumps = bells(steps)[np.argsort(draws, axis=1, kind="stable")]
     walks = np.cumsum(jumps, axis=1)
     walks *= _DAILY_RANGE / np.abs(walks).max(axis=1, keepdims=True)

@@ -8,14 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.schema import TIME
+from tidegate.connector import Int64s
 from tidegate.source.generate.draw import Words, field, mixed, stream
 from tidegate.source.generate.flow import Keys, read_flow
 from tidegate.source.generate.label import joined
-from tidegate.source.generate.span import STREAMS, Span, times
-from tidegate.source.generate.workload import Workload
+from tidegate.source.generate.span import STREAMS, Column, TimedSpan, column
+from tidegate.source.generate.workload import SpanGenerator
 from tidegate.source.parameter import Parameters
-from tidegate.source.protocol import Int64s
 
 _MESSAGE, _PHRASES, _TAG = range(1, 4)
 _LEAST_TAGS = 3
@@ -31,41 +30,26 @@ _WORDS = (
     "close win lose new old big small good bad first last for with near over from to"
 ).split()
 
-SCHEMA = pa.schema(
-    [
-        ("ts", TIME),
-        ("user_id", pa.int64()),
-        ("text", pa.string()),
-        ("hashtags", pa.string()),
-    ]
-)
 
-
-def tweets(parameters: Parameters) -> Workload:
+def tweets(parameters: Parameters) -> SpanGenerator:
     """Messages; `hashtags` are those of the text, different ones, with a space between them."""
     tags = Keys("hashtags", 5_000, 1.0, low=_LEAST_TAGS, high=100_000)
-    return Workload(Tweets, read_flow(parameters, 50.0, "2018-10-01T00:00:00Z", tags))
+    return SpanGenerator(TweetSpan, read_flow(parameters, 50.0, "2018-10-01T00:00:00Z", tags))
 
 
-class Tweets(Span):
+class TweetSpan(TimedSpan):
     """The columns of a range of messages."""
 
     FAMILY = 7
-    SCHEMA = SCHEMA
-    TIME = "ts"
 
-    @cached_property
-    def ts(self) -> pa.Array:
-        return times(self.time_us)
-
-    @cached_property
-    def user_id(self) -> pa.Array:
+    @column(pa.int64())
+    def user_id(self) -> Column:
         """Low ones more often: the product of two draws."""
         one = field(self._message, 0, _USER_BITS)
         two = field(self._message, 20, _USER_BITS)
-        return pa.array(1 + (one * two >> _USER_BITS))
+        return 1 + (one * two >> _USER_BITS)
 
-    @cached_property
+    @column(pa.string())
     def text(self) -> pa.Array:
         """A phrase, then the hashtags."""
         pieces = np.empty((self.stop - self.start, 2), np.int64)
@@ -73,7 +57,7 @@ class Tweets(Span):
         pieces[:, 1] = self._set + (1 << _PHRASE_BITS)
         return joined(_text_pieces(self.flow.seed, self.flow.keys), pieces)
 
-    @cached_property
+    @column(pa.string())
     def hashtags(self) -> pa.Array:
         return _sets(self.flow.keys).take(pa.array(self._set))
 
@@ -125,7 +109,7 @@ def _sets(keys: int) -> pa.Array:
 @lru_cache(maxsize=4)
 def _text_pieces(seed: int, keys: int) -> pa.Array:
     """Phrases of three to ten words, then sets of hashtags."""
-    draws = stream(seed, Tweets.FAMILY * STREAMS + _PHRASES)
+    draws = stream(seed, TweetSpan.FAMILY * STREAMS + _PHRASES)
     lengths = 3 + (draws.random(1 << _PHRASE_BITS) * 8).astype(np.int64)
     picks = (draws.random(int(lengths.sum())) * len(_WORDS)).astype(np.int64).tolist()
     phrases, used = [], 0

@@ -15,7 +15,7 @@ _BLOCK_ROWS = 2**17
 
 
 @dataclass(frozen=True)
-class Workload:
+class SpanGenerator:
     """A generator: `span` says what the columns are, `flow` how many rows there are and when."""
 
     span: type[Span]
@@ -28,7 +28,7 @@ class Workload:
     @property
     def time(self) -> str:
         """The column that never decreases where there is no disorder."""
-        return self.span.TIME
+        return self.span.TIME_COLUMN
 
     @property
     def rows(self) -> int:
@@ -40,5 +40,5 @@ class Workload:
         blocks = []
         for first in range(start, stop, _BLOCK_ROWS):
             span = self.span(self.flow, first, min(first + _BLOCK_ROWS, stop))
-            blocks.append(pa.table([getattr(span, name) for name in columns], schema=schema))
+            blocks.append(pa.table([getattr(span, name)() for name in columns], schema=schema))
         return pa.concat_tables(blocks) if blocks else schema.empty_table()

@@ -1,4 +1,4 @@
-"""Ranks under the law of Zipf, between uniform numbers and keys."""
+"""Turns uniform numbers into ranks that follow the law of Zipf."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegate.connector import Int64s
 from tidegate.source.generate.draw import Floats
-from tidegate.source.protocol import Int64s
 
 _LEAST_CELLS = 2**18
 _MOST_CELLS = 2**22

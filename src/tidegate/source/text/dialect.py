@@ -1,4 +1,4 @@
-"""How cells of text are written, between what a stream says of its files and their parsers."""
+"""How cells of text are written: separators, quotes, NULLs, dates and times."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.schema import TIME
-from tidegate.source.encoding import UTF_8, check_marks
-from tidegate.source.event_time import cast_possible, parse_time
-from tidegate.source.pattern import Pattern
-from tidegate.source.reading import Reading
+from tidegate.source.subscription import Reading
+from tidegate.source.text.encoding import UTF_8, check_marks
+from tidegate.source.text.event_time import cast_possible, parse_time
+from tidegate.source.text.pattern import Pattern
 
 TRUE = ("1", "true", "True", "TRUE")
 FALSE = ("0", "false", "False", "FALSE")

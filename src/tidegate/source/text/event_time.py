@@ -1,4 +1,4 @@
-"""The times that texts hold, between what files have in them and the engine's type."""
+"""Turns texts into times, and other texts into values of their type where they are some."""
 
 from __future__ import annotations
 

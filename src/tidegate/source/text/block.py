@@ -1,4 +1,4 @@
-"""Where records begin and end in text, between bytes of a file and positions of rows.
+"""Finds where records begin and end in text, and cuts files into blocks of whole records.
 
 Lines of JSON end at line feeds, records of CSV at line feeds, carriage returns, or both together; a
 CSV record may hold them inside quotes. Empty records have no position. Text files are cut into
@@ -8,7 +8,6 @@ blocks of whole records, so that any range of positions is found without reading
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -17,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate import disk
+from tidegate.connector import Int64s
 from tidegate.errors import GateError, RunError
 from tidegate.memory_limit import LIMIT, size_text
 from tidegate.source.mark import digest, unreadable
-from tidegate.source.protocol import Int64s
-from tidegate.source.unpack import NONE, read_unpacked
+from tidegate.source.piece import PieceIndex
+from tidegate.source.text.compression import NONE, read_unpacked
 
 BLOCK_BYTES = 2 * 2**20
 """The size of blocks from some way into a file on. What a batch costs the driver at most: larger
@@ -62,6 +62,10 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def of(self, data: bytes) -> list[bytes]:
+        """The contents of the records, in the bytes they were found in."""
+        return [data[a:b] for a, b in zip(self.starts, self.stops, strict=True)]
 
 
 Split = Callable[[bytes, bool], Records]
@@ -202,7 +206,7 @@ class Block:
     line: int = 0
 
 
-class Rewritten(Exception):
+class FileRewritten(Exception):
     """The bytes before a block are not those that were read there."""
 
 
@@ -227,22 +231,24 @@ class BlockIndex:
         self.offset = origin
         self.digest = before
         self.line = line
-        self.rows = 0
-        self.blocks: list[Block] = []
+        self.blocks: PieceIndex[Block] = PieceIndex()
         self.open_ended = False
         """Whether the last record has no line end, and counts because the file ended there."""
-        self._firsts: list[int] = []
         self._split = split
         self._packing = packing
         self._most_bytes = block_bytes
         self._next_bytes = min(FIRST_BLOCK_BYTES, block_bytes)
         self._lead = b""
 
+    @property
+    def rows(self) -> int:
+        return self.blocks.rows
+
     def grow(self, size: int, final: bool, wary: bool = False) -> bool:
         """Find one more block in the first `size` bytes; False where no record is complete.
 
         Of a compressed file `size` may be more than there is. A wary look reads some of what was
-        read before together with the new bytes, and raises Rewritten where it is something else
+        read before together with the new bytes, and raises FileRewritten where it is something else
         now.
         """
         want = self._next_bytes
@@ -260,32 +266,21 @@ class BlockIndex:
             want = longer(self.path, self.offset, want)
         return False
 
-    def within(self, start: int, stop: int) -> tuple[Block, ...]:
-        """The blocks that hold the positions [start, stop)."""
-        if start >= stop:
-            return ()
-        low = bisect_right(self._firsts, start) - 1
-        high = bisect_right(self._firsts, stop - 1)
-        return tuple(self.blocks[low:high])
-
     def _read(self, length: int, wary: bool) -> bytes:
         lead = self._lead if wary else b""
         data = read_bytes(self.path, self.offset - len(lead), len(lead) + length, self._packing)
         if self._packing == NONE and len(data) < len(lead) + length:
             raise cut_short(self.path, self.offset - len(lead) + len(data))
         if lead and not data.startswith(lead):
-            raise Rewritten
+            raise FileRewritten
         return data[len(lead) :] if lead else data
 
     def _add(self, data: bytes, records: Records) -> None:
         used = records.used
         before, self.digest = self.digest, digest(memoryview(data)[:used], self.digest)
         if len(records):
-            rows, line = len(records), self.line
-            block = Block(self.offset, used, self.rows, rows, before, self.digest, line)
-            self.blocks.append(block)
-            self._firsts.append(self.rows)
-            self.rows += len(records)
+            place = self.offset, used, self.rows, len(records)
+            self.blocks.add(Block(*place, before, self.digest, self.line))
         self.offset += used
         self.line += records.lines
         self.open_ended = not records.closed

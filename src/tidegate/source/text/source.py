@@ -1,9 +1,11 @@
-"""Text files as sources, between a file that may grow, or be replaced, and blocks of its bytes."""
+"""A text file on the driver: blocks are found as it is read, and what was read must stay the same.
+
+A file that is followed may grow; one that was replaced, cut or written anew ends the run.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -11,15 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate import disk, schedule
-from tidegate.arrival import ArrivalTimes, Floats, Growth, Together
+from tidegate.arrival import Floats, Growth
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock
+from tidegate.connector import Bools, Int64s
 from tidegate.errors import GateError
-from tidegate.source.block import Block, BlockIndex, Rewritten, read_bytes
+from tidegate.source.format import FileSource, FileUse
 from tidegate.source.mark import (
     EDGE_BYTES,
     PUT_BACK,
-    Mark,
+    FileMark,
     changed_since,
     digest,
     digest_of,
@@ -27,10 +30,10 @@ from tidegate.source.mark import (
     reused,
     status_of,
 )
-from tidegate.source.partition import Constants, with_constants, without_constants
-from tidegate.source.protocol import Bools, Int64s, Reader, joined_times
-from tidegate.source.text import TextFormat, TextReader, read_block, spread
-from tidegate.source.unpack import NONE, digest_unpacked
+from tidegate.source.piece import PieceIndex
+from tidegate.source.text.block import Block, BlockIndex, FileRewritten, read_bytes
+from tidegate.source.text.compression import NONE, digest_unpacked
+from tidegate.source.text.layout import TextLayout, TextReader, read_block
 
 _ROTATED = (
     "Put the new rows behind the old ones, in one file at this path, and start again. Where files "
@@ -44,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class TextFacts(NamedTuple):
-    """What is kept of a file that is not open; the format is shared by files with one header.
+    """What is kept of a file that is not open; the layout is shared by files with one header.
 
     `digest` is of its first bytes, EDGE_BYTES where it has as many; `before` of those before the
     first row, and `line` is how many lines end before that. `packing` is how it is compressed; size
@@ -57,7 +60,7 @@ class TextFacts(NamedTuple):
     digest: int
     before: int
     origin: int
-    format: TextFormat
+    layout: TextLayout
     block_bytes: int
     line: int
     packing: str
@@ -70,21 +73,20 @@ class TextFacts(NamedTuple):
     def status(self) -> disk.Status:
         return disk.Status(self.size_bytes, self.modified_ns, self.inode, False)
 
-    def open(
-        self, path: str, schema: pa.Schema, time: str | None, constants: Constants = ()
-    ) -> TextSource:
-        """The file as it was when it was looked at."""
-        kind = TextSource if self.packing == NONE else PackedSource
-        return kind(path, schema, self, time, constants=constants)
+    @property
+    def low_us(self) -> int:
+        """Not known: text has no statistics; see `TextFormat.lows_us`."""
+        return MIN_US
 
-    def open_growing(
-        self, path: str, schema: pa.Schema, time: str | None, constants: Constants = ()
-    ) -> TextSource:
-        """The file as it is and as it will be."""
-        return TextSource(path, schema, self, time, grows=True, constants=constants)
+    @property
+    def may_grow(self) -> bool:
+        return self.packing == NONE
+
+    def open(self, file: FileUse) -> TextSource:
+        return (TextSource if self.packing == NONE else PackedSource)(file, self)
 
 
-class TextSource:
+class TextSource(FileSource[Block]):
     """A text file on the driver: its blocks are found as far as rows are asked for.
 
     One that `grows` may get longer and only complete records count, until `finish`. Another is read
@@ -95,49 +97,23 @@ class TextSource:
     Kept are where its blocks lie and the times of the last two that were parsed.
     """
 
-    def __init__(
-        self,
-        path: str,
-        schema: pa.Schema,
-        facts: TextFacts,
-        time: str | None,
-        grows: bool = False,
-        constants: Constants = (),
-    ) -> None:
-        self.id = path
-        self.path = path
-        self.schema = schema
-        self.grows = grows
+    kept_pieces = 2
+
+    def __init__(self, file: FileUse, facts: TextFacts) -> None:
+        _, _, _, _, before, origin, layout, block_bytes, line, packing = facts
+        split = layout.split
+        self._index = BlockIndex(file.path, origin, split, block_bytes, before, line, packing)
+        super().__init__(file, self._index.blocks)
         self._facts = facts
-        self._time = time
-        self._constants = constants
-        self._size = facts.size_bytes
+        self._size = facts.size_bytes if packing == NONE else _NOT_KNOWN
         self._seen = facts.status
         self._sure = facts.status
         """What it was when its content was last known to go on from what was read."""
-        self._followed = grows
-        self._version = None if grows else (facts.size_bytes, facts.modified_ns)
-        self._index = BlockIndex(
-            path,
-            facts.origin,
-            facts.format.split,
-            facts.block_bytes,
-            facts.before,
-            facts.line,
-            facts.packing,
-        )
-        self._times: OrderedDict[int, tuple[Int64s, Bools]] = OrderedDict()
+        self._followed = self._looks = file.grows
+        self._version = None if file.grows else (facts.size_bytes, facts.modified_ns)
         self._told_rest = False
-        self._looks = grows
-        self.arrivals: ArrivalTimes | None = None
-        """When its rows came, where it is followed."""
         self._growth: Growth | None = None
         self._clock = schedule.current().clock
-
-    @property
-    def size_bytes(self) -> int:
-        """How much of the file counts; of one that grows, as of the last look."""
-        return self._size
 
     def extend(self, rows: int) -> int:
         if self._looks and self.grows and self._index.rows < rows:
@@ -154,16 +130,15 @@ class TextSource:
         if self._size == _NOT_KNOWN:
             return None
         done = 0
-        for block in self._index.within(max(position - 1, 0), position):
+        for block in self._pieces.within(max(position - 1, 0), position):
             done = block.offset + block.length * (position - block.first) // block.rows
         return done, self._size, "bytes"
 
     def follow_arrivals(self, came_at: float, clock: Clock) -> None:
-        """Tell when rows came: those there are now at a time, others when they are noticed."""
-        self.arrivals = Together(came_at)
+        super().follow_arrivals(came_at, clock)
         if self.grows:
             self._clock, self._growth = clock, Growth(self._size, came_at, clock.now())
-            self.arrivals = RowArrivals(self._index, self._growth)
+            self.arrivals = RowArrivals(self._pieces, self._growth)
 
     def untaken(self, position: int) -> tuple[int, str] | None:
         """How many bytes there are by now from a position on, about; None where not known."""
@@ -174,29 +149,24 @@ class TextSource:
         size = extent[1] if status is None else status.bytes
         return max(size - extent[0], 0), "bytes"
 
-    def finish(self) -> None:
-        """Take the file as it is now: it ends here, also where its last line is not complete."""
+    def finish(self) -> TextFacts:
+        """Here it ends, also where its last line is not complete."""
         if self.grows:
             self._measure()
             self.grows = False
-
-    def take_as_of_now(self) -> None:
-        """Let it be as long as it was when it was last looked at; it has not ended for all that."""
-        self._looks = False
-
-    def is_at(self, path: str, inode: int) -> bool:
-        """Whether the file that was read is at a path, where something of this inode is."""
-        if inode != self._seen.inode or not self._index.rows:
-            return False
-        return digest_of(path, self._index.offset) == self._index.digest
-
-    def facts(self) -> TextFacts:
-        """What to keep of it when it has been finished."""
         edge = digest_of(self.path, min(EDGE_BYTES, self._size))
         _, modified_ns, inode, _ = self._seen
         return self._facts._replace(
             size_bytes=self._size, modified_ns=modified_ns, inode=inode, digest=edge
         )
+
+    def take_as_of_now(self) -> None:
+        self._looks = False
+
+    def is_at(self, path: str, inode: int) -> bool:
+        if inode != self._seen.inode or not self._index.rows:
+            return False
+        return digest_of(path, self._index.offset) == self._index.digest
 
     def rows_within(self, extent: int, edge: int) -> int:
         """How many rows the first bytes held when they were all there was of the file.
@@ -211,49 +181,21 @@ class TextSource:
             raise reused(self.path, "more of its last line, which was taken as whole")
         return self._index.rows
 
-    def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
-        parts = []
-        for block in self._index.within(start, stop):
-            numbers, valid = self._block_times(block)
-            low, high = max(start - block.first, 0), min(stop - block.first, block.rows)
-            parts.append((numbers[low:high], valid[low:high]))
-        return joined_times(parts)
-
-    def reader(self, start: int, stop: int) -> Reader:
-        blocks = self._index.within(start, stop)
-        path = disk.absolute(self.path)  # a worker may have been started elsewhere
-        format_, packing = self._facts.format, self._facts.packing
-        own = without_constants(self.schema, self._constants)
-        reader = TextReader(path, self._version, format_, own, start, stop, blocks, packing)
-        return with_constants(reader, self.schema, self._constants)
-
-    def breaks(self, start: int, stop: int) -> list[int]:
-        return [b.first for b in self._index.within(start, stop) if b.first > start]
-
-    def piece_end(self, position: int) -> int:
-        """Where the block ends that holds a known position."""
-        (block,) = self._index.within(position, position + 1)
-        return block.first + block.rows
-
-    def low_us(self, position: int) -> int:
-        """Not known: text has no statistics."""
-        return MIN_US
-
     def mark(self, position: int) -> dict[str, int]:
         """What tells at a restart whether the rows before a position are still there.
 
         To the end of the block that holds the last of them: so far the file was read.
         """
-        (block,) = self._index.within(position - 1, position)
+        block = self._pieces.at(position - 1)
         end, rows = block.offset + block.length, block.first + block.rows
-        return Mark(end, rows, block.digest, *self._seen[:3]).saved()
+        return FileMark(end, rows, block.digest, *self._seen[:3]).saved()
 
     def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
         """Refuse a file in which the rows before a position are not those of a mark.
 
         Where it is not to be read `again`, an untouched file is not looked into.
         """
-        mark = Mark.of(saved)
+        mark = FileMark.of(saved)
         if again or not mark.is_of(self._seen):
             got = self._difference(mark)
             if got is not None:
@@ -262,7 +204,7 @@ class TextSource:
 
     def holds(self, saved: Mapping[str, Any]) -> bool:
         """Whether the file begins with all that a mark tells of; costs a pass over that."""
-        mark = Mark.of(saved)
+        mark = FileMark.of(saved)
         return self._digest(mark.read_bytes) == mark.digest
 
     def confirm(self) -> None:
@@ -288,11 +230,11 @@ class TextSource:
     def _grow(self) -> bool:
         """Find one more block; False where there is no complete record more."""
         status = self._seen if self.grows else self._look()
-        final = not self.grows and status.bytes == self._size
+        final = not self.grows and self._size in (status.bytes, _NOT_KNOWN)
         wary = status != self._facts.status
         try:
             grew = self._index.grow(self._size, final, wary)
-        except Rewritten:
+        except FileRewritten:
             raise self._changed(status) from None
         self._sure = status
         if not grew and not self.grows:
@@ -337,7 +279,7 @@ class TextSource:
         """The digest of the first bytes there are to read."""
         return digest_of(self.path, length)
 
-    def _difference(self, mark: Mark) -> str | None:
+    def _difference(self, mark: FileMark) -> str | None:
         """What is not as an earlier run has seen it; None where all of it is.
 
         Costs a pass over what was read then, which is not to be done again to read on.
@@ -353,7 +295,7 @@ class TextSource:
         if digest(data[:rest], index.digest) != mark.digest:
             got = f"another content in its first {mark.read_bytes} bytes"
             return got + _now_at(self.path, mark)
-        records = self._facts.format.split(data, len(data) < rest + EDGE_BYTES)
+        records = self._facts.layout.split(data, len(data) < rest + EDGE_BYTES)
         begun = records.starts < rest
         whole = (records.stops[begun] <= rest).all() and begun.sum() == mark.rows - index.rows
         return None if whole else "more of its last line, which was taken as whole"
@@ -367,32 +309,31 @@ class TextSource:
         if not self._followed:
             must = "a file must not change while it is read"
             return GateError(self.path, must, got, f"Start again. {PUT_BACK}")
-        mark = Mark(read, self._index.rows, self._index.digest, *seen[:3])
+        mark = FileMark(read, self._index.rows, self._index.digest, *seen[:3])
         got += f"; it was read up to byte {read} of {seen.bytes}{_now_at(self.path, mark)}"
         return GateError(self.path, "a followed file must only grow", got, _ROTATED)
 
-    def _block_times(self, block: Block) -> tuple[Int64s, Bools]:
-        if block.offset not in self._times:
-            assert self._time is not None, f"{self.id} was opened without a time column"
-            data = read_block(self.path, block, self._version, self._facts.packing)
-            only_time = pa.schema([self.schema.field(self._time)])
-            parsed = self._facts.format.parse(data, block.rows, only_time)
-            self._times[block.offset] = spread(parsed, block.rows)
-            while len(self._times) > 2:
-                self._times.popitem(last=False)
-        return self._times[block.offset]
+    def piece_times(self, piece: Block, only_time: pa.Schema) -> tuple[Int64s, Bools]:
+        data = read_block(self.path, piece, self._version, self._facts.packing)
+        return self._facts.layout.parse(data, piece.rows, only_time).times(piece.rows)
+
+    def piece_reader(
+        self, path: str, schema: pa.Schema, start: int, stop: int, pieces: tuple[Block, ...]
+    ) -> TextReader:
+        layout, packing = self._facts.layout, self._facts.packing
+        return TextReader(path, self._version, layout, schema, start, stop, pieces, packing)
 
 
 class RowArrivals:
     """When rows of a file that grows came, from where they lie in it and when it was so long."""
 
-    def __init__(self, index: BlockIndex, growth: Growth) -> None:
-        self._index = index
+    def __init__(self, blocks: PieceIndex[Block], growth: Growth) -> None:
+        self._blocks = blocks
         self._growth = growth
 
     def at(self, positions: Int64s) -> Floats:
         """By the end of each row, as if the rows of a block were of one length."""
-        blocks = self._index.within(int(positions[0]), int(positions[-1]) + 1)
+        blocks = self._blocks.within(int(positions[0]), int(positions[-1]) + 1)
         firsts = np.array([b.first for b in blocks])
         which = np.searchsorted(firsts, positions, "right") - 1
         rows, offsets, lengths = (
@@ -402,7 +343,7 @@ class RowArrivals:
         return self._growth.at(offsets + lengths * ((positions - firsts[which] + 1) / rows))
 
     def drop(self, position: int) -> None:
-        for block in self._index.within(position - 1, position):
+        for block in self._blocks.within(position - 1, position):
             self._growth.drop(block.offset)
 
 
@@ -412,35 +353,12 @@ class PackedSource(TextSource):
     Offsets, blocks and marks count what is in it. How much that is, is known when its end was read.
     """
 
-    def __init__(
-        self,
-        path: str,
-        schema: pa.Schema,
-        facts: TextFacts,
-        time: str | None,
-        grows: bool = False,
-        constants: Constants = (),
-    ) -> None:
-        assert not grows, "nothing is added to a compressed file"
-        super().__init__(path, schema, facts, time, False, constants)
-        self._size = _NOT_KNOWN
-
     def rows_within(self, extent: int, edge: int) -> int:
         """Not known: a file of another size is another file."""
         raise reused(self.path, "another file")
 
     def confirm(self) -> None:
         """Nothing to do: a compressed file that can be read to its end is whole."""
-
-    def _grow(self) -> bool:
-        wary = self._look() != self._facts.status
-        try:
-            grew = self._index.grow(self._size, True, wary)
-        except Rewritten:
-            raise self._changed(status_of(self.path)) from None
-        if not grew:
-            self._size = self._index.offset
-        return grew
 
     def _look(self) -> disk.Status:
         status = status_of(self.path)
@@ -453,23 +371,10 @@ class PackedSource(TextSource):
         return digest_unpacked(self.path, self._facts.packing, length)
 
 
-def _now_at(path: str, mark: Mark) -> str:
+def _now_at(path: str, mark: FileMark) -> str:
     """Where a file is now that was at a path, for a message; empty where it is not found."""
     moved = moved_to(path, mark.inode, mark.read_bytes, mark.digest)
     if moved is None:
         return ""
     there = disk.current().status(moved).bytes
     return f"; what was read is {moved} now, of {there} bytes"
-
-
-def check_not_grown(path: str, size_bytes: int) -> None:
-    """Refuse a file that got longer after it was finished; its new rows would be lost."""
-    status = status_of(path)
-    if status is not None and status.bytes > size_bytes:
-        raise GateError(
-            path,
-            "a followed file must not grow after a later file has appeared",
-            f"{status.bytes - size_bytes} more bytes",
-            "Follow files that grow side by side as sources of their own, "
-            "each by its path; a restart reads on.",
-        )

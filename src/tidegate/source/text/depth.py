@@ -1,4 +1,4 @@
-"""How deep lines of JSON are nested, between their bytes and parsers that must not be given all."""
+"""Finds lines of JSON that are nested too deep for the parsers."""
 
 from __future__ import annotations
 

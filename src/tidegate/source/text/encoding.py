@@ -1,4 +1,4 @@
-"""Encodings of text, between the bytes of a file and the UTF-8 that is parsed.
+"""Turns text of other encodings into UTF-8, block by block.
 
 Records are found in a file's own bytes, so that any block of it is read by itself and a file may
 grow; only a block that is parsed is turned into UTF-8.
@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from tidegate.errors import OptionError
-from tidegate.source.block import Records, Split
+from tidegate.source.text.block import Records, Split
 
 UTF_8 = "utf-8"
 _WIDE = {"utf-16-le": "<u2", "utf-16-be": ">u2"}
@@ -95,6 +95,14 @@ def split_encoded(data: bytes, codec: str, final: bool, split: Split) -> Records
     odd = len(data) % 2 if final and found.used == len(narrow) else 0
     used = found.used * 2 + odd
     return replace(found, starts=found.starts * 2, stops=found.stops * 2, used=used)
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are UTF-8 as a whole."""
+    try:
+        return data.isascii() or bool(data.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def to_utf8(data: bytes, codec: str) -> bytes:

@@ -1,4 +1,4 @@
-"""JSON lines, between the bytes of a block and a table: one object per line.
+"""Reads JSON lines: one object per line.
 
 Keys that an object lacks are NULL, keys that the schema lacks are left out. Times are texts in
 ISO 8601, in UTC unless they say otherwise; nested values are structs and lists.
@@ -17,13 +17,14 @@ import pyarrow.json as pajson
 
 from tidegate.errors import SourceError
 from tidegate.schema import TIME, a_type
-from tidegate.source.block import Records, split_lines
-from tidegate.source.depth import TOO_DEEP, has_deep, is_deep
-from tidegate.source.dialect import USUAL, Dialect
-from tidegate.source.encoding import beginning, split_encoded, to_utf8
-from tidegate.source.event_time import mostly_times
-from tidegate.source.reading import AS_FOUND, Reading
-from tidegate.source.text import Fault, Head, Parsed, with_texts
+from tidegate.source.format import Look
+from tidegate.source.text.block import Records, split_lines
+from tidegate.source.text.depth import TOO_DEEP, has_deep, is_deep
+from tidegate.source.text.dialect import USUAL, Dialect
+from tidegate.source.text.encoding import is_utf8, to_utf8
+from tidegate.source.text.event_time import mostly_times
+from tidegate.source.text.format import Head, TextFormat
+from tidegate.source.text.layout import RawCells, TextLayout, misread
 
 _OPEN, _CLOSE = 123, 125
 _INT64 = range(-(2**63), 2**63)
@@ -32,60 +33,61 @@ _NO_OBJECT = "a line must be one JSON object"
 
 
 @dataclass(frozen=True)
-class JsonFormat:
+class JsonLayout(TextLayout):
     """One JSON object per line; times, dates and the encoding are as the dialect has them."""
 
     dialect: Dialect = USUAL
 
-    def split(self, data: bytes, final: bool) -> Records:
-        return split_encoded(data, self.dialect.codec, final, split_lines)
+    def records(self, data: bytes, final: bool) -> Records:
+        return split_lines(data, final)
 
-    def parse(self, data: bytes, rows: int, schema: pa.Schema) -> Parsed:
-        data = to_utf8(data, self.dialect.codec)
-        records = split_lines(data, True)
-        if _regular(data, records):
-            try:
-                table = _read(data, schema)
-            except pa.ArrowInvalid:
-                table = None
-            if table is not None and table.num_rows == rows:
-                fitted = with_texts(table, schema, self.dialect.convert)
-                if fitted is not None:
-                    return Parsed(fitted, None, ())
-        return _parse_with_care(data, records, schema, self.dialect)
+    def read_regular(self, data: bytes, rows: int, schema: pa.Schema) -> pa.Table | None:
+        table = _read_all(data, split_lines(data, True), schema)
+        return table if table is not None and table.num_rows == rows else None
+
+    def read_cells(self, data: bytes, records: Records, schema: pa.Schema) -> RawCells:
+        """By parts, down to single lines; times and dates stay texts."""
+        sieve = _Sieve(schema)
+        sieve.take(records.of(data), 0)
+        columns = [sieve.column(name) for name in schema.names]
+        return RawCells(columns, np.array(sieve.places, np.int64), sieve.reasons)
+
+    def convert(self, field: pa.Field, cells: pa.Array) -> tuple[pa.Array, dict[int, str]]:
+        if cells.type == field.type:
+            return cells, {}
+        values = self.dialect.convert(cells, field.type)
+        odd = misread(cells, values)
+        return values, {i: f"{cells[i].as_py()!r} is not {a_type(field.type)}" for i in odd}
 
 
-def read_head(
-    data: bytes,
-    whole: bool,
-    final: bool,
-    time: str | None,
-    where: str,
-    reading: Reading = AS_FOUND,
-) -> Head | None:
-    """What the first bytes of a file say; None where they hold too little to say it."""
-    codec, origin = beginning(data, reading.get("encoding"))
-    dialect = Dialect.of(reading, codec, where)
-    found = JsonFormat(dialect).split(data[origin:], final)
-    if not len(found):
-        return None
-    first = data[origin + found.starts[0] : origin + found.stops[0]]
-    if reading.schema is not None:
-        return Head(JsonFormat(dialect), origin, reading.schema, first, len(found), 0)
-    data = to_utf8(data[origin : origin + found.used], codec)
-    records = split_lines(data, True)
-    lines = [data[a:b] for a, b in zip(records.starts, records.stops)]
-    schema = _infer(data, records, lines, time, dialect)
-    if schema is None:
+class JsonFormat(TextFormat):
+    """JSON lines; the keys of the first objects are the columns."""
+
+    name, title = "json", "JSON"
+    loose = True
+    options = ("encoding", "compression", "dateFormat", "timestampFormat")
+
+    def read_head(
+        self, data: bytes, dialect: Dialect, whole: bool, final: bool, look: Look
+    ) -> Head | None:
+        layout = JsonLayout(dialect)
+        found = layout.split(data, final)
+        if not len(found):
+            return None
+        first, schema = data[found.starts[0] : found.stops[0]], look.reading.schema
+        if schema is None:
+            data = to_utf8(data[: found.used], dialect.codec)
+            schema = _infer(data, split_lines(data, True), look.time, dialect)
+        if schema is not None:
+            return Head(layout, 0, schema, first, len(found))
         if not whole:
             return None
         raise SourceError(
-            where,
+            look.where,
             "each line must be one JSON object",
-            _found_instead(lines[0]),
+            _found_instead(split_lines(data, True).of(data)[0]),
             "Write one object per line, for an array with: jq -c '.[]' FILE.",
         )
-    return Head(JsonFormat(dialect), origin, schema, first, len(lines), 0)
 
 
 def _found_instead(line: bytes) -> str:
@@ -105,12 +107,18 @@ def _regular(data: bytes, records: Records) -> bool:
     text = np.frombuffer(data, np.uint8)
     if not (text[records.starts] == _OPEN).all() or not (text[records.stops - 1] == _CLOSE).all():
         return False
-    if has_deep(data, len(records)):
-        return False
+    return not has_deep(data, len(records)) and is_utf8(data)
+
+
+def _read_all(data: bytes, records: Records, schema: pa.Schema | None) -> pa.Table | None:
+    """What Arrow reads of lines, where it reads one object of each; None where it does not."""
+    if not _regular(data, records):
+        return None
     try:
-        return data.isascii() or bool(data.decode())
-    except UnicodeDecodeError:
-        return False
+        table = _read(data, schema)
+    except pa.ArrowInvalid:
+        return None
+    return table if table.num_rows == len(records) else None
 
 
 def _read(data: bytes, schema: pa.Schema | None) -> pa.Table:
@@ -130,32 +138,6 @@ def _read(data: bytes, schema: pa.Schema | None) -> pa.Table:
 def _raw_type(type_: pa.DataType) -> pa.DataType:
     """What Arrow's reader is asked for: times and dates are texts in JSON."""
     return pa.string() if type_ in (TIME, pa.date32()) else type_
-
-
-def _parse_with_care(data: bytes, records: Records, schema: pa.Schema, dialect: Dialect) -> Parsed:
-    """The slow way, for blocks in which something is wrong: by parts, down to single lines."""
-    lines = [data[a:b] for a, b in zip(records.starts, records.stops)]
-    sieve = _Sieve(schema)
-    sieve.take(lines, 0)
-    reasons, places = sieve.reasons, np.array(sieve.places, np.int64)
-    columns = []
-    for field in schema:
-        values = sieve.column(field.name)
-        if values.type != field.type:
-            text, values = values, dialect.convert(values, field.type)
-            wrong = text.is_valid().to_numpy(False) & values.is_null().to_numpy(False)
-            for i in np.flatnonzero(wrong).tolist():
-                cell = text[i].as_py()
-                why = f"column {field.name}: {cell!r} is not {a_type(field.type)}"
-                reasons.setdefault(int(places[i]), why)
-        columns.append(values)
-    readable = ~np.isin(places, np.array(list(reasons), np.int64))
-    faults = tuple(
-        Fault.at(p, why, data, int(records.starts[p]), int(records.stops[p]))
-        for p, why in sorted(reasons.items())
-    )
-    table = pa.table(columns, schema=schema).filter(pa.array(readable))
-    return Parsed(table, places[readable], faults)
 
 
 class _Sieve:
@@ -192,17 +174,15 @@ class _Sieve:
 
     def _accepted(self, lines: Sequence[bytes], places: Sequence[int]) -> bool:
         """Whether Arrow reads each of the lines as one object; then they are kept."""
+        if not lines:
+            return True
         data = b"\n".join(lines)
-        if not lines or not _regular(data, split_lines(data, True)):
-            return not lines
-        try:
-            table = _read(data, self.schema)
-        except pa.ArrowInvalid:
-            return False
-        if table.num_rows == len(lines):
+        records = split_lines(data, True)
+        table = _read_all(data, records, self.schema) if len(records) == len(lines) else None
+        if table is not None:
             self._tables.append(table)
             self.places += places
-        return bool(table.num_rows == len(lines))
+        return table is not None
 
     def _complaint(self, line: bytes) -> str:
         try:
@@ -268,26 +248,16 @@ def _fits(value: object, type_: pa.DataType) -> bool:
     return isinstance(value, str)
 
 
-def _infer(
-    data: bytes, records: Records, lines: Sequence[bytes], time: str | None, dialect: Dialect
-) -> pa.Schema | None:
+def _infer(data: bytes, records: Records, time: str | None, dialect: Dialect) -> pa.Schema | None:
     """The columns of a sample, null where only nulls were seen; None where there is no object.
 
     Where values of one key disagree in kind, the most frequent kind counts.
     """
-    table = None
-    if _regular(data, records):
-        try:
-            table = _read(data, None)
-        except pa.ArrowInvalid:
-            table = None
-    if table is not None and table.num_rows == len(lines):
-        schema = table.schema
-    else:
-        table, lines = None, _agreeing(lines)
-        schema = _halves_schema(lines) if lines else None
-        if schema is None:
-            return None
+    table = _read_all(data, records, None)
+    lines = [] if table is not None else _agreeing(records.of(data))
+    schema = _halves_schema(lines) if table is None else table.schema
+    if schema is None:
+        return None
     fields = []
     for field in schema:
         type_ = TIME if pa.types.is_timestamp(field.type) else _settled(field.type, top=True)
@@ -330,6 +300,8 @@ def _kind(value: object) -> str:
 
 def _halves_schema(lines: Sequence[bytes]) -> pa.Schema | None:
     """What Arrow infers from the lines; where it cannot from all, from halves, the first wins."""
+    if not lines:
+        return None
     try:
         return _read(b"\n".join(lines), None).schema
     except pa.ArrowInvalid:

@@ -1,18 +1,21 @@
-"""Numbers that are no numbers, between cells of CSV and the types that are inferred of them.
+"""The cells of CSV records: taken apart one record at a time, and searched for codes and quotes.
 
 A code as `00123`, `+4470` or `0x1F` would lose what it says if it were read as a number, and who
-writes a value in quotes says that it is a text.
+writes a value in quotes says that it is a text: neither is taken for a number.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.source.block import Records
-from tidegate.source.cell import quoted_places
-from tidegate.source.dialect import Dialect
+from tidegate.source.text.block import Records
+from tidegate.source.text.dialect import Dialect
 
 _FEW = 10_000
 _LF, _MINUS, _ZERO = b"\n-0"
@@ -20,6 +23,49 @@ _DIGITS, _BEFORE = np.zeros(256, np.bool_), np.zeros(256, np.bool_)
 _DIGITS[list(b"0123456789xX")] = True
 _BEFORE[list(b"+ \t")] = True
 _CODE = r"^[ \t]*(\+|-?0[0-9xX])"
+
+
+@lru_cache
+def _patterns(sep: str, quote: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    s, q = re.escape(sep), re.escape(quote)
+    quoted = re.compile(f"{q}((?:[^{q}]++|{q}{q})*+){q}([^{s}]*+)" if quote else r"(?!)")
+    return quoted, re.compile(f"[^{s}]*+")
+
+
+def fields_of(record: str, sep: str = ",", quote: str = '"') -> list[str] | str:
+    """The cells of one record, row at a time; a text saying why where a quote is not closed."""
+    in_quotes, outside = _patterns(sep, quote)
+    fields, at = [], 0
+    while True:
+        if quote and record.startswith(quote, at):
+            quoted = in_quotes.match(record, at)
+            if quoted is None:
+                return "a quote is not closed"
+            fields.append(quoted[1].replace(2 * quote, quote) + quoted[2])
+            at = quoted.end()
+        else:
+            plain = outside.match(record, at)
+            assert plain is not None, "the pattern matches the empty text"
+            fields.append(plain[0])
+            at = plain.end()
+        if at >= len(record):
+            return fields
+        at += 1
+
+
+def quoted_places(record: str, sep: str, quote: str) -> list[int]:
+    """Which cells of a record are in quotes and not empty; none where a quote is not closed."""
+    in_quotes, outside = _patterns(sep, quote)
+    found, place, at = [], 0, 0
+    while True:
+        quoted = in_quotes.match(record, at) if record.startswith(quote, at) else None
+        if quoted is not None and quoted[1]:
+            found.append(place)
+        cell = quoted or outside.match(record, at)
+        assert cell is not None, "the pattern matches the empty text"
+        if cell.end() >= len(record):
+            return found
+        place, at = place + 1, cell.end() + 1
 
 
 def has_codes(cells: pa.Array) -> bool:
@@ -58,11 +104,13 @@ def code_columns(data: bytes, dialect: Dialect, width: int) -> set[int]:
     return set(np.unique(np.searchsorted(edges, found - 1) % width).tolist())
 
 
-def quoted_columns(data: bytes, records: Records, dialect: Dialect) -> set[int]:
+def quoted_columns(
+    data: bytes, records: Records, dialect: Dialect, odd: Mapping[int, str]
+) -> set[int]:
     """The columns in which a value, not an empty one, is written in quotes.
 
     Found by counting marks where all quotes are at the edges of cells, and record by record in the
-    first ones where they are not.
+    first ones where they are not, or where there are `odd` records, which do not count.
     """
     quote = dialect.quote.encode()
     if not quote or quote not in data or not len(records):
@@ -74,8 +122,8 @@ def quoted_columns(data: bytes, records: Records, dialect: Dialect) -> set[int]:
     at_edge = np.isin(text[opening - 1], edges) | (opening == 0)
     doubled = np.zeros(len(opening), np.bool_)
     doubled[1:] = closing[: len(opening) - 1] == opening[1:] - 1
-    if not (at_edge | doubled).all():
-        return _quoted_in_first(data, records, dialect)
+    if odd or not (at_edge | doubled).all():
+        return _quoted_in_first(data, records, dialect, odd)
     opening = opening[at_edge & ~doubled & (opening + 1 < len(text))]
     after = np.minimum(opening + 2, len(text) - 1)
     opening = opening[(text[opening + 1] != ord(quote)) | (text[after] == ord(quote))]
@@ -85,9 +133,12 @@ def quoted_columns(data: bytes, records: Records, dialect: Dialect) -> set[int]:
     return set((np.searchsorted(seps, opening) - np.searchsorted(seps, starts)).tolist())
 
 
-def _quoted_in_first(data: bytes, records: Records, dialect: Dialect) -> set[int]:
+def _quoted_in_first(
+    data: bytes, records: Records, dialect: Dialect, odd: Mapping[int, str]
+) -> set[int]:
     found: set[int] = set()
-    for start, stop in zip(records.starts[:_FEW], records.stops):
-        record = data[start:stop].decode("utf-8", "replace")
-        found.update(quoted_places(record, dialect.sep, dialect.quote))
+    for place, (start, stop) in enumerate(zip(records.starts[:_FEW], records.stops)):
+        if place not in odd:
+            record = data[start:stop].decode("utf-8", "replace")
+            found.update(quoted_places(record, dialect.sep, dialect.quote))
     return found

@@ -1,4 +1,4 @@
-"""What a stream says of how its files are read, between a query and the formats.
+"""What a stream asks of a URI, and what it says of how files are read: columns and options.
 
 A `Reading` is the declared columns and the options of one stream. It goes with the stream's
 definition to whoever opens a source; what it does not say, the files do.
@@ -12,12 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.errors import OptionError, near
-from tidegate.source.encoding import codec_of
-from tidegate.source.pattern import Pattern
-
-CSV, JSON, PARQUET, ORC = "csv", "json", "parquet", "orc"
-TITLES = {CSV: "CSV", JSON: "JSON", PARQUET: "Parquet", ORC: "ORC"}
+from tidegate.errors import OptionError, SourceError, near
+from tidegate.source.text.encoding import codec_of
+from tidegate.source.text.pattern import Pattern
 
 CODECS = {"none": "none", "uncompressed": "none", "gzip": "gzip", "gz": "gzip", "zstd": "zstd"}
 CODECS |= {"zst": "zstd", "bz2": "bz2", "bzip2": "bz2"}
@@ -26,10 +23,12 @@ CODECS |= {"zst": "zstd", "bz2": "bz2", "bzip2": "bz2"}
 
 @dataclass(frozen=True)
 class Option:
-    """One thing that can be said of how files are read; `read` checks a value of it."""
+    """One thing that can be said of how files are read; `read` checks a value of it.
+
+    The formats say which of them they take (`FileFormat.options`).
+    """
 
     name: str
-    formats: tuple[str, ...]
     default: object
     read: Callable[[Any, str], object]
     changes_rows: bool = True
@@ -83,21 +82,18 @@ def _pattern(value: Any, where: str) -> Pattern:
     return Pattern.parse(_text(value, where), where)
 
 
-_TEXTS = (CSV, JSON)
 OPTIONS = {
     option.name: option
     for option in (
-        Option("sep", (CSV,), ",", _character),
-        Option("header", (CSV,), True, _truth),
-        Option("nullValue", (CSV,), "", _text),
-        Option("quote", (CSV,), '"', _quote),
-        Option("escape", (CSV,), '"', _escape),
-        Option(
-            "encoding", _TEXTS, "utf-8", lambda value, where: codec_of(_text(value, where), where)
-        ),
-        Option("compression", _TEXTS, None, _compression, changes_rows=False),
-        Option("dateFormat", _TEXTS, None, _pattern),
-        Option("timestampFormat", _TEXTS, None, _pattern),
+        Option("sep", ",", _character),
+        Option("header", True, _truth),
+        Option("nullValue", "", _text),
+        Option("quote", '"', _quote),
+        Option("escape", '"', _escape),
+        Option("encoding", "utf-8", lambda value, where: codec_of(_text(value, where), where)),
+        Option("compression", None, _compression, changes_rows=False),
+        Option("dateFormat", None, _pattern),
+        Option("timestampFormat", None, _pattern),
     )
 }
 ALIASES = {name.lower(): name for name in OPTIONS}
@@ -146,27 +142,6 @@ class Reading:
         """The value of an option."""
         return dict(self.options).get(name, OPTIONS[name].default)
 
-    def check(self, format_: str, where: str) -> None:
-        """Refuse options that mean nothing for a format, and types that it cannot hold."""
-        for name, _ in self.options:
-            if format_ not in OPTIONS[name].formats:
-                own = [n for n, o in OPTIONS.items() if format_ in o.formats]
-                remedy = f"Options for {TITLES[format_]}: {', '.join(own)}." if own else None
-                raise OptionError(
-                    where,
-                    f"option {name} is for {_and(OPTIONS[name].formats)} files",
-                    f"{TITLES[format_]} files",
-                    remedy or "Leave it out: the files say how they are to be read.",
-                )
-        for column in self.schema or () if format_ == CSV else ():
-            if pa.types.is_nested(column.type):
-                raise OptionError(
-                    where,
-                    f"column {column.name} must be of a type that one cell can hold",
-                    str(column.type),
-                    "Declare it STRING.",
-                )
-
     def lines(self) -> list[str]:
         """What changes the rows, for a fingerprint; nothing where all is as without options.
 
@@ -181,5 +156,22 @@ AS_FOUND = Reading()
 """Nothing is said: the files tell their columns, and text is comma-separated UTF-8."""
 
 
-def _and(formats: tuple[str, ...]) -> str:
-    return " and ".join(TITLES[f] for f in formats)
+@dataclass(frozen=True)
+class Subscription:
+    """What a stream asks of one URI, for the connector that its scheme stands for.
+
+    `where` names both in messages. `time` is the time column, None to look at the columns only.
+    With `follow`, what comes later counts too.
+    """
+
+    uri: str
+    where: str
+    time: str | None
+    follow: bool
+    reading: Reading = AS_FOUND
+
+    def refuse_reading(self, what: str, remedy: str) -> None:
+        """Refuse declared columns and options, for a source that says itself what its rows are."""
+        if self.reading != AS_FOUND:
+            must = "only files can be read with declared columns and options"
+            raise SourceError(self.where, must, what, remedy)

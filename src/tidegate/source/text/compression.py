@@ -1,4 +1,4 @@
-"""Compressed files as plain bytes, between a file and ranges of what is in it.
+"""Reads ranges of what is in a compressed file, without unpacking it to disk.
 
 Such a file can be read from its beginning only. Who asks for ranges in order gets them in one pass:
 decoders stay open at the places where they stopped, several for a file, because the driver is ahead
@@ -7,6 +7,7 @@ of the tasks.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 
@@ -101,6 +102,11 @@ class Unpacking:
 
 
 _UNPACKING = Unpacking()
+
+
+def packing_of(path: str, told: str | None) -> str:
+    """How a text file is compressed: as an option tells, or by the ending of its name."""
+    return told or SUFFIXES.get(os.path.splitext(path)[1].lower(), NONE)
 
 
 def read_unpacked(path: str, packing: str, offset: int, length: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Dates and times in a form of their own, between Spark's patterns and arrays of values.
+"""Reads dates and times that are written in a form of their own, given as a pattern of Spark.
 
 A pattern as `dd.MM.yyyy HH:mm` becomes one regular expression, so that a whole column is taken
 apart by Arrow; what the parts mean is computed by column as well.
