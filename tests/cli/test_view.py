@@ -14,7 +14,7 @@ from tidegate.cli.status import Status
 from tidegate.cli.view import LiveView
 from tidegate.driver.expected import Expected
 from tidegate.driver.latency import Quantiles
-from tidegate.driver.metrics import Held
+from tidegate.driver.metric.progress import SlowestSource
 from tidegate.execute.executor import Tasks
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
@@ -309,11 +309,11 @@ def test_how_much_of_the_input_is_read(run: Run, extent: Extent, text: str) -> N
 
 def test_who_holds_the_watermark_back(run: Run) -> None:
     newest_us = report(0).newest_us
-    run.batch(0, held=Held("calls", "b.csv", newest_us))
+    run.batch(0, held=SlowestSource("calls", "b.csv", newest_us))
     assert not any("waits for" in line for line in run.lines()), "nobody is ahead of it"
-    run.batch(1, held=Held("calls", "b.csv", newest_us))
+    run.batch(1, held=SlowestSource("calls", "b.csv", newest_us))
     assert "watermark waits for calls (b.csv), which is at 2024-01-01 00:00:10" in run.lines()
-    run.batch(2, held=Held("calls", "c.csv", MIN_US))
+    run.batch(2, held=SlowestSource("calls", "c.csv", MIN_US))
     assert "watermark waits for calls (c.csv), which has no row yet" in run.lines()
 
 

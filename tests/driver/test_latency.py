@@ -20,7 +20,8 @@ from tidegate.arrival import BEFORE, Floats, Growth, Int64s
 from tidegate.driver.connection import Connection
 from tidegate.driver.latency import RECENT_BATCHES, RELATIVE_ERROR, Binned, Latency, Sketch, exact
 from tidegate.driver.loop import Loop
-from tidegate.driver.metrics import BatchReport, ms_text
+from tidegate.driver.metric.text import ms_text
+from tidegate.driver.metrics import BatchReport
 from tidegate.execute.executor import Draft
 from tidegate.gate.completed import MOST_POSITIONS, Completed
 from tidegate.gate.intake import Intake

@@ -11,8 +11,8 @@ import pytest
 
 from tests.driver.scene import COUNTS, drain, loop_of, memory, plan_of
 from tidegate.batch import MAX_US
+from tidegate.driver.metric.text import number_text
 from tidegate.driver.status import status_of
-from tidegate.driver.window_digest import figure_text
 from tidegate.driver.window_log import KEPT_WINDOWS, MOST_WAITING, ToldPanes, WindowLog
 from tidegate.execute.job import Job, Outcome
 from tidegate.operate.figures import (
@@ -231,4 +231,4 @@ def test_a_query_without_windows_of_time_tells_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_figures_in_words(value: float, unit: str, text: str) -> None:
-    assert figure_text(value, unit) == text
+    assert number_text(value, unit) == text

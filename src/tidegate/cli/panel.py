@@ -13,7 +13,10 @@ from rich.text import Text
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.status import Status, Switch
 from tidegate.driver.expected import Expected
-from tidegate.driver.metrics import BatchReport, ms_text
+from tidegate.driver.metric.metric import Where
+from tidegate.driver.metric.registry import METRICS
+from tidegate.driver.metric.text import ms_text
+from tidegate.driver.metrics import BatchReport
 from tidegate.execute.executor import Tasks
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
@@ -107,9 +110,8 @@ def _head(scene: Scene, width: int) -> Table:
 def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     """Labels and values, left and right: how fast and how much, then how far."""
     status, newest = scene.status, scene.status.newest
-    counters = status.counters
     if newest is None:
-        left = [("rows in", _number(counters["rows_in"]))]
+        left = _metrics(status, always=True)[:1]
         if scene.at_hand is not None:
             left.append((f"batch {scene.at_hand.batch:,}", _at_hand(scene.at_hand, room=True)))
         return tuple(left), (("watermark (frontier)", _dim("none yet")),)
@@ -117,13 +119,12 @@ def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     left = [("input", rate)]
     if newest.extent is not None:
         left.append(("read", _read(newest.extent)))
-    left += [
-        ("rows in", _number(counters["rows_in"])),
-        ("rows out", _number(counters["rows_out"])),
-        ("batch time", _batch_time(newest, status.median_s)),
-    ]
-    if scene.at_hand is not None:
-        left[-1] = (f"batch {scene.at_hand.batch:,}", _at_hand(scene.at_hand))
+    left += _metrics(status, always=True)
+    left.append(
+        ("batch time", _batch_time(newest, status.median_s))
+        if scene.at_hand is None
+        else (f"batch {scene.at_hand.batch:,}", _at_hand(scene.at_hand))
+    )
     if newest.backlog is not None:
         left.append(("backlog", _backlog(newest.backlog)))
     if scene.windows or newest.state_rows:
@@ -138,12 +139,22 @@ def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
         right.append(("utilisation", _utilisation(newest)))
     if status.start_s >= _TOLD_START_S:
         right.append(("started in", Text(duration_text(round(status.start_s * 1e6)))))
-    troubles = [("late", "rows_late"), ("rejected", "rows_rejected")]
-    whole = max(counters["rows_in"], 1)
-    right += [(n, _trouble(counters[c], whole)) for n, c in troubles if counters[c]]
-    if counters["rows_shed"]:  # no share of the rows: what is read twice may be shed twice
-        right.append(("shed", Text(f"{counters['rows_shed']:,}", "yellow")))
+    right += _metrics(status, always=False)
     return tuple(left), tuple(right)
+
+
+def _metrics(status: Status, always: bool) -> list[Pair]:
+    """The metrics that are plain numbers: those that are shown always, or where there is any."""
+    pairs = []
+    for metric in METRICS:
+        if Where.VIEW in metric.where and (Where.VIEW in metric.zero) == always:
+            value = status.value(metric)
+            text = Text(metric.number(value), metric.style)
+            if metric.part_of is not None:
+                whole = max(status.counters[metric.part_of], 1)
+                text.append(f"  {value / whole:.2%}", style="dim")
+            pairs += [(metric.label, text)] if metric.is_at(Where.VIEW, value) else []
+    return pairs
 
 
 def _grid(sides: tuple[tuple[Pair, ...], ...]) -> Table:
@@ -306,10 +317,6 @@ def _read(extent: Extent) -> Text:
     return text.append(f" of {extent.whole:,.0f} {extent.unit}" * bool(extent.unit), style="dim")
 
 
-def _trouble(count: int, whole: int) -> Text:
-    return Text(f"{count:,}", "yellow").append(f"  {count / whole:.2%}", style="dim")
-
-
 def _instances(newest: BatchReport, fresh: Switch | None) -> Text:
     blocks = "■" * min(newest.instances, _MOST_BLOCKS)
     more = "…" if newest.instances > _MOST_BLOCKS else ""
@@ -363,10 +370,6 @@ def _time(time_us: int) -> Text:
     if time_us == MAX_US:
         return Text("end of the input")
     return Text(str(np.datetime64(time_us // 1000, "ms")).replace("T", " ").removesuffix(".000"))
-
-
-def _number(count: int) -> Text:
-    return Text(f"{count:,}")
 
 
 def _dim(text: str) -> Text:

@@ -9,7 +9,10 @@ from statistics import median
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.driver.latency import RECENT_BATCHES, Quantiles
-from tidegate.driver.metrics import BatchReport, Held
+from tidegate.driver.metric.metric import RunMetric
+from tidegate.driver.metric.progress import SlowestSource
+from tidegate.driver.metric.registry import COUNTERS
+from tidegate.driver.metrics import BatchReport
 
 _RATE_S = 5.0
 """The input rate is over the batches that ended in so many seconds, or the newest one."""
@@ -76,8 +79,8 @@ class Status:
 
     def add(self, report: BatchReport, now: float) -> None:
         """Take in a batch that was committed just now."""
-        for name in ("rows_in", "rows_out", "rows_late", "rows_rejected", "rows_shed"):
-            self.counters[name] += getattr(report, name)
+        for metric in COUNTERS:
+            self.counters[metric.name] += getattr(report, metric.name)
         self.start_s += report.start_s
         self.latency = report.latency or self.latency
         self.output_rows.update(report.output_rows)
@@ -102,11 +105,18 @@ class Status:
             works[name].cpu_us += counts.get("cpu_us", 0) + counts.get("map_cpu_us", 0)
         self.works = works
 
+    def value(self, metric: RunMetric) -> float:
+        """What is shown of a metric: the sum of a counter, else that of the newest batch."""
+        if metric.count is not None:
+            return self.counters[metric.name]
+        return getattr(self.newest, metric.name) if self.newest is not None else 0
+
     def quiet(self, now: float) -> bool:
         """Whether no batch has ended for longer than one takes: the query waits for input."""
         if self.newest is None:
             return False
-        return now - self._samples[-1].ended_at > max(_QUIET_S, 2 * self.newest.seconds)
+        newest = self._samples[-1]
+        return now - newest.ended_at > max(_QUIET_S, 2 * (newest.ended_at - newest.began_at))
 
     def rows_per_second(self, now: float) -> float:
         """Rows taken in per second of wall time, waiting included, starting not."""
@@ -129,19 +139,18 @@ class Status:
     @property
     def lag_us(self) -> int | None:
         """How far the watermark is behind the newest event; None before there is one."""
-        if self.newest is None or self.newest.frontier_us == MIN_US:
+        frontier_us: int = MIN_US if self.newest is None else self.newest.frontier_us
+        if self.newest is None or frontier_us == MIN_US:
             return None
-        if self.newest.frontier_us == MAX_US:
-            return 0
-        return max(self.newest.newest_us - self.newest.frontier_us, 0)
+        return 0 if frontier_us == MAX_US else max(int(self.newest.newest_us) - frontier_us, 0)
 
     @property
-    def held(self) -> Held | None:
+    def held(self) -> SlowestSource | None:
         """The source that the watermark waits for, where others are ahead of it."""
-        if self.newest is None or self.newest.held is None:
+        held: SlowestSource | None = None if self.newest is None else self.newest.held
+        if held is None or self.newest is None or held.newest_us >= self.newest.newest_us:
             return None
-        held = self.newest.held
-        return held if held.newest_us < self.newest.newest_us else None
+        return held
 
 
 def _switches(before: BatchReport, after: BatchReport, now: float) -> list[Switch]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate.driver.metric.text import number_text
 from tidegate.microsecond import time_text
 from tidegate.operate.figures import Shown, Values
-from tidegate.state.inspect import size_text
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class WindowDigest:
         """The means over the run and the largest figures; empty where none is for people."""
         parts = []
         for one, spread in self._shown():
-            mean, most = (figure_text(v, one.unit) for v in (spread.mean, spread.max))
+            mean, most = (number_text(v, one.unit) for v in (spread.mean, spread.max))
             parts.append(f"{one.label} {mean}" + (f" (at most {most})" if most != mean else ""))
         return ", ".join(parts)
 
@@ -57,7 +57,7 @@ class WindowDigest:
     def newest_line(self) -> str:
         """The newest of the figures that are brief; empty where none is."""
         found = [(one, of.last) for one, of in self._shown() if one.brief]
-        return ", ".join(f"{one.label} {figure_text(last, one.unit)}" for one, last in found)
+        return ", ".join(f"{one.label} {number_text(last, one.unit)}" for one, last in found)
 
     def _shown(self) -> list[tuple[Shown, Spread]]:
         return [(one, self.figures[one.name]) for one in self.shown if one.name in self.figures]
@@ -66,20 +66,6 @@ class WindowDigest:
 def newest_figures(digests: Mapping[str, WindowDigest]) -> str:
     """Those of the newest windows of all subqueries, in one line; empty where there are none."""
     return ", ".join(line for line in (digest.newest_line for digest in digests.values()) if line)
-
-
-def figure_text(value: float, unit: str) -> str:
-    """A figure with about three digits: 12% for a share, 0.42 ms, 32.8 KiB, else a number."""
-    if unit == "share" and 0 < abs(value) < 0.00095:
-        return f"{100 * value:.1g}%"
-    if unit == "share":
-        return f"{value:.{1 if abs(value) < 0.0995 and value else 0}%}"
-    if unit == "ms":
-        return f"{value:,.{0 if value >= 9.95 else 1 if value >= 0.995 else 2}f} ms"
-    if unit == "bytes":
-        return size_text(round(value))
-    digits = 0 if value == int(value) or value >= 99.5 else 1 if value >= 9.95 else 2
-    return f"{value:,.{digits}f}"
 
 
 def _rounded(value: float) -> float:
