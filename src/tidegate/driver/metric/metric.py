@@ -134,10 +134,10 @@ def counter(
 
 
 def level(
-    name: str, label: str, kept: Callable[[Sequence[Segment]], int], **more: Any
+    name: str, label: str, kept: Callable[[Sequence[Segment]], int], unit: str = "", **more: Any
 ) -> RunMetric:
     """A metric that is read off the segments of the state after a batch."""
-    return RunMetric(name, lambda batch: kept(batch.segments), label, kept=kept, **more)
+    return RunMetric(name, lambda batch: kept(batch.segments), label, unit, kept=kept, **more)
 
 
 def counted(name: str) -> Callable[[BatchWork], int | None]:

@@ -1,11 +1,13 @@
-"""Says how far a query is: its batch, its watermark, its instances, what of its input is read."""
+"""Says how far a query is: its batch, its watermark, its instances, its input and its state."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from tidegate.batch import MIN_US
-from tidegate.driver.metric.metric import CommittedBatch, RunMetric
+from tidegate.driver.metric.fold import PeakFold
+from tidegate.driver.metric.metric import CommittedBatch, RunMetric, level
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,13 @@ class SlowestSource:
     newest_us: int
 
 
+def _newest_us(batch: CommittedBatch) -> int:
+    """The newest event time that any source has brought so far; -inf before there is one."""
+    return max((source["floor_us"] for source in batch.manifest.sources), default=MIN_US)
+
+
 def _slowest(batch: CommittedBatch) -> SlowestSource | None:
+    """None when all sources have ended."""
     holder = batch.holder
     if holder is None:
         return None
@@ -25,20 +33,27 @@ def _slowest(batch: CommittedBatch) -> SlowestSource | None:
     return SlowestSource(name, holder.source, holder.newest_us)
 
 
-BATCH = RunMetric("batch", lambda batch: batch.manifest.batch, "batch")
-INSTANCES = RunMetric("instances", lambda batch: batch.manifest.instances, "instances")
-EPOCH = RunMetric("epoch", lambda batch: batch.manifest.epoch, "epoch")
-FRONTIER = RunMetric(
-    "frontier_us", lambda batch: batch.manifest.frontier_us, "watermark (frontier)", "us"
+def _state_by_subquery(batch: CommittedBatch) -> dict[str, int]:
+    """Rows of state, where there are several subqueries."""
+    rows: Counter[str] = Counter()
+    if len(batch.plan.subqueries) > 1:
+        for key, segments in batch.manifest.operators.items():
+            rows[batch.plan.names[key.split("/")[0]]] += sum(s.rows for s in segments)
+    return dict(rows)
+
+
+METRICS = (
+    RunMetric("batch", lambda batch: batch.manifest.batch, "batch"),
+    RunMetric("instances", lambda batch: batch.manifest.instances, "instances"),
+    RunMetric("epoch", lambda batch: batch.manifest.epoch, "epoch"),
+    RunMetric("frontier_us", lambda batch: batch.manifest.frontier_us, "watermark", "us"),
+    RunMetric("newest_us", _newest_us, "newest event", "us"),
+    # How much of the input is read, where it has an end that is known.
+    RunMetric("extent", lambda batch: batch.extent, "read"),
+    RunMetric("held", _slowest),
+    level("state_rows", "state", lambda state: sum(s.rows for s in state), over=PeakFold),
+    level(
+        "state_bytes", "state", lambda state: sum(s.bytes for s in state), "bytes", over=PeakFold
+    ),
+    RunMetric("state_by", _state_by_subquery),
 )
-NEWEST = RunMetric(
-    "newest_us",
-    lambda batch: max((s["floor_us"] for s in batch.manifest.sources), default=MIN_US),
-    "newest event",
-    "us",
-)
-"""The newest event time that any source has brought so far; -inf before there is one."""
-EXTENT = RunMetric("extent", lambda batch: batch.extent, "read")
-"""How much of the input is read, where it has an end that is known."""
-HELD = RunMetric("held", _slowest)
-"""Who holds the frontier back; None when all sources have ended."""

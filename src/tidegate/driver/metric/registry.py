@@ -3,49 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
-from tidegate.driver.metric import progress, rows, state, time, work
 from tidegate.driver.metric.metric import RunMetric, Where
 
-METRICS: tuple[RunMetric, ...] = (
-    progress.BATCH,
-    progress.INSTANCES,
-    progress.EPOCH,
-    progress.FRONTIER,
-    progress.NEWEST,
-    progress.EXTENT,
-    progress.HELD,
-    rows.ROWS_IN,
-    rows.ROWS_OUT,
-    rows.LATE,
-    rows.REJECTED,
-    rows.SHED,
-    rows.BATCHES,
-    rows.OUTPUT_ROWS,
-    time.START_S,
-    time.SECONDS,
-    time.LATENCY,
-    time.RECENT_LATENCY,
-    time.BACKLOG,
-    time.SPANS,
-    time.TASKS,
-    work.COMPARISONS,
-    work.COMPARED,
-    work.OUTPUTS,
-    work.CPU,
-    work.GROUPS_MERGED,
-    work.PARTS_MERGED,
-    work.GROUPS_SPLIT,
-    work.SUBQUERIES,
-    work.INSTANCE_COUNTS,
-    work.UTILISATION,
-    work.IMBALANCE,
-    state.STATE_ROWS,
-    state.STATE_BYTES,
-    state.STATE_BY,
+FILES = (
+    "progress",
+    "rows",
+    "time",
+    "work",
 )
+"""The modules of this folder that declare metrics, each in a tuple `METRICS`."""
 
+METRICS: tuple[RunMetric, ...] = tuple(
+    metric for name in FILES for metric in import_module(f"{__package__}.{name}").METRICS
+)
 PLACES = {metric.name: place for place, metric in enumerate(METRICS)}
 """Where the report of a batch has each of them."""
 

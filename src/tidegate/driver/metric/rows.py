@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate.driver.metric.metric import RunMetric, Where, counted, counter
+from tidegate.driver.metric.metric import CommittedBatch, RunMetric, Where, counted, counter
 
 if TYPE_CHECKING:  # the commit counts what is declared here
     from tidegate.driver.commit import BatchWork
 
 _SHOWN = Where.ROWS | Where.VIEW
+
+
+def _out(work: BatchWork) -> int:
+    return sum(output.count for output in work.staged.outputs)
 
 
 def _late(work: BatchWork) -> int:
@@ -21,43 +25,27 @@ def _rejected(work: BatchWork) -> int:
     return 0 if rejected is None else rejected.num_rows
 
 
-ROWS_IN = counter("rows_in", "rows in", lambda work: work.cut.rows, where=_SHOWN, zero=_SHOWN)
-ROWS_OUT = counter(
-    "rows_out",
-    "rows out",
-    lambda work: sum(output.count for output in work.staged.outputs),
-    where=_SHOWN,
-    zero=_SHOWN,
+def _shed(work: BatchWork) -> int | None:
+    return counted("shed")(work) or None
+
+
+def _by_output(batch: CommittedBatch) -> dict[str, int]:
+    """Where outputs have names."""
+    pairs = zip(batch.plan.targets, batch.work.staged.outputs, strict=True)
+    return {target.name: output.count for target, output in pairs if target.name is not None}
+
+
+_LEFT_OUT = {"where": _SHOWN, "style": "yellow"}
+
+METRICS = (
+    counter("rows_in", "rows in", lambda work: work.cut.rows, where=_SHOWN, zero=_SHOWN),
+    counter("rows_out", "rows out", _out, where=_SHOWN, zero=_SHOWN),
+    counter("rows_late", "late", _late, zero=Where.ROWS, part_of="rows_in", **_LEFT_OUT),
+    counter(
+        "rows_rejected", "rejected", _rejected, zero=Where.ROWS, part_of="rows_in", **_LEFT_OUT
+    ),
+    # No share of the rows: what is read twice may be shed twice.
+    counter("rows_shed", "shed", _shed, **_LEFT_OUT),
+    counter("batches", "batches", lambda work: 1),
+    RunMetric("output_rows", _by_output),
 )
-LATE = counter(
-    "rows_late",
-    "late",
-    _late,
-    where=_SHOWN,
-    zero=Where.ROWS,
-    style="yellow",
-    part_of=ROWS_IN.name,
-)
-REJECTED = counter(
-    "rows_rejected",
-    "rejected",
-    _rejected,
-    where=_SHOWN,
-    zero=Where.ROWS,
-    style="yellow",
-    part_of=ROWS_IN.name,
-)
-# No share of the rows: what is read twice may be shed twice.
-SHED = counter(
-    "rows_shed", "shed", lambda work: counted("shed")(work) or None, where=_SHOWN, style="yellow"
-)
-BATCHES = counter("batches", "batches", lambda work: 1)
-OUTPUT_ROWS = RunMetric(
-    "output_rows",
-    lambda batch: {
-        target.name: output.count
-        for target, output in zip(batch.plan.targets, batch.work.staged.outputs, strict=True)
-        if target.name is not None
-    },
-)
-"""Rows by output, where outputs have names."""

@@ -32,43 +32,43 @@ def _merge_line(found: Mapping[str, Any]) -> str:
 
 
 def _subqueries(batch: CommittedBatch) -> tuple[str, ...]:
+    """Of which subquery each instance is."""
     pairs = zip(batch.plan.subqueries, batch.work.outcomes, strict=True)
     return tuple(subquery.name for subquery, found in pairs for _ in found)
 
 
-COMPARISONS = counter(
-    "comparisons",
-    "candidate pairs",
-    counted("comparisons"),
-    where=Where.SUMMARY,
-    line=_join_line,
-    each=True,
+def _counts(batch: CommittedBatch) -> tuple[Mapping[str, int], ...]:
+    """What each instance counted; also what map tasks count through it, as `map_cpu_us`."""
+    return tuple(outcome.counts for outcome in outcomes(batch.work))
+
+
+def _imbalance(batch: CommittedBatch) -> float:
+    """How many more tuples the fullest instance had than the mean, in the most uneven subquery."""
+    return max(imbalance([o.tuples for o in found]) for found in batch.work.outcomes)
+
+
+_IN_SUMMARY = {"where": Where.SUMMARY}
+
+METRICS = (
+    counter(
+        "comparisons",
+        "candidate pairs",
+        counted("comparisons"),
+        each=True,
+        line=_join_line,
+        **_IN_SUMMARY,
+    ),
+    counter("compared", "pairs compared", counted("compared"), each=True),
+    RunMetric("outputs", over_instances("outputs"), "rows put out", each=True),
+    RunMetric("cpu_us", over_instances("cpu_us"), "CPU time", "us", each=True),
+    counter(
+        "groups_merged", "groups merged", counted("groups_merged"), line=_merge_line, **_IN_SUMMARY
+    ),
+    counter("parts_merged", "parts merged", counted("parts_merged")),
+    counter("groups_split", "groups split", counted("groups_split")),
+    RunMetric("subqueries", _subqueries),
+    RunMetric("instance_counts", _counts),
+    # The share of the time that each instance was busy in recent batches.
+    RunMetric("utilisation", lambda batch: batch.utilisation, "utilisation", "share"),
+    RunMetric("imbalance", _imbalance, "imbalance", over=MedianFold),
 )
-COMPARED = counter("compared", "pairs compared", counted("compared"), each=True)
-OUTPUTS = RunMetric("outputs", over_instances("outputs"), "rows put out", each=True)
-CPU = RunMetric("cpu_us", over_instances("cpu_us"), "CPU time", "us", each=True)
-GROUPS_MERGED = counter(
-    "groups_merged",
-    "groups merged",
-    counted("groups_merged"),
-    where=Where.SUMMARY,
-    line=_merge_line,
-)
-PARTS_MERGED = counter("parts_merged", "parts merged", counted("parts_merged"))
-GROUPS_SPLIT = counter("groups_split", "groups split", counted("groups_split"))
-SUBQUERIES = RunMetric("subqueries", _subqueries)
-"""Of which subquery each instance is."""
-INSTANCE_COUNTS = RunMetric(
-    "instance_counts", lambda batch: tuple(o.counts for o in outcomes(batch.work))
-)
-"""What each instance counted, by name; also what map tasks say through it: `map_cpu_us`, and
-`taken`, the tuples that they read."""
-UTILISATION = RunMetric("utilisation", lambda batch: batch.utilisation, "utilisation", "share")
-"""The share of the time that each of them was busy in recent batches."""
-IMBALANCE = RunMetric(
-    "imbalance",
-    lambda batch: max(imbalance([o.tuples for o in found]) for found in batch.work.outcomes),
-    "imbalance",
-    over=MedianFold,
-)
-"""How much more tuples the instance with most had than the mean; of the most uneven subquery."""
