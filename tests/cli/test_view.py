@@ -10,7 +10,7 @@ from rich.console import Console
 from tests.cli.scene import console, lines, report, times, windows
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.panel import clock_text, duration_text
-from tidegate.cli.status import Status
+from tidegate.cli.status import ViewStatus
 from tidegate.cli.view import LiveView
 from tidegate.driver.expected import Expected
 from tidegate.driver.latency import Quantiles
@@ -401,7 +401,7 @@ def test_a_title_too_long_is_cut() -> None:
 
 
 def test_the_rate_counts_waiting_and_falls_to_nothing() -> None:
-    status = Status(0.0)
+    status = ViewStatus(0.0)
     assert status.rows_per_second(1.0) == 0.0
     for batch in range(10):
         status.add(report(batch), now=float(batch + 1))
@@ -413,7 +413,7 @@ def test_the_rate_counts_waiting_and_falls_to_nothing() -> None:
 
 
 def test_the_rate_during_a_long_batch_is_that_of_the_last() -> None:
-    status = Status(0.0)
+    status = ViewStatus(0.0)
     status.add(report(0, seconds=20.0, rows_in=2000), now=20.0)
     assert status.rows_per_second(50.0) == pytest.approx(100)
     assert not status.quiet(50.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.cli.status import Status, Switch
+from tidegate.cli.status import SwitchNote, ViewStatus
 from tidegate.driver.expected import Expected
 from tidegate.driver.metric.metric import Where
 from tidegate.driver.metric.registry import METRICS
@@ -21,6 +22,7 @@ from tidegate.execute.executor import Tasks
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
 from tidegate.sink.excerpt import SHOWN_ROWS, Excerpt
+from tidegate.state.epoch import counted
 from tidegate.state.inspect import size_text
 
 _TWO_COLUMNS = 76
@@ -34,6 +36,13 @@ _MOST_BLOCKS = 12
 _MOST_SHARES = 4
 _LEAST_ROWS = 3
 _TOLD_START_S = 0.5
+_OF_SUBQUERY = {
+    "instances": "instances",
+    "taken": "tuples in",
+    "outputs": "rows out",
+    "state_rows": "state rows",
+}
+"""What is shown of each subquery, where there are several."""
 
 Pair = tuple[str, Text]
 
@@ -52,21 +61,16 @@ class AtHand:
 
 
 @dataclass(frozen=True)
-class Result:
-    """The newest rows of one output; None is the name of the only one."""
-
-    output: str | None
-    excerpt: Excerpt | None
-
-
-@dataclass(frozen=True)
 class Scene:
-    """All that a picture shows, at one moment."""
+    """All that a picture shows, at one moment.
+
+    `results` has the newest rows of each output; the name of the only one is None.
+    """
 
     title: str
     state: str
-    status: Status
-    results: tuple[Result, ...]
+    status: ViewStatus
+    results: Mapping[str | None, Excerpt | None]
     windows: bool
     now: float
     at_hand: AtHand | None = None
@@ -83,12 +87,12 @@ def picture(scene: Scene, width: int, height: int) -> RenderableType:
     above.append(_grid(facts if double else ((*facts[0], *facts[1]),)))
     every = (*_latency(scene), _predicted(scene), _figures(scene), _held(scene), _switches(scene))
     notes = [note for note in every if note is not None]
-    works = _works(scene, max(height // 4, 2))
+    table = _subqueries(scene, max(height // 4, 2))
     above += notes
-    above += [Text(), works] if works is not None else []
+    above += [Text(), table] if table is not None else []
     # Beside them: the head and its rule, an empty line, and one line less than the terminal has,
     # so that it does not scroll.
-    taken = lines + len(notes) + (works.row_count + 2 if works is not None else 0) + 4
+    taken = lines + len(notes) + (table.row_count + 2 if table is not None else 0) + 4
     return Group(*above, *_results(scene, width, height - taken))
 
 
@@ -143,7 +147,7 @@ def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     return tuple(left), tuple(right)
 
 
-def _metrics(status: Status, always: bool) -> list[Pair]:
+def _metrics(status: ViewStatus, always: bool) -> list[Pair]:
     """The metrics that are plain numbers: those that are shown always, or where there is any."""
     pairs = []
     for metric in METRICS:
@@ -183,13 +187,13 @@ def _results(scene: Scene, width: int, lines: int) -> list[RenderableType]:
     if limits[0] < 1:
         limits = [min(SHOWN_ROWS, lines - count - 3), *[0] * (count - 1)]
     shown: list[RenderableType] = []
-    for place, (result, rows) in enumerate(zip(scene.results, limits, strict=True)):
-        shown += [Text()] if rows > 0 or place == 0 else []
-        if result.excerpt is None:
-            shown.append(_nothing_yet(scene, result.output))
+    for (output, excerpt), rows in zip(scene.results.items(), limits, strict=True):
+        shown += [Text()] if rows > 0 or not shown else []
+        if excerpt is None:
+            shown.append(_nothing_yet(scene, output))
             continue
-        shown.append(_title(scene, result.output, result.excerpt))
-        shown += [result.excerpt.picture(width, rows)] if rows > 0 else []
+        shown.append(_title(scene, output, excerpt))
+        shown += [excerpt.picture(width, rows)] if rows > 0 else []
     return shown
 
 
@@ -197,8 +201,8 @@ def _title(scene: Scene, output: str | None, excerpt: Excerpt) -> Text:
     title = Text(style="bold", no_wrap=True, overflow="ellipsis")
     if output is not None:
         title.append(f"{output}  ", style="bold cyan")
-        rows = scene.status.output_rows[output]
-        title.append(f"{rows:,} row{'' if rows == 1 else 's'} out, ", style="default not bold")
+        rows = counted(scene.status.output_rows[output], "row")
+        title.append(f"{rows} out, ", style="default not bold")
     return title.append(excerpt.title)
 
 
@@ -209,41 +213,48 @@ def _nothing_yet(scene: Scene, output: str | None) -> Text:
     return text.append(f"no {'further ' if again else ''}{what} yet", style="dim not bold default")
 
 
-def _works(scene: Scene, most: int) -> Table | None:
+def _subqueries(scene: Scene, most: int) -> Table | None:
     """What each subquery does, where there are several."""
-    works = scene.status.works
-    if not works:
+    found = scene.status.subqueries
+    if not found:
         return None
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("subquery", no_wrap=True, overflow="ellipsis", max_width=30)
-    for name in ("instances", "tuples in", "rows out", "state rows", "cpu"):
-        table.add_column(name, justify="right", no_wrap=True)
-    cpu_us = sum(work.cpu_us for work in works.values()) or 1
-    for name, work in list(works.items())[:most]:
-        numbers = (work.instances, work.tuples, work.rows, work.state_rows)
-        table.add_row(name, *(f"{n:,}" for n in numbers), f"{work.cpu_us / cpu_us:.0%}")
-    if len(works) > most:
-        table.add_row(_dim(f"and {len(works) - most:,} more"))
+    for label in (*_OF_SUBQUERY.values(), "cpu"):
+        table.add_column(label, justify="right", no_wrap=True)
+    cpu_us = {name: sums["cpu_us"] + sums["map_cpu_us"] for name, sums in found.items()}
+    whole = sum(cpu_us.values()) or 1
+    for name, sums in list(found.items())[:most]:
+        numbers = (f"{sums[count]:,}" for count in _OF_SUBQUERY)
+        table.add_row(name, *numbers, f"{cpu_us[name] / whole:.0%}")
+    if len(found) > most:
+        table.add_row(_dim(f"and {len(found) - most:,} more"))
     return table
 
 
-def _fresh(scene: Scene) -> Switch | None:
+def _fresh(scene: Scene) -> SwitchNote | None:
     """The last change of instances, while it is news."""
     switches = list(scene.status.switches)
     return switches[-1] if switches and scene.now - switches[-1].at < _FRESH_S else None
 
 
+def _note(label: str, text: str = "") -> Text:
+    """The beginning of a line below the facts."""
+    line = Text(f"{label:<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
+    return line.append(text, style="default not dim")
+
+
 def _latency(scene: Scene) -> list[Text]:
     """From arrival to commit, of the newest batch and of recent ones, where sources are live."""
-    newest = scene.status.newest
-    if newest is None or scene.status.latency is None or newest.recent_latency is None:
+    newest, latency = scene.status.newest, scene.status.latency
+    if newest is None or latency is None or newest.recent_latency is None:
         return []
     lines = []
     for label, found, of in (
-        ("latency", scene.status.latency, "newest batch"),
+        ("latency", latency, "newest batch"),
         ("", newest.recent_latency, "recent batches"),
     ):
-        line = Text(f"{label:<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
+        line = _note(label)
         for name, ms in found.percentiles():
             line.append(f"{name} ").append(f"{ms_text(ms):<8}", style="default not dim")
         lines.append(line.append(of))
@@ -252,35 +263,32 @@ def _latency(scene: Scene) -> list[Text]:
 
 def _predicted(scene: Scene) -> Text | None:
     """What the model says of the newest second: latency on average, and how loaded the query is."""
-    if scene.expected is None:
+    expected = scene.expected
+    if expected is None:
         return None
-    line = Text(f"{'predicted':<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
-    measured_s = scene.expected.measured_s
-    pairs = [("mean", ms_text(scene.expected.latency_s * 1e3), "default not dim")]
-    if measured_s is not None:
-        pairs.append(("measured", ms_text(measured_s * 1e3), "default not dim"))
-    falls_behind = scene.expected.load >= 1
-    pairs.append(("load", f"{scene.expected.load:.0%}", "yellow" if falls_behind else "default"))
-    for name, text, style in pairs:
-        line.append(f"{name} ").append(f"{text:<8}", style=f"{style}")
+    falls_behind = expected.load >= 1
+    times_s = {"mean": expected.latency_s, "measured": expected.measured_s}
+    line = _note("predicted")
+    for name, time_s in times_s.items():
+        if time_s is not None:
+            line.append(f"{name} ").append(f"{ms_text(time_s * 1e3):<8}", style="default not dim")
+    load = f"{expected.load:.0%}"
+    line.append("load ").append(f"{load:<8}", style="yellow" if falls_behind else "default")
     return line.append("falls behind" if falls_behind else "")
 
 
 def _figures(scene: Scene) -> Text | None:
     """What was told of the newest window."""
-    if not scene.figures:
-        return None
-    line = Text(f"{'window':<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
-    return line.append(scene.figures, style="default not dim")
+    return _note("window", scene.figures) if scene.figures else None
 
 
 def _backlog(backlog: Backlog) -> Text:
     """What has arrived and was not taken when the newest batch ended."""
     rows, size, files = (backlog.total[unit] for unit in ("rows", "bytes", "files"))
-    parts = [f"{files:,} file{'' if files == 1 else 's'}"] if files else []
+    parts = [counted(files, "file")] if files else []
     parts += [size_text(size)] if size else []
-    parts += [f"{rows:,} row{'' if rows == 1 else 's'}"] if rows else []
-    return Text(", ".join(parts)) if parts else Text("none")
+    parts += [counted(rows, "row")] if rows else []
+    return Text(", ".join(parts) or "none")
 
 
 def _held(scene: Scene) -> Text | None:
@@ -317,7 +325,7 @@ def _read(extent: Extent) -> Text:
     return text.append(f" of {extent.whole:,.0f} {extent.unit}" * bool(extent.unit), style="dim")
 
 
-def _instances(newest: BatchReport, fresh: Switch | None) -> Text:
+def _instances(newest: BatchReport, fresh: SwitchNote | None) -> Text:
     blocks = "■" * min(newest.instances, _MOST_BLOCKS)
     more = "…" if newest.instances > _MOST_BLOCKS else ""
     text = Text(f"{newest.instances} {blocks}{more}", style="bold yellow" if fresh else "cyan")
@@ -341,13 +349,13 @@ def _switches(scene: Scene) -> Text | None:
         f"{s.subquery + ' ' if s.subquery else ''}{s.before} → {s.after} at batch {s.batch:,}"
         for s in switches
     )
-    line = Text(f"{'switches':<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
-    return line.append(said, style="bold yellow not dim" if _fresh(scene) else "default not dim")
+    return _note("switches").append(
+        said, style="bold yellow not dim" if _fresh(scene) else "default not dim"
+    )
 
 
 def _batch_time(newest: BatchReport, median_s: float) -> Text:
-    last = duration_text(round(newest.seconds * 1e6))
-    text = Text(last)
+    text = Text(duration_text(round(newest.seconds * 1e6)))
     return text.append(f"  median {duration_text(round(median_s * 1e6))}", style="dim")
 
 
