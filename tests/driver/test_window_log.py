@@ -136,7 +136,7 @@ def test_of_many_windows_the_newest_are_told_by_all(tmp_path: Path) -> None:
     assert digest is not None
     assert (digest.windows, len(digest.newest)) == (MOST_WINDOWS, KEPT_WINDOWS)
     assert [of["share"] for _, of in digest.newest[-3:]] == [1, 0.25, 0.25]
-    assert digest.figures["share"].mean == pytest.approx((MOST_WINDOWS - 2 + 0.5) / MOST_WINDOWS)
+    assert digest.figures["share"]["mean"] == pytest.approx((MOST_WINDOWS - 2 + 0.5) / MOST_WINDOWS)
 
 
 def test_a_map_task_tells_of_the_newest_panes() -> None:

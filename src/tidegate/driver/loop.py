@@ -22,7 +22,7 @@ from tidegate.driver.fan_out import FanOutWatch
 from tidegate.driver.finished import check_finished
 from tidegate.driver.forecast import Forecast
 from tidegate.driver.inputs import Inputs
-from tidegate.driver.latency import Latency
+from tidegate.driver.latency import LatencyLog
 from tidegate.driver.load_watch import LoadWatch
 from tidegate.driver.manager import Manager
 from tidegate.driver.metric.metric import START, CommittedBatch
@@ -117,8 +117,8 @@ class Loop:
         self.summary.windows = self._subqueries.windows
         self.summary.changes = self._subqueries.changes
         self._fan_out = FanOutWatch()
-        self._latency = Latency(self._clock.now())
-        self.summary.latencies = self._latency.latencies
+        self._latency = LatencyLog(self._clock.now())
+        self.summary.latencies = self._latency.as_dict
         slots = cache(lambda: options.slots or self.executor.slots())
         self.manager = Manager(
             options.policy,

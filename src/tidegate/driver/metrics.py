@@ -9,13 +9,13 @@ from typing import Any, overload
 
 from tidegate.driver.change_log import Changes, as_dicts, lines_of
 from tidegate.driver.expected import Outcome
-from tidegate.driver.latency import Latencies
+from tidegate.driver.latency import LatencyLog
 from tidegate.driver.metric.fold import Fold, per_instance
 from tidegate.driver.metric.metric import CommittedBatch, Where
 from tidegate.driver.metric.registry import COUNTERS, EACH, METRICS, PLACES, lines_at, rows_text
 from tidegate.driver.metric.text import backlog_text, ms_text
 from tidegate.driver.side import side_lines
-from tidegate.driver.window_digest import WindowDigest
+from tidegate.driver.window_log import WindowDigest
 from tidegate.elastic.load import RecentLoad
 from tidegate.gate.backlog import Backlog
 from tidegate.state.epoch import counted, epoch_text
@@ -131,7 +131,7 @@ class Summary:
     folds: Mapping[str, Fold] = field(
         default_factory=lambda: {m.name: m.over() for m in METRICS if m.over is not None}
     )
-    latencies: Callable[[], Latencies] = Latencies
+    latencies: Callable[[], Mapping[str, Any]] = LatencyLog(0.0).as_dict
     """Gives how long tuples of this run took from arrival to commit, where they are live."""
     load: Callable[[], Mapping[str, RecentLoad]] = dict
     """Gives the load of each subquery over recent batches of this run."""
@@ -201,7 +201,7 @@ class Summary:
             "rows_per_second": round(self.rows / self.seconds, 1) if self.seconds else 0.0,
             "late": self.sides.get("late", {}),
             "first_rejected": self.sides.get("rejected"),
-            **self.latencies().as_dict(),
+            **self.latencies(),
             "per_instance": per_instance(kept, EACH),
             "load": {name: load.as_dict() for name, load in self.load().items()},
             "windows": {name: digest.as_dict() for name, digest in self.windows().items()},
