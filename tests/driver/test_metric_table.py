@@ -11,7 +11,7 @@ from tests.docs.block import ROOT
 from tests.driver.batch_report import reported
 from tidegate.driver.metric.fold import PeakFold, SumFold
 from tidegate.driver.metric.metric import RunMetric, Where, counted, over_instances
-from tidegate.driver.metric.registry import COUNTERS, METRICS, lines_at, rows_text, shown_at
+from tidegate.driver.metric.registry import COUNTERS, METRICS, lines_at, rows_line, shown_at
 from tidegate.driver.metrics import Summary
 
 
@@ -54,8 +54,8 @@ def test_batches_fold_as_the_metric_says() -> None:
 def test_a_metric_has_a_line_where_it_says_and_is_not_zero() -> None:
     found = {"rows_in": 1_300, "rows_late": 2, "groups_merged": 4, "parts_merged": 9}
     found |= {"groups_split": 3, "comparisons": 0}
-    assert rows_text(found) == "1,300 rows in, 0 out, 2 late, 0 rejected"
-    assert rows_text(found | {"rows_shed": 7}) == "1,300 rows in, 0 out, 2 late, 0 rejected, 7 shed"
+    assert rows_line(found) == "1,300 rows in, 0 out, 2 late, 0 rejected"
+    assert rows_line(found | {"rows_shed": 7}) == "1,300 rows in, 0 out, 2 late, 0 rejected, 7 shed"
     assert lines_at(Where.SUMMARY, found) == ["merged 4 groups from 9 parts; 3 were split"]
     assert lines_at(Where.STATUS, found) == []
     assert [m.name for m in shown_at(Where.VIEW, found)] == ["rows_in", "rows_out", "rows_late"]

@@ -15,7 +15,7 @@ from tidegate.cli.value import Whole
 from tidegate.control.client import ask
 from tidegate.control.command import POLICY, STATUS
 from tidegate.driver.metric.metric import Where
-from tidegate.driver.metric.registry import lines_at, rows_text
+from tidegate.driver.metric.registry import lines_at, rows_line
 from tidegate.driver.metric.text import backlog_text, ms_text
 from tidegate.elastic.owners import buckets_of
 from tidegate.errors import OptionError
@@ -183,7 +183,7 @@ def status_text(found: Mapping[str, Any]) -> str:
     """How a query stands, for a terminal, one fact per line."""
     lines = [
         f"batch {found['batch']:,}, watermark {frontier_text(found['frontier_us'])}",
-        rows_text(found),
+        rows_line(found),
         *_speed(found),
         f"state {found['state_rows']:,} rows, {size_text(found['state_bytes'])}, at most "
         f"{found['state_rows_max']:,} rows, {size_text(found['state_bytes_max'])}",

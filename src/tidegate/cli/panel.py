@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,11 @@ from rich.text import Text
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.status import SwitchNote, ViewStatus
 from tidegate.driver.expected import Expected
-from tidegate.driver.metric.metric import Where
+from tidegate.driver.metric.metric import RunMetric, Where
 from tidegate.driver.metric.registry import METRICS
 from tidegate.driver.metric.text import ms_text
 from tidegate.driver.metrics import BatchReport
 from tidegate.execute.executor import Tasks
-from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
 from tidegate.sink.excerpt import SHOWN_ROWS, Excerpt
 from tidegate.state.epoch import counted
@@ -43,6 +42,10 @@ _OF_SUBQUERY = {
     "state_rows": "state rows",
 }
 """What is shown of each subquery, where there are several."""
+
+_LEFT = ("extent", "rows_in", "rows_out", "seconds", "backlog", "state_rows")
+_RIGHT = ("newest_us", "frontier_us", "instances", "utilisation", "start_s")
+"""The order of metrics in the columns; what else is shown comes after those on the right."""
 
 Pair = tuple[str, Text]
 
@@ -113,52 +116,36 @@ def _head(scene: Scene, width: int) -> Table:
 
 def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     """Labels and values, left and right: how fast and how much, then how far."""
-    status, newest = scene.status, scene.status.newest
+    status, newest, at_hand = scene.status, scene.status.newest, scene.at_hand
+    found: dict[str, Pair] = {}
+    for metric in METRICS:
+        draw = _DRAWN.get(metric.name)
+        text = _number(status, metric) if draw is None else None
+        if draw is not None and newest is not None:
+            text = draw(scene, newest)
+        if text is not None:
+            found[metric.name] = (metric.label, text)
+    if at_hand is not None:
+        found["seconds"] = (f"batch {at_hand.batch:,}", _at_hand(at_hand, room=newest is None))
     if newest is None:
-        left = _metrics(status, always=True)[:1]
-        if scene.at_hand is not None:
-            left.append((f"batch {scene.at_hand.batch:,}", _at_hand(scene.at_hand, room=True)))
+        left = [found[name] for name in ("rows_in", "seconds") if name in found]
         return tuple(left), (("watermark (frontier)", _dim("none yet")),)
     rate = Text(f"{status.rows_per_second(scene.now):,.0f} rows/s", style="bold")
-    left = [("input", rate)]
-    if newest.extent is not None:
-        left.append(("read", _read(newest.extent)))
-    left += _metrics(status, always=True)
-    left.append(
-        ("batch time", _batch_time(newest, status.median_s))
-        if scene.at_hand is None
-        else (f"batch {scene.at_hand.batch:,}", _at_hand(scene.at_hand))
-    )
-    if newest.backlog is not None:
-        left.append(("backlog", _backlog(newest.backlog)))
-    if scene.windows or newest.state_rows:
-        left.append(("state", _state(newest)))
-    right = [
-        ("newest event", _time(newest.newest_us)),
-        ("watermark (frontier)", _time(newest.frontier_us)),
-        ("event-time lag", _lag(status.lag_us)),
-        ("instances", _instances(newest, _fresh(scene))),
-    ]
-    if newest.utilisation:
-        right.append(("utilisation", _utilisation(newest)))
-    if status.start_s >= _TOLD_START_S:
-        right.append(("started in", Text(duration_text(round(status.start_s * 1e6)))))
-    right += _metrics(status, always=False)
-    return tuple(left), tuple(right)
+    left = [("input", rate), *(found.pop(name) for name in _LEFT if name in found)]
+    right = [found.pop(name) for name in _RIGHT if name in found]
+    right.insert(2, ("event-time lag", _lag(status.lag_us)))
+    return tuple(left), (*right, *found.values())
 
 
-def _metrics(status: ViewStatus, always: bool) -> list[Pair]:
-    """The metrics that are plain numbers: those that are shown always, or where there is any."""
-    pairs = []
-    for metric in METRICS:
-        if Where.VIEW in metric.where and (Where.VIEW in metric.zero) == always:
-            value = status.value(metric)
-            text = Text(metric.number(value), metric.style)
-            if metric.part_of is not None:
-                whole = max(status.counters[metric.part_of], 1)
-                text.append(f"  {value / whole:.2%}", style="dim")
-            pairs += [(metric.label, text)] if metric.is_at(Where.VIEW, value) else []
-    return pairs
+def _number(status: ViewStatus, metric: RunMetric) -> Text | None:
+    """A metric that is a plain number, where the view shows it."""
+    value = status.value(metric) if Where.VIEW in metric.where else 0
+    if not metric.is_at(Where.VIEW, value):
+        return None
+    text = Text(metric.number(value), metric.style)
+    if metric.part_of is None:
+        return text
+    return text.append(f"  {value / max(status.counters[metric.part_of], 1):.2%}", style="dim")
 
 
 def _grid(sides: tuple[tuple[Pair, ...], ...]) -> Table:
@@ -282,9 +269,11 @@ def _figures(scene: Scene) -> Text | None:
     return _note("window", scene.figures) if scene.figures else None
 
 
-def _backlog(backlog: Backlog) -> Text:
+def _backlog(scene: Scene, newest: BatchReport) -> Text | None:
     """What has arrived and was not taken when the newest batch ended."""
-    rows, size, files = (backlog.total[unit] for unit in ("rows", "bytes", "files"))
+    if newest.backlog is None:
+        return None
+    rows, size, files = (newest.backlog.total[unit] for unit in ("rows", "bytes", "files"))
     parts = [counted(files, "file")] if files else []
     parts += [size_text(size)] if size else []
     parts += [counted(rows, "row")] if rows else []
@@ -317,15 +306,19 @@ def _at_hand(at_hand: AtHand, room: bool = False) -> Text:
     return Text(", ".join([past, *filter(None, parts)]))
 
 
-def _read(extent: Extent) -> Text:
+def _read(scene: Scene, newest: BatchReport) -> Text | None:
     """How much of the input is read."""
+    extent: Extent | None = newest.extent
+    if extent is None:
+        return None
     text = Text(f"{extent.share:.0%}" if extent.share < 0.995 or extent.share == 1 else "99%")
     if extent.unit == "bytes":
         return text.append(f" of {size_text(int(extent.whole))}", style="dim")
     return text.append(f" of {extent.whole:,.0f} {extent.unit}" * bool(extent.unit), style="dim")
 
 
-def _instances(newest: BatchReport, fresh: SwitchNote | None) -> Text:
+def _instances(scene: Scene, newest: BatchReport) -> Text:
+    fresh = _fresh(scene)
     blocks = "■" * min(newest.instances, _MOST_BLOCKS)
     more = "…" if newest.instances > _MOST_BLOCKS else ""
     text = Text(f"{newest.instances} {blocks}{more}", style="bold yellow" if fresh else "cyan")
@@ -333,9 +326,11 @@ def _instances(newest: BatchReport, fresh: SwitchNote | None) -> Text:
     return text.append(f"  was {fresh.before}" if fresh else "", style="yellow")
 
 
-def _utilisation(newest: BatchReport) -> Text:
+def _utilisation(scene: Scene, newest: BatchReport) -> Text | None:
     """How busy each instance was; from whom to whom where there are many, or several subqueries."""
     shares = newest.utilisation
+    if not shares:
+        return None
     if len(set(newest.subqueries)) == 1 and len(shares) <= _MOST_SHARES:
         return Text(" ".join(f"{share:.0%}" for share in shares))
     return Text(f"{min(shares):.0%} to {max(shares):.0%}")
@@ -354,14 +349,20 @@ def _switches(scene: Scene) -> Text | None:
     )
 
 
-def _batch_time(newest: BatchReport, median_s: float) -> Text:
+def _batch_time(scene: Scene, newest: BatchReport) -> Text:
     text = Text(duration_text(round(newest.seconds * 1e6)))
-    return text.append(f"  median {duration_text(round(median_s * 1e6))}", style="dim")
+    median_us = round(scene.status.median_s * 1e6)
+    return text.append(f"  median {duration_text(median_us)}", style="dim")
 
 
-def _state(newest: BatchReport) -> Text:
+def _start(scene: Scene, newest: BatchReport) -> Text | None:
+    start_s = scene.status.start_s
+    return Text(duration_text(round(start_s * 1e6))) if start_s >= _TOLD_START_S else None
+
+
+def _state(scene: Scene, newest: BatchReport) -> Text | None:
     if not newest.state_rows:
-        return _dim("none")
+        return _dim("none") if scene.windows else None
     text = Text(f"{newest.state_rows:,} rows")
     return text.append(f"  {size_text(newest.state_bytes)}", style="dim")
 
@@ -404,3 +405,17 @@ def duration_text(time_us: int) -> str:
         if seconds >= size:
             return f"{seconds // size:,} {unit} {seconds % size // part} {small}"
     return f"{seconds // 60} min {seconds % 60} s"
+
+
+_DRAWN: dict[str, Callable[[Scene, BatchReport], Text | None]] = {
+    "extent": _read,
+    "seconds": _batch_time,
+    "backlog": _backlog,
+    "state_rows": _state,
+    "newest_us": lambda scene, newest: _time(newest.newest_us),
+    "frontier_us": lambda scene, newest: _time(newest.frontier_us),
+    "instances": _instances,
+    "utilisation": _utilisation,
+    "start_s": _start,
+}
+"""Metrics that are more than a number, with what draws them."""

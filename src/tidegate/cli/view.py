@@ -1,4 +1,4 @@
-"""The live view of a running query, between the loop's batches and a terminal."""
+"""Draws a running query on a terminal, a few times a second; the loop only leaves numbers here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a batch leaves in the manifest, between its outcomes and the commit."""
+"""Makes the manifest that a batch commits, from the one before it and what its tasks report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run did, as plain data: per batch while it runs, in sum at its end."""
+"""The report of each batch and the summary of a run, both read off the table of metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidegate.driver.expected import Outcome
 from tidegate.driver.latency import LatencyLog
 from tidegate.driver.metric.fold import Fold, per_instance
 from tidegate.driver.metric.metric import CommittedBatch, Where
-from tidegate.driver.metric.registry import COUNTERS, EACH, METRICS, PLACES, lines_at, rows_text
+from tidegate.driver.metric.registry import COUNTERS, EACH, METRICS, PLACES, lines_at, rows_line
 from tidegate.driver.metric.text import backlog_text, ms_text
 from tidegate.driver.side import side_lines
 from tidegate.driver.window_log import WindowDigest
@@ -89,18 +89,21 @@ class Reports(Sequence[BatchReport]):
 
 def size_bytes(report: BatchReport) -> int:
     """About how much memory a report takes."""
-    return _REPORT_BYTES + sum(map(_size_bytes, report.values))
+    return _REPORT_BYTES + sum([_size_bytes(v) for v in report.values if type(v) in _SIZED])
 
 
 def _size_bytes(value: Any) -> int:
     """What a value takes beside its place, where it holds several."""
-    if isinstance(value, Mapping):
+    if type(value) is dict:
         return _COUNTS_BYTES + _COUNT_BYTES * len(value)
-    if isinstance(value, Backlog):
+    if type(value) is Backlog:
         return sum(map(_size_bytes, (*value.sources.values(), value.rows)))
-    if isinstance(value, tuple) and value and not isinstance(value[0], str):
-        return sum(_size_bytes(one) or _FLOAT_BYTES for one in value)
-    return 0
+    if not value or type(value[0]) is str:
+        return 0
+    return sum([_size_bytes(v) if type(v) is dict else _FLOAT_BYTES for v in value])
+
+
+_SIZED = frozenset((dict, tuple, Backlog))
 
 
 @dataclass(repr=False)
@@ -184,7 +187,7 @@ class Summary:
         self.rows += report.rows_in
         self.seconds += report.seconds
         for name, fold in self.folds.items():
-            fold.add(getattr(report, name))
+            fold.add(report.values[PLACES[name]])
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as JSON-ready data; the shape of `--summary FILE`."""
@@ -226,7 +229,7 @@ class Summary:
         """The summary in a few lines, for the end of a run in a terminal."""
         found = self.as_dict()
         lines = [
-            f"{self.state}: {rows_text(found)}",
+            f"{self.state}: {rows_line(found)}",
             *_speed_lines(found),
             *_arrival_lines(found),
             *self.forecast().lines(),

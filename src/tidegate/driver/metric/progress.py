@@ -46,7 +46,9 @@ METRICS = (
     RunMetric("batch", lambda batch: batch.manifest.batch, "batch"),
     RunMetric("instances", lambda batch: batch.manifest.instances, "instances"),
     RunMetric("epoch", lambda batch: batch.manifest.epoch, "epoch"),
-    RunMetric("frontier_us", lambda batch: batch.manifest.frontier_us, "watermark", "us"),
+    RunMetric(
+        "frontier_us", lambda batch: batch.manifest.frontier_us, "watermark (frontier)", "us"
+    ),
     RunMetric("newest_us", _newest_us, "newest event", "us"),
     # How much of the input is read, where it has an end that is known.
     RunMetric("extent", lambda batch: batch.extent, "read"),

@@ -31,7 +31,7 @@ def shown_at(where: Where, found: Mapping[str, Any]) -> Iterable[RunMetric]:
     return (m for m in METRICS if m.is_at(where, found.get(m.name, 0)))
 
 
-def rows_text(found: Mapping[str, Any]) -> str:
+def rows_line(found: Mapping[str, Any]) -> str:
     """The line of rows: 1,300 rows in, 10 out, 2 late, 0 rejected."""
     first, *others = shown_at(Where.ROWS, found)
     told = [f"{found.get(m.name, 0):,} {m.label.removeprefix('rows ')}" for m in others]
