@@ -1,4 +1,4 @@
-"""What a piece of work spent its time on, between a clock and the reports of a batch."""
+"""Measures what a piece of work spends its time on, step by step."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import io
 import pyarrow as pa
 from rich.console import Console, RenderableType
 
+from tests.driver.batch_report import reported
 from tidegate.batch import MIN_US
 from tidegate.driver.metrics import BatchReport
 from tidegate.schema import TIME
@@ -34,7 +35,7 @@ def report(batch: int, **changes: object) -> BatchReport:
         "state_bytes": 678_900,
         "newest_us": newest_us,
     }
-    return BatchReport(**{**values, **changes})
+    return reported(**{**values, **changes})
 
 
 def times(*seconds: float) -> pa.Array:

@@ -10,10 +10,10 @@ from rich.console import Console
 from tests.cli.scene import console, lines, report, times, windows
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.panel import clock_text, duration_text
-from tidegate.cli.status import Status
+from tidegate.cli.status import ViewStatus
 from tidegate.cli.view import LiveView
 from tidegate.driver.latency import Quantiles
-from tidegate.driver.metrics import Held
+from tidegate.driver.metric.progress import SlowestSource
 from tidegate.execute.executor import Tasks
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
@@ -309,11 +309,11 @@ def test_how_much_of_the_input_is_read(run: Run, extent: Extent, text: str) -> N
 
 def test_who_holds_the_watermark_back(run: Run) -> None:
     newest_us = report(0).newest_us
-    run.batch(0, held=Held("calls", "b.csv", newest_us))
+    run.batch(0, held=SlowestSource("calls", "b.csv", newest_us))
     assert not any("waits for" in line for line in run.lines()), "nobody is ahead of it"
-    run.batch(1, held=Held("calls", "b.csv", newest_us))
+    run.batch(1, held=SlowestSource("calls", "b.csv", newest_us))
     assert "watermark waits for calls (b.csv), which is at 2024-01-01 00:00:10" in run.lines()
-    run.batch(2, held=Held("calls", "c.csv", MIN_US))
+    run.batch(2, held=SlowestSource("calls", "c.csv", MIN_US))
     assert "watermark waits for calls (c.csv), which has no row yet" in run.lines()
 
 
@@ -401,7 +401,7 @@ def test_a_title_too_long_is_cut() -> None:
 
 
 def test_the_rate_counts_waiting_and_falls_to_nothing() -> None:
-    status = Status(0.0)
+    status = ViewStatus(0.0)
     assert status.rows_per_second(1.0) == 0.0
     for batch in range(10):
         status.add(report(batch), now=float(batch + 1))
@@ -413,7 +413,7 @@ def test_the_rate_counts_waiting_and_falls_to_nothing() -> None:
 
 
 def test_the_rate_during_a_long_batch_is_that_of_the_last() -> None:
-    status = Status(0.0)
+    status = ViewStatus(0.0)
     status.add(report(0, seconds=20.0, rows_in=2000), now=20.0)
     assert status.rows_per_second(50.0) == pytest.approx(100)
     assert not status.quiet(50.0)

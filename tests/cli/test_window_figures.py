@@ -13,7 +13,7 @@ from tests.operate.aggregate.test_split_keys import node_of
 from tidegate.cli.ctl import status_text
 from tidegate.cli.main import invoke
 from tidegate.driver.status import status_of
-from tidegate.driver.window_digest import newest_figures
+from tidegate.driver.window_log import newest_figures
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.route.registry import partitioner_of

@@ -130,8 +130,8 @@ def test_rates_do_not_matter(skew: str, tmp_path: Path) -> None:
     batches = reports(BANDS, sides, tmp_path, instances=instances, batch_rows=1500)
     assert len(batches) >= 2
     for batch in batches:
-        assert len(batch.comparisons) == instances
-        assert deviation(batch.comparisons) < EVEN, batch
+        assert len(batch.of_instances("comparisons")) == instances
+        assert deviation(batch.of_instances("comparisons")) < EVEN, batch
 
 
 def test_a_key_that_nearly_all_tuples_have_does_not_matter(tmp_path: Path) -> None:
@@ -145,4 +145,4 @@ def test_a_key_that_nearly_all_tuples_have_does_not_matter(tmp_path: Path) -> No
     batches = reports(on, sides, tmp_path, instances=8, batch_rows=1500)
     assert len(batches) >= 2
     for batch in batches:
-        assert deviation(batch.comparisons) < EVEN, batch
+        assert deviation(batch.of_instances("comparisons")) < EVEN, batch

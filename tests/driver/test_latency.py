@@ -18,9 +18,17 @@ from tests.oracle.gate import PlainSource
 from tests.oracle.latency import PlainLatency, plain_quantile
 from tidegate.arrival import BEFORE, Floats, Growth, Int64s
 from tidegate.driver.connection import Connection
-from tidegate.driver.latency import RECENT_BATCHES, RELATIVE_ERROR, Binned, Latency, Sketch, exact
+from tidegate.driver.latency import (
+    RECENT_BATCHES,
+    RELATIVE_ERROR,
+    LatencyBins,
+    LatencyLog,
+    Sketch,
+    exact,
+)
 from tidegate.driver.loop import Loop
-from tidegate.driver.metrics import BatchReport, ms_text
+from tidegate.driver.metric.text import ms_text
+from tidegate.driver.metrics import BatchReport
 from tidegate.execute.executor import Draft
 from tidegate.gate.completed import MOST_POSITIONS, Completed
 from tidegate.gate.intake import Intake
@@ -329,7 +337,7 @@ def test_every_tuple_counts_once_with_its_own_latency(
     """Any arrivals, cuts, lateness and watermarks, against a count tuple by tuple."""
     clock = ManualClock(10.0)
     sources = [MemorySource(time="ts", schema=SCHEMA, id=f"{i}", clock=clock) for i in (0, 1)]
-    intake, latency = Intake(hold), Latency(clock.now())
+    intake, latency = Intake(hold), LatencyLog(clock.now())
     plain = PlainLatency(hold, clock.now(), [PlainSource(disorder_us) for _ in sources])
     for number, source in enumerate(sources):
         intake.add(number, source, disorder_us)
@@ -369,7 +377,7 @@ def test_every_tuple_counts_once_with_its_own_latency(
     while batch(3, 1):
         pass
     assert len(every) == sum(map(len, plain.tuples)), "each tuple is answered once"
-    over = latency.latencies().run
+    over = latency.as_dict()["latency_ms"]
     assert (over is None) == (not every)
 
 
@@ -381,8 +389,8 @@ def test_quantiles_over_a_run_are_within_one_percent(values: list[tuple[float, i
     seconds = np.array([v for v, _ in values])
     counts = np.array([n for _, n in values], np.int64)
     sketch, half = Sketch(), len(values) // 2
-    sketch.add(Binned.of(seconds[:half], counts[:half]))
-    sketch.add(Binned.of(seconds[half:], counts[half:]))
+    sketch.add(LatencyBins.of(seconds[:half], counts[:half]))
+    sketch.add(LatencyBins.of(seconds[half:], counts[half:]))
     found, wanted = sketch.quantiles(), exact(seconds, counts)
     assert found is not None
     assert wanted is not None
@@ -440,7 +448,7 @@ def test_milliseconds_as_text() -> None:
 )
 def test_of_recent_batches_only_the_newest_count(batches: list[list[float]], newest: int) -> None:
     recent, fresh = Sketch(newest), Sketch()
-    binned = [Binned.of(np.array(b), np.ones(len(b), np.int64)) for b in batches]
+    binned = [LatencyBins.of(np.array(b), np.ones(len(b), np.int64)) for b in batches]
     for batch in binned:
         recent.add(batch)
     for batch in binned[-newest:]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.driver.batch_report import changed, reported
 from tidegate.driver.latency import RECENT_BATCHES
 from tidegate.driver.metrics import (
     KEPT_BYTES,
@@ -23,7 +23,7 @@ from tidegate.spans import Spans
 from tidegate.state.manifest import Manifest
 from tidegate.testing import ManualClock
 
-REPORT = BatchReport(
+REPORT = reported(
     batch=0,
     rows_in=100,
     rows_out=10,
@@ -60,7 +60,7 @@ def summary() -> Summary:
         finished=True,
     )
     for batch in range(3):
-        made.add(replace(REPORT, batch=batch, seconds=0.1 * (batch + 1)))
+        made.add(changed(REPORT, batch=batch, seconds=0.1 * (batch + 1)))
     return made
 
 
@@ -88,11 +88,11 @@ def test_the_summary_is_json_with_all_that_is_promised() -> None:
 def test_the_first_batch_and_recent_ones_are_told_apart() -> None:
     made = Summary()
     assert made.as_dict()["first_batch_ms"] is None
-    made.add(replace(REPORT, seconds=9.0))
+    made.add(changed(REPORT, seconds=9.0))
     assert made.as_dict()["later_batches_ms"] is None
     assert "batch time p50 9000 ms, p95 9000 ms, p99 9000 ms\n" in made.text()
     for _ in range(RECENT_BATCHES):
-        made.add(replace(REPORT, seconds=0.1))
+        made.add(changed(REPORT, seconds=0.1))
     said, even = made.as_dict(), {"p50": 100.0, "p95": 100.0, "p99": 100.0, "max": 100.0}
     assert said["batch_ms"]["max"] == said["first_batch_ms"] == 9000.0
     assert said["later_batches_ms"] == said["recent_batches_ms"] == even
@@ -124,7 +124,7 @@ def test_the_summary_of_a_run_without_a_batch() -> None:
 def test_a_run_without_end_keeps_the_newest_batches_only() -> None:
     made = Summary()
     for batch in range(KEPT_REPORTS + 5):
-        made.add(replace(REPORT, batch=batch))
+        made.add(changed(REPORT, batch=batch))
     assert len(made.reports) == KEPT_REPORTS
     assert made.reports[-1].batch == KEPT_REPORTS + 4
     said = made.as_dict()
@@ -135,7 +135,7 @@ def test_a_run_without_end_keeps_the_newest_batches_only() -> None:
 def large(batch: int, instances: int) -> BatchReport:
     """A report as tasks make them: every mapping, key and number is an object of its own."""
     counts = ("comparisons", "compared", "left", "right", "held", "outputs", "cpu_us", "taken")
-    return replace(
+    return changed(
         REPORT,
         batch=batch,
         frontier_us=10**15 + batch,
@@ -180,7 +180,7 @@ def test_reports_of_many_instances_take_no_more_memory() -> None:
 def test_the_newest_report_is_kept_whatever_its_size() -> None:
     reports = Reports(most_bytes=10)
     for batch in range(3):
-        reports.append(replace(REPORT, batch=batch))
+        reports.append(changed(REPORT, batch=batch))
     assert [r.batch for r in reports] == [2]
     assert reports[-1] == reports[0:1][0]
 
@@ -215,7 +215,7 @@ def test_instances_are_counted_by_subquery() -> None:
     made = Summary()
     for names in (("aggregate", "join", "join"), ("aggregate", "aggregate", "join")):
         counts = tuple({"cpu_us": 10 ** (i + 1), "outputs": i} for i in range(3))
-        made.add(replace(REPORT, subqueries=names, instance_counts=counts))
+        made.add(changed(REPORT, subqueries=names, instance_counts=counts))
     zero = {"comparisons": 0, "compared": 0}
     assert made.as_dict()["per_instance"] == [
         {"subquery": "aggregate", "instance": 0, "outputs": 0, "cpu_us": 20, **zero},

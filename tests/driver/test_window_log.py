@@ -11,8 +11,8 @@ import pytest
 
 from tests.driver.scene import COUNTS, drain, loop_of, memory, plan_of
 from tidegate.batch import MAX_US
+from tidegate.driver.metric.text import number_text
 from tidegate.driver.status import status_of
-from tidegate.driver.window_digest import figure_text
 from tidegate.driver.window_log import KEPT_WINDOWS, MOST_WAITING, ToldPanes, WindowLog
 from tidegate.execute.job import Job, Outcome
 from tidegate.operate.figures import (
@@ -136,7 +136,7 @@ def test_of_many_windows_the_newest_are_told_by_all(tmp_path: Path) -> None:
     assert digest is not None
     assert (digest.windows, len(digest.newest)) == (MOST_WINDOWS, KEPT_WINDOWS)
     assert [of["share"] for _, of in digest.newest[-3:]] == [1, 0.25, 0.25]
-    assert digest.figures["share"].mean == pytest.approx((MOST_WINDOWS - 2 + 0.5) / MOST_WINDOWS)
+    assert digest.figures["share"]["mean"] == pytest.approx((MOST_WINDOWS - 2 + 0.5) / MOST_WINDOWS)
 
 
 def test_a_map_task_tells_of_the_newest_panes() -> None:
@@ -231,4 +231,4 @@ def test_a_query_without_windows_of_time_tells_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_figures_in_words(value: float, unit: str, text: str) -> None:
-    assert figure_text(value, unit) == text
+    assert number_text(value, unit) == text

@@ -71,9 +71,9 @@ MUTANTS = (
     ),
     Mutant(
         "the first output's rows are counted",
-        "driver/commit.py",
-        "sum(o.count for o in outputs)",
-        "first.count",
+        "driver/metric/rows.py",
+        "sum(output.count for output in work.staged.outputs)",
+        "work.staged.outputs[0].count",
         DURABLE,
     ),
     Mutant(

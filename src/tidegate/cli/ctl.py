@@ -14,7 +14,9 @@ from tidegate.cli.option import Command
 from tidegate.cli.value import Whole
 from tidegate.control.client import ask
 from tidegate.control.command import POLICY, STATUS
-from tidegate.driver.metrics import backlog_text, ms_text
+from tidegate.driver.metric.metric import Where
+from tidegate.driver.metric.registry import lines_at, rows_line
+from tidegate.driver.metric.text import backlog_text, ms_text
 from tidegate.elastic.owners import buckets_of
 from tidegate.errors import OptionError
 from tidegate.json_text import json_text
@@ -181,12 +183,11 @@ def status_text(found: Mapping[str, Any]) -> str:
     """How a query stands, for a terminal, one fact per line."""
     lines = [
         f"batch {found['batch']:,}, watermark {frontier_text(found['frontier_us'])}",
-        f"{found['rows_in']:,} rows in, {found['rows_out']:,} out, {found['rows_late']:,} late, "
-        f"{found['rows_rejected']:,} rejected"
-        + (f", {found['rows_shed']:,} shed" if found["rows_shed"] else ""),
+        rows_line(found),
         *_speed(found),
         f"state {found['state_rows']:,} rows, {size_text(found['state_bytes'])}, at most "
         f"{found['state_rows_max']:,} rows, {size_text(found['state_bytes_max'])}",
+        *lines_at(Where.STATUS, found),
     ]
     for name, of in found["subqueries"].items():
         lines.append(f"{name}: {counted(of['instances'], 'instance')}, epoch {of['epoch']}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.cli.status import Status, Switch
-from tidegate.driver.metrics import BatchReport, ms_text
+from tidegate.cli.status import SwitchNote, ViewStatus
+from tidegate.driver.metric.metric import RunMetric, Where
+from tidegate.driver.metric.registry import METRICS
+from tidegate.driver.metric.text import ms_text
+from tidegate.driver.metrics import BatchReport
 from tidegate.execute.executor import Tasks
-from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
 from tidegate.model.live.expected import Expectation
 from tidegate.sink.excerpt import SHOWN_ROWS, Excerpt
+from tidegate.state.epoch import counted
 from tidegate.state.inspect import size_text
 
 _TWO_COLUMNS = 76
@@ -31,6 +35,17 @@ _MOST_BLOCKS = 12
 _MOST_SHARES = 4
 _LEAST_ROWS = 3
 _TOLD_START_S = 0.5
+_OF_SUBQUERY = {
+    "instances": "instances",
+    "taken": "tuples in",
+    "outputs": "rows out",
+    "state_rows": "state rows",
+}
+"""What is shown of each subquery, where there are several."""
+
+_LEFT = ("extent", "rows_in", "rows_out", "seconds", "backlog", "state_rows")
+_RIGHT = ("newest_us", "frontier_us", "instances", "utilisation", "start_s")
+"""The order of metrics in the columns; what else is shown comes after those on the right."""
 
 Pair = tuple[str, Text]
 
@@ -49,21 +64,16 @@ class AtHand:
 
 
 @dataclass(frozen=True)
-class Result:
-    """The newest rows of one output; None is the name of the only one."""
-
-    output: str | None
-    excerpt: Excerpt | None
-
-
-@dataclass(frozen=True)
 class Scene:
-    """All that a picture shows, at one moment."""
+    """All that a picture shows, at one moment.
+
+    `results` has the newest rows of each output; the name of the only one is None.
+    """
 
     title: str
     state: str
-    status: Status
-    results: tuple[Result, ...]
+    status: ViewStatus
+    results: Mapping[str | None, Excerpt | None]
     windows: bool
     now: float
     at_hand: AtHand | None = None
@@ -80,12 +90,12 @@ def picture(scene: Scene, width: int, height: int) -> RenderableType:
     above.append(_grid(facts if double else ((*facts[0], *facts[1]),)))
     every = (*_latency(scene), _predicted(scene), _figures(scene), _held(scene), _switches(scene))
     notes = [note for note in every if note is not None]
-    works = _works(scene, max(height // 4, 2))
+    table = _subqueries(scene, max(height // 4, 2))
     above += notes
-    above += [Text(), works] if works is not None else []
+    above += [Text(), table] if table is not None else []
     # Beside them: the head and its rule, an empty line, and one line less than the terminal has,
     # so that it does not scroll.
-    taken = lines + len(notes) + (works.row_count + 2 if works is not None else 0) + 4
+    taken = lines + len(notes) + (table.row_count + 2 if table is not None else 0) + 4
     return Group(*above, *_results(scene, width, height - taken))
 
 
@@ -106,44 +116,36 @@ def _head(scene: Scene, width: int) -> Table:
 
 def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     """Labels and values, left and right: how fast and how much, then how far."""
-    status, newest = scene.status, scene.status.newest
-    counters = status.counters
+    status, newest, at_hand = scene.status, scene.status.newest, scene.at_hand
+    found: dict[str, Pair] = {}
+    for metric in METRICS:
+        draw = _DRAWN.get(metric.name)
+        text = _number(status, metric) if draw is None else None
+        if draw is not None and newest is not None:
+            text = draw(scene, newest)
+        if text is not None:
+            found[metric.name] = (metric.label, text)
+    if at_hand is not None:
+        found["seconds"] = (f"batch {at_hand.batch:,}", _at_hand(at_hand, room=newest is None))
     if newest is None:
-        left = [("rows in", _number(counters["rows_in"]))]
-        if scene.at_hand is not None:
-            left.append((f"batch {scene.at_hand.batch:,}", _at_hand(scene.at_hand, room=True)))
+        left = [found[name] for name in ("rows_in", "seconds") if name in found]
         return tuple(left), (("watermark (frontier)", _dim("none yet")),)
     rate = Text(f"{status.rows_per_second(scene.now):,.0f} rows/s", style="bold")
-    left = [("input", rate)]
-    if newest.extent is not None:
-        left.append(("read", _read(newest.extent)))
-    left += [
-        ("rows in", _number(counters["rows_in"])),
-        ("rows out", _number(counters["rows_out"])),
-        ("batch time", _batch_time(newest, status.median_s)),
-    ]
-    if scene.at_hand is not None:
-        left[-1] = (f"batch {scene.at_hand.batch:,}", _at_hand(scene.at_hand))
-    if newest.backlog is not None:
-        left.append(("backlog", _backlog(newest.backlog)))
-    if scene.windows or newest.state_rows:
-        left.append(("state", _state(newest)))
-    right = [
-        ("newest event", _time(newest.newest_us)),
-        ("watermark (frontier)", _time(newest.frontier_us)),
-        ("event-time lag", _lag(status.lag_us)),
-        ("instances", _instances(newest, _fresh(scene))),
-    ]
-    if newest.utilisation:
-        right.append(("utilisation", _utilisation(newest)))
-    if status.start_s >= _TOLD_START_S:
-        right.append(("started in", Text(duration_text(round(status.start_s * 1e6)))))
-    troubles = [("late", "rows_late"), ("rejected", "rows_rejected")]
-    whole = max(counters["rows_in"], 1)
-    right += [(n, _trouble(counters[c], whole)) for n, c in troubles if counters[c]]
-    if counters["rows_shed"]:  # no share of the rows: what is read twice may be shed twice
-        right.append(("shed", Text(f"{counters['rows_shed']:,}", "yellow")))
-    return tuple(left), tuple(right)
+    left = [("input", rate), *(found.pop(name) for name in _LEFT if name in found)]
+    right = [found.pop(name) for name in _RIGHT if name in found]
+    right.insert(2, ("event-time lag", _lag(status.lag_us)))
+    return tuple(left), (*right, *found.values())
+
+
+def _number(status: ViewStatus, metric: RunMetric) -> Text | None:
+    """A metric that is a plain number, where the view shows it."""
+    value = status.value(metric) if Where.VIEW in metric.where else 0
+    if not metric.is_at(Where.VIEW, value):
+        return None
+    text = Text(metric.number(value), metric.style)
+    if metric.part_of is None:
+        return text
+    return text.append(f"  {value / max(status.counters[metric.part_of], 1):.2%}", style="dim")
 
 
 def _grid(sides: tuple[tuple[Pair, ...], ...]) -> Table:
@@ -172,13 +174,13 @@ def _results(scene: Scene, width: int, lines: int) -> list[RenderableType]:
     if limits[0] < 1:
         limits = [min(SHOWN_ROWS, lines - count - 3), *[0] * (count - 1)]
     shown: list[RenderableType] = []
-    for place, (result, rows) in enumerate(zip(scene.results, limits, strict=True)):
-        shown += [Text()] if rows > 0 or place == 0 else []
-        if result.excerpt is None:
-            shown.append(_nothing_yet(scene, result.output))
+    for (output, excerpt), rows in zip(scene.results.items(), limits, strict=True):
+        shown += [Text()] if rows > 0 or not shown else []
+        if excerpt is None:
+            shown.append(_nothing_yet(scene, output))
             continue
-        shown.append(_title(scene, result.output, result.excerpt))
-        shown += [result.excerpt.picture(width, rows)] if rows > 0 else []
+        shown.append(_title(scene, output, excerpt))
+        shown += [excerpt.picture(width, rows)] if rows > 0 else []
     return shown
 
 
@@ -186,8 +188,8 @@ def _title(scene: Scene, output: str | None, excerpt: Excerpt) -> Text:
     title = Text(style="bold", no_wrap=True, overflow="ellipsis")
     if output is not None:
         title.append(f"{output}  ", style="bold cyan")
-        rows = scene.status.output_rows[output]
-        title.append(f"{rows:,} row{'' if rows == 1 else 's'} out, ", style="default not bold")
+        rows = counted(scene.status.output_rows[output], "row")
+        title.append(f"{rows} out, ", style="default not bold")
     return title.append(excerpt.title)
 
 
@@ -198,41 +200,48 @@ def _nothing_yet(scene: Scene, output: str | None) -> Text:
     return text.append(f"no {'further ' if again else ''}{what} yet", style="dim not bold default")
 
 
-def _works(scene: Scene, most: int) -> Table | None:
+def _subqueries(scene: Scene, most: int) -> Table | None:
     """What each subquery does, where there are several."""
-    works = scene.status.works
-    if not works:
+    found = scene.status.subqueries
+    if not found:
         return None
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column("subquery", no_wrap=True, overflow="ellipsis", max_width=30)
-    for name in ("instances", "tuples in", "rows out", "state rows", "cpu"):
-        table.add_column(name, justify="right", no_wrap=True)
-    cpu_us = sum(work.cpu_us for work in works.values()) or 1
-    for name, work in list(works.items())[:most]:
-        numbers = (work.instances, work.tuples, work.rows, work.state_rows)
-        table.add_row(name, *(f"{n:,}" for n in numbers), f"{work.cpu_us / cpu_us:.0%}")
-    if len(works) > most:
-        table.add_row(_dim(f"and {len(works) - most:,} more"))
+    for label in (*_OF_SUBQUERY.values(), "cpu"):
+        table.add_column(label, justify="right", no_wrap=True)
+    cpu_us = {name: sums["cpu_us"] + sums["map_cpu_us"] for name, sums in found.items()}
+    whole = sum(cpu_us.values()) or 1
+    for name, sums in list(found.items())[:most]:
+        numbers = (f"{sums[count]:,}" for count in _OF_SUBQUERY)
+        table.add_row(name, *numbers, f"{cpu_us[name] / whole:.0%}")
+    if len(found) > most:
+        table.add_row(_dim(f"and {len(found) - most:,} more"))
     return table
 
 
-def _fresh(scene: Scene) -> Switch | None:
+def _fresh(scene: Scene) -> SwitchNote | None:
     """The last change of instances, while it is news."""
     switches = list(scene.status.switches)
     return switches[-1] if switches and scene.now - switches[-1].at < _FRESH_S else None
 
 
+def _note(label: str, text: str = "") -> Text:
+    """The beginning of a line below the facts."""
+    line = Text(f"{label:<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
+    return line.append(text, style="default not dim")
+
+
 def _latency(scene: Scene) -> list[Text]:
     """From arrival to commit, of the newest batch and of recent ones, where sources are live."""
-    newest = scene.status.newest
-    if newest is None or scene.status.latency is None or newest.recent_latency is None:
+    newest, latency = scene.status.newest, scene.status.latency
+    if newest is None or latency is None or newest.recent_latency is None:
         return []
     lines = []
     for label, found, of in (
-        ("latency", scene.status.latency, "newest batch"),
+        ("latency", latency, "newest batch"),
         ("", newest.recent_latency, "recent batches"),
     ):
-        line = Text(f"{label:<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
+        line = _note(label)
         for name, ms in found.percentiles():
             line.append(f"{name} ").append(f"{ms_text(ms):<8}", style="default not dim")
         lines.append(line.append(of))
@@ -241,35 +250,34 @@ def _latency(scene: Scene) -> list[Text]:
 
 def _predicted(scene: Scene) -> Text | None:
     """What the model says of the newest second: latency on average, and how loaded the query is."""
-    if scene.expected is None:
+    expected = scene.expected
+    if expected is None:
         return None
-    line = Text(f"{'predicted':<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
-    measured_s = scene.expected.measured_s
-    pairs = [("mean", ms_text(scene.expected.latency_s * 1e3), "default not dim")]
-    if measured_s is not None:
-        pairs.append(("measured", ms_text(measured_s * 1e3), "default not dim"))
-    falls_behind = scene.expected.load >= 1
-    pairs.append(("load", f"{scene.expected.load:.0%}", "yellow" if falls_behind else "default"))
-    for name, text, style in pairs:
-        line.append(f"{name} ").append(f"{text:<8}", style=f"{style}")
+    falls_behind = expected.load >= 1
+    times_s = {"mean": expected.latency_s, "measured": expected.measured_s}
+    line = _note("predicted")
+    for name, time_s in times_s.items():
+        if time_s is not None:
+            line.append(f"{name} ").append(f"{ms_text(time_s * 1e3):<8}", style="default not dim")
+    load = f"{expected.load:.0%}"
+    line.append("load ").append(f"{load:<8}", style="yellow" if falls_behind else "default")
     return line.append("falls behind" if falls_behind else "")
 
 
 def _figures(scene: Scene) -> Text | None:
     """What was told of the newest window."""
-    if not scene.figures:
-        return None
-    line = Text(f"{'window':<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
-    return line.append(scene.figures, style="default not dim")
+    return _note("window", scene.figures) if scene.figures else None
 
 
-def _backlog(backlog: Backlog) -> Text:
+def _backlog(scene: Scene, newest: BatchReport) -> Text | None:
     """What has arrived and was not taken when the newest batch ended."""
-    rows, size, files = (backlog.total[unit] for unit in ("rows", "bytes", "files"))
-    parts = [f"{files:,} file{'' if files == 1 else 's'}"] if files else []
+    if newest.backlog is None:
+        return None
+    rows, size, files = (newest.backlog.total[unit] for unit in ("rows", "bytes", "files"))
+    parts = [counted(files, "file")] if files else []
     parts += [size_text(size)] if size else []
-    parts += [f"{rows:,} row{'' if rows == 1 else 's'}"] if rows else []
-    return Text(", ".join(parts)) if parts else Text("none")
+    parts += [counted(rows, "row")] if rows else []
+    return Text(", ".join(parts) or "none")
 
 
 def _held(scene: Scene) -> Text | None:
@@ -298,19 +306,19 @@ def _at_hand(at_hand: AtHand, room: bool = False) -> Text:
     return Text(", ".join([past, *filter(None, parts)]))
 
 
-def _read(extent: Extent) -> Text:
+def _read(scene: Scene, newest: BatchReport) -> Text | None:
     """How much of the input is read."""
+    extent: Extent | None = newest.extent
+    if extent is None:
+        return None
     text = Text(f"{extent.share:.0%}" if extent.share < 0.995 or extent.share == 1 else "99%")
     if extent.unit == "bytes":
         return text.append(f" of {size_text(int(extent.whole))}", style="dim")
     return text.append(f" of {extent.whole:,.0f} {extent.unit}" * bool(extent.unit), style="dim")
 
 
-def _trouble(count: int, whole: int) -> Text:
-    return Text(f"{count:,}", "yellow").append(f"  {count / whole:.2%}", style="dim")
-
-
-def _instances(newest: BatchReport, fresh: Switch | None) -> Text:
+def _instances(scene: Scene, newest: BatchReport) -> Text:
+    fresh = _fresh(scene)
     blocks = "■" * min(newest.instances, _MOST_BLOCKS)
     more = "…" if newest.instances > _MOST_BLOCKS else ""
     text = Text(f"{newest.instances} {blocks}{more}", style="bold yellow" if fresh else "cyan")
@@ -318,9 +326,11 @@ def _instances(newest: BatchReport, fresh: Switch | None) -> Text:
     return text.append(f"  was {fresh.before}" if fresh else "", style="yellow")
 
 
-def _utilisation(newest: BatchReport) -> Text:
+def _utilisation(scene: Scene, newest: BatchReport) -> Text | None:
     """How busy each instance was; from whom to whom where there are many, or several subqueries."""
     shares = newest.utilisation
+    if not shares:
+        return None
     if len(set(newest.subqueries)) == 1 and len(shares) <= _MOST_SHARES:
         return Text(" ".join(f"{share:.0%}" for share in shares))
     return Text(f"{min(shares):.0%} to {max(shares):.0%}")
@@ -334,19 +344,25 @@ def _switches(scene: Scene) -> Text | None:
         f"{s.subquery + ' ' if s.subquery else ''}{s.before} → {s.after} at batch {s.batch:,}"
         for s in switches
     )
-    line = Text(f"{'switches':<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
-    return line.append(said, style="bold yellow not dim" if _fresh(scene) else "default not dim")
+    return _note("switches").append(
+        said, style="bold yellow not dim" if _fresh(scene) else "default not dim"
+    )
 
 
-def _batch_time(newest: BatchReport, median_s: float) -> Text:
-    last = duration_text(round(newest.seconds * 1e6))
-    text = Text(last)
-    return text.append(f"  median {duration_text(round(median_s * 1e6))}", style="dim")
+def _batch_time(scene: Scene, newest: BatchReport) -> Text:
+    text = Text(duration_text(round(newest.seconds * 1e6)))
+    median_us = round(scene.status.median_s * 1e6)
+    return text.append(f"  median {duration_text(median_us)}", style="dim")
 
 
-def _state(newest: BatchReport) -> Text:
+def _start(scene: Scene, newest: BatchReport) -> Text | None:
+    start_s = scene.status.start_s
+    return Text(duration_text(round(start_s * 1e6))) if start_s >= _TOLD_START_S else None
+
+
+def _state(scene: Scene, newest: BatchReport) -> Text | None:
     if not newest.state_rows:
-        return _dim("none")
+        return _dim("none") if scene.windows else None
     text = Text(f"{newest.state_rows:,} rows")
     return text.append(f"  {size_text(newest.state_bytes)}", style="dim")
 
@@ -363,10 +379,6 @@ def _time(time_us: int) -> Text:
     if time_us == MAX_US:
         return Text("end of the input")
     return Text(str(np.datetime64(time_us // 1000, "ms")).replace("T", " ").removesuffix(".000"))
-
-
-def _number(count: int) -> Text:
-    return Text(f"{count:,}")
 
 
 def _dim(text: str) -> Text:
@@ -393,3 +405,17 @@ def duration_text(time_us: int) -> str:
         if seconds >= size:
             return f"{seconds // size:,} {unit} {seconds % size // part} {small}"
     return f"{seconds // 60} min {seconds % 60} s"
+
+
+_DRAWN: dict[str, Callable[[Scene, BatchReport], Text | None]] = {
+    "extent": _read,
+    "seconds": _batch_time,
+    "backlog": _backlog,
+    "state_rows": _state,
+    "newest_us": lambda scene, newest: _time(newest.newest_us),
+    "frontier_us": lambda scene, newest: _time(newest.frontier_us),
+    "instances": _instances,
+    "utilisation": _utilisation,
+    "start_s": _start,
+}
+"""Metrics that are more than a number, with what draws them."""

@@ -1,4 +1,4 @@
-"""The live view of a running query, between the loop's batches and a terminal."""
+"""Draws a running query on a terminal, a few times a second; the loop only leaves numbers here."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from tidegate.cli.panel import AtHand, Result, Scene, picture
-from tidegate.cli.status import Status
+from tidegate.cli.panel import AtHand, Scene, picture
+from tidegate.cli.status import ViewStatus
 from tidegate.clock import Clock, SystemClock
 from tidegate.driver.metrics import BatchReport
 from tidegate.execute.executor import Tasks
@@ -46,7 +46,7 @@ class LiveView:
         self._start = start
         self._clock = clock or SystemClock()
         self._windows = windows
-        self._status = Status(self._clock.now())
+        self._status = ViewStatus(self._clock.now())
         self._excerpts: dict[str | None, Excerpt | None] = dict.fromkeys(outputs)
         self._end: str | None = None
         self._live: Live | None = None
@@ -85,7 +85,7 @@ class LiveView:
 
     def continue_from(self, counters: Mapping[str, int]) -> None:
         """Count on from what a checkpoint has; called before the first batch."""
-        self._status = Status(self._clock.now(), counters)
+        self._status = ViewStatus(self._clock.now(), counters)
 
     def attend(
         self,
@@ -129,12 +129,11 @@ class LiveView:
     def picture(self) -> RenderableType:
         """What the terminal shows now."""
         now = self._clock.now()
-        results = tuple(Result(name, excerpt) for name, excerpt in self._excerpts.items())
         scene = Scene(
             title=self._title,
             state=self._state(now),
             status=self._status,
-            results=results,
+            results=dict(self._excerpts),
             windows=self._windows,
             now=now,
             at_hand=self._at_hand(now),

@@ -13,7 +13,7 @@ from tidegate.cli.view import LiveView
 from tidegate.clock import Clock
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
-from tidegate.driver.window_digest import newest_figures
+from tidegate.driver.window_log import newest_figures
 from tidegate.plan.physical import Plan
 from tidegate.query.name import WINDOW
 from tidegate.session.place import Place

@@ -1,4 +1,4 @@
-"""What the tasks of a subquery have changed by themselves, for logs, status and summary."""
+"""Keeps the newest changes that tasks of a subquery made on their own, for status and summary."""
 
 from __future__ import annotations
 

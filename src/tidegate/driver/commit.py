@@ -1,4 +1,4 @@
-"""What a batch leaves in the manifest, between its outcomes and the commit."""
+"""Makes the manifest that a batch commits, from the one before it and what its tasks report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.batch import EpochId
+from tidegate.driver.metric.registry import COUNTERS
 from tidegate.driver.outlet import Staged
 from tidegate.driver.side import sides_after
 from tidegate.driver.subquery import RunningSubquery
@@ -90,19 +91,9 @@ def _counters(
     previous: Manifest, work: BatchWork, subqueries: Iterable[RunningSubquery]
 ) -> dict[str, int]:
     """The sums over all batches, with those of this one."""
-    first, *_ = outputs = work.staged.outputs
     counters = Counter(previous.counters)
-    counters.update(
-        {
-            "rows_in": work.cut.rows,
-            "rows_out": sum(o.count for o in outputs),
-            "rows_late": sum(t.num_rows for t in first.late.values()),
-            "rows_rejected": first.rejected.num_rows if first.rejected is not None else 0,
-            "batches": 1,
-        }
-    )
-    shed = sum(o.counts.get("shed", 0) for found in work.outcomes for o in found)
-    counters.update({"rows_shed": shed} if shed else {})
+    added = {metric.name: metric.count(work) for metric in COUNTERS if metric.count is not None}
+    counters.update({name: count for name, count in added.items() if count is not None})
     for subquery, found in zip(subqueries, work.outcomes, strict=True):
         counters.update(subquery.counted(found))
     return dict(counters)

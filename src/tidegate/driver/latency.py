@@ -57,7 +57,7 @@ _SHARES = (0.5, 0.95, 0.99, 1.0)
 
 
 @dataclass(frozen=True)
-class Binned:
+class LatencyBins:
     """The latencies of a batch, counted in the buckets of a sketch."""
 
     buckets: Int64s
@@ -65,14 +65,14 @@ class Binned:
     most_s: float
 
     @staticmethod
-    def of(seconds: Floats, counts: Int64s) -> Binned:
+    def of(seconds: Floats, counts: Int64s) -> LatencyBins:
         """Latencies, each so often."""
         logs = np.log(np.maximum(seconds, _LEAST_S) / _LEAST_S) / math.log(_RATIO)
         places = np.minimum(np.ceil(logs).astype(np.int64), _BUCKETS - 1)
         buckets, back = np.unique(places, return_inverse=True)
         sums = np.zeros(len(buckets), np.int64)
         np.add.at(sums, back, counts)
-        return Binned(buckets, sums, float(seconds.max(initial=0.0)))
+        return LatencyBins(buckets, sums, float(seconds.max(initial=0.0)))
 
 
 class Sketch:
@@ -86,10 +86,10 @@ class Sketch:
     def __init__(self, newest: int | None = None) -> None:
         self._counts = np.zeros(_BUCKETS, np.int64)
         self._most_s = 0.0
-        self._newest: deque[Binned] | None = None if newest is None else deque()
+        self._newest: deque[LatencyBins] | None = None if newest is None else deque()
         self._length = newest or 0
 
-    def add(self, batch: Binned) -> None:
+    def add(self, batch: LatencyBins) -> None:
         """Take in the latencies of a batch."""
         self._counts[batch.buckets] += batch.counts
         self._most_s = max(self._most_s, batch.most_s)
@@ -111,31 +111,7 @@ class Sketch:
         return Quantiles.of(total, [*np.minimum(middles, self._most_s), self._most_s])
 
 
-@dataclass(frozen=True)
-class Latencies:
-    """The latencies of a run, each None where there are none to measure.
-
-    `first` is of its first batch that has answered tuples, which often pays for what is loaded and
-    compiled, and `later` of those after it. `recent` is of the newest RECENT_BATCHES.
-    """
-
-    run: Quantiles | None = None
-    first: Quantiles | None = None
-    later: Quantiles | None = None
-    recent: Quantiles | None = None
-
-    def as_dict(self) -> dict[str, dict[str, float] | None]:
-        """As summary and status have them."""
-        named = {
-            "latency_ms": self.run,
-            "latency_first_batch_ms": self.first,
-            "latency_later_batches_ms": self.later,
-            "latency_recent_batches_ms": self.recent,
-        }
-        return {name: None if one is None else one.as_dict() for name, one in named.items()}
-
-
-class Latency:
+class LatencyLog:
     """The latencies of one run: of each batch as they are, over the run in sketches.
 
     What arrived before the run could take it counts from `ready` on: it cannot be faster than that
@@ -160,7 +136,7 @@ class Latency:
         seconds = np.maximum(at - np.concatenate([np.empty(0), *arrived]), 0.0)
         counts = np.concatenate([np.empty(0, np.int64), *(one.counts for one in completed)])
         self.newest_sum = float(seconds @ counts), int(counts.sum())
-        found, binned = exact(seconds, counts), Binned.of(seconds, counts)
+        found, binned = exact(seconds, counts), LatencyBins.of(seconds, counts)
         for sketch in (self._run, self._recent, *([self._later] if self._first else [])):
             sketch.add(binned)
         self._first = self._first or found
@@ -170,10 +146,19 @@ class Latency:
         """The latencies of recent batches; None where there were none to measure."""
         return self._recent.quantiles()
 
-    def latencies(self) -> Latencies:
-        """All that is said of them; may be called by any thread."""
-        over = [sketch.quantiles() for sketch in (self._run, self._later, self._recent)]
-        return Latencies(over[0], self._first, over[1], over[2])
+    def as_dict(self) -> dict[str, dict[str, float] | None]:
+        """As summary and status have them, None where there are none; called by any thread.
+
+        The first batch that has answered tuples is told apart: it often pays for what is loaded and
+        compiled.
+        """
+        named = {
+            "latency_ms": self._run.quantiles(),
+            "latency_first_batch_ms": self._first,
+            "latency_later_batches_ms": self._later.quantiles(),
+            "latency_recent_batches_ms": self.recent(),
+        }
+        return {name: None if one is None else one.as_dict() for name, one in named.items()}
 
 
 def exact(seconds: Floats, counts: Int64s) -> Quantiles | None:

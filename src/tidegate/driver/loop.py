@@ -21,14 +21,14 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.fan_out import FanOutWatch
 from tidegate.driver.finished import check_finished
 from tidegate.driver.inputs import Inputs
-from tidegate.driver.latency import Latency
+from tidegate.driver.latency import LatencyLog
 from tidegate.driver.load_watch import LoadWatch
 from tidegate.driver.manager import Manager
+from tidegate.driver.metric.metric import START, CommittedBatch
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay, hopeless
-from tidegate.driver.report import START, report_of, with_measured
 from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import Due, gathering
 from tidegate.elastic.request import Request
@@ -117,8 +117,8 @@ class Loop:
         self.summary.windows = self._subqueries.windows
         self.summary.changes = self._subqueries.changes
         self._fan_out = FanOutWatch()
-        self._latency = Latency(self._clock.now())
-        self.summary.latencies = self._latency.latencies
+        self._latency = LatencyLog(self._clock.now())
+        self.summary.latencies = self._latency.as_dict
         slots = cache(lambda: options.slots or self.executor.slots())
         self.manager = Manager(
             options.policy,
@@ -348,25 +348,26 @@ class Loop:
         self._subqueries.committed(work.jobs, work.outcomes)
         self._subqueries.compact(manifest, self.executor)
         extent, holder = self._inputs.standing()
-        report = report_of(
+        done = CommittedBatch(
             previous,
             manifest,
             self.plan,
             work,
-            self._clock.now() - started,
             spans,
+            self._clock.now() - started,
             extent,
             holder,
+            self._inputs.backlog(),
+            latency,
+            self._latency.recent(),
         )
-        backlog = self._inputs.backlog()
-        measured = (latency, self._latency.recent(), backlog)
-        ended = started + report.start_s + report.seconds
-        busy = self._load.committed(work, report.seconds, started, ended, backlog)
+        ended = started + done.start_s + done.seconds
+        busy = self._load.committed(work, done.seconds, started, ended, done.backlog)
         after_s = ended - committed_at
         self.forecast.committed(self._load.measured, self._latency.newest_sum, after_s)
         if self.manager.decides and not manifest.finished:
             self.manager.after_batch(self.observed)
-        return self._told(with_measured(report, *measured, busy))
+        return self._told(BatchReport.of(replace(done, utilisation=busy)))
 
     def _fitting(self, batch: int, started: float, spans: Spans, due: Due) -> BatchWork | None:
         """All of a batch before its commit, cut as small as memory makes it."""

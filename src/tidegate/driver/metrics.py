@@ -1,22 +1,22 @@
-"""What a run did, as plain data: per batch while it runs, in sum at its end."""
+"""The report of each batch and the summary of a run, both read off the table of metrics."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
 
-import numpy as np
-
-from tidegate.batch import MIN_US
 from tidegate.driver.change_log import Changes, as_dicts, lines_of
-from tidegate.driver.latency import RECENT_BATCHES, Latencies, Quantiles
+from tidegate.driver.latency import LatencyLog
+from tidegate.driver.metric.fold import Fold, per_instance
+from tidegate.driver.metric.metric import CommittedBatch, Where
+from tidegate.driver.metric.registry import COUNTERS, EACH, METRICS, PLACES, lines_at, rows_line
+from tidegate.driver.metric.text import backlog_text, ms_text
 from tidegate.driver.side import side_lines
-from tidegate.driver.window_digest import WindowDigest
+from tidegate.driver.window_log import WindowDigest
 from tidegate.elastic.load import RecentLoad
-from tidegate.gate.backlog import UNITS, Backlog
-from tidegate.gate.standing import Extent
+from tidegate.gate.backlog import Backlog
 from tidegate.model.live.expected import ForecastSummary
 from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.manifest import Manifest
@@ -27,84 +27,33 @@ KEPT_BYTES = 8 * 2**20
 
 With two instances a report takes about 5 kB, with sixty-four about 70 kB."""
 
-_MISSING = (("rows_late", "late"), ("rows_rejected", "rejected"), ("rows_shed", "shed"))
-"""What is told of rows that are in no result, where there are any."""
-
-_MERGED = ("groups_merged", "parts_merged", "groups_split")
-"""What was counted where a partitioner splits keys: see MergeWindows."""
-
 _REPORT_BYTES, _COUNTS_BYTES, _COUNT_BYTES, _FLOAT_BYTES = 400, 180, 100, 32
 """What a report takes, each mapping in it, each entry of one, and each entry of a tuple; measured,
 see the tests."""
 
 
 @dataclass(frozen=True)
-class Held:
-    """The source that the frontier waits for, and its newest event time; -inf before it has one."""
-
-    stream: str
-    source: str
-    newest_us: int
-
-
-@dataclass(frozen=True)
 class BatchReport:
-    """One committed batch."""
+    """One committed batch: the value of each metric, in the order of the table.
 
-    batch: int
-    rows_in: int
-    rows_out: int
-    rows_late: int
-    rows_rejected: int
-    instances: int
-    epoch: int
-    frontier_us: int
-    seconds: float
-    spans_ms: Mapping[str, float]
-    imbalance: float
-    state_rows: int
-    state_bytes: int
-    rows_shed: int = 0
-    """Rows that were dropped on purpose, as WITH SHED asks for."""
-    tasks_ms: Mapping[str, float] = field(default_factory=dict)
-    """Time of all tasks together, by what they did; they run side by side inside `operate`."""
-    newest_us: int = MIN_US
-    """The newest event time that any source has brought so far; -inf before there is one."""
-    instance_counts: tuple[Mapping[str, int], ...] = ()
-    """What each instance counted: outputs, cpu_us, and of a join comparisons and compared.
-
-    Also what map tasks say through them: map_cpu_us, and taken, the tuples that they read.
+    They are attributes too, by their names: `report.rows_in`.
     """
-    subqueries: tuple[str, ...] = ()
-    """Of which subquery each of them is."""
-    utilisation: tuple[float, ...] = ()
-    """The share of the time that each of them was busy in recent batches."""
-    start_s: float = 0.0
-    """What getting ready took before it, as starting Spark; not part of `seconds`."""
-    output_rows: Mapping[str, int] = field(default_factory=dict)
-    """Rows by output, where outputs have names."""
-    state_by: Mapping[str, int] = field(default_factory=dict)
-    """Rows of state by subquery, where there are several."""
-    extent: Extent | None = None
-    """How much of the input is read, where it has an end that is known."""
-    held: Held | None = None
-    """Who holds the frontier back; None when all sources have ended."""
-    latency: Quantiles | None = None
-    """From arrival to commit, of the tuples that it is the first to answer, where they are live."""
-    recent_latency: Quantiles | None = None
-    """The same over recent batches of this run, up to and with this one."""
-    backlog: Backlog | None = None
-    """What had arrived and was not taken when it ended; None where no source is live."""
 
-    @property
-    def comparisons(self) -> tuple[int, ...]:
-        """Of a join, by instance: the pairs that the definition compares."""
-        return tuple(c.get("comparisons", 0) for c in self.instance_counts)
+    values: tuple[Any, ...]
 
-    @property
-    def compared(self) -> tuple[int, ...]:
-        """Of a join, by instance: how many of these were looked at, at most."""
-        return tuple(c.get("compared", 0) for c in self.instance_counts)
+    @staticmethod
+    def of(batch: CommittedBatch) -> BatchReport:
+        return BatchReport(tuple([metric.of(batch) for metric in METRICS]))
+
+    def __getattr__(self, name: str) -> Any:
+        place = PLACES.get(name)
+        if place is None:
+            raise AttributeError(f"no metric has this name: {name}")
+        return self.values[place]
+
+    def of_instances(self, name: str) -> tuple[int, ...]:
+        """What each instance counted under a name."""
+        return tuple(counts.get(name, 0) for counts in self.instance_counts)
 
 
 class Reports(Sequence[BatchReport]):
@@ -140,17 +89,21 @@ class Reports(Sequence[BatchReport]):
 
 def size_bytes(report: BatchReport) -> int:
     """About how much memory a report takes."""
-    mappings = (
-        report.spans_ms,
-        report.tasks_ms,
-        report.output_rows,
-        report.state_by,
-        *report.instance_counts,
-        *(() if report.backlog is None else report.backlog.sources.values()),
-        *(() if report.backlog is None else [report.backlog.rows]),
-    )
-    size = _REPORT_BYTES + _FLOAT_BYTES * len(report.utilisation)
-    return size + sum(_COUNTS_BYTES + _COUNT_BYTES * len(m) for m in mappings)
+    return _REPORT_BYTES + sum([_size_bytes(v) for v in report.values if type(v) in _SIZED])
+
+
+def _size_bytes(value: Any) -> int:
+    """What a value takes beside its place, where it holds several."""
+    if type(value) is dict:
+        return _COUNTS_BYTES + _COUNT_BYTES * len(value)
+    if type(value) is Backlog:
+        return sum(map(_size_bytes, (*value.sources.values(), value.rows)))
+    if not value or type(value[0]) is str:
+        return 0
+    return sum([_size_bytes(v) if type(v) is dict else _FLOAT_BYTES for v in value])
+
+
+_SIZED = frozenset((dict, tuple, Backlog))
 
 
 @dataclass(repr=False)
@@ -158,7 +111,7 @@ class Summary:
     """The counts since the checkpoint began, and the speed of this run.
 
     A run may go on for ever, so only the newest batches are kept, and percentiles, medians and what
-    is said of instances are over them.
+    is said of instances are over them. What batches add up to is in `folds`, by metric.
     """
 
     counters: dict[str, int] = field(default_factory=dict)
@@ -175,23 +128,14 @@ class Summary:
     finished: bool = False
     up_to_date: bool = False
     """Whether this run has taken all that was available, and left windows open."""
-    state_rows: int = 0
-    state_bytes: int = 0
-    state_rows_max: int = 0
-    state_bytes_max: int = 0
-    """The most that there was when this run began, or after any of its batches."""
     batches: int = 0
     rows: int = 0
     seconds: float = 0.0
-    start_seconds: float = 0.0
-    first_seconds: float | None = None
-    """What the first batch of this run took; others are not slowed by loading and compiling."""
-    latencies: Callable[[], Latencies] = Latencies
+    folds: Mapping[str, Fold] = field(
+        default_factory=lambda: {m.name: m.over() for m in METRICS if m.over is not None}
+    )
+    latencies: Callable[[], Mapping[str, Any]] = LatencyLog(0.0).as_dict
     """Gives how long tuples of this run took from arrival to commit, where they are live."""
-    backlog: Backlog | None = None
-    """What had arrived and was not taken after the newest batch; None where no source is live."""
-    backlog_max: dict[str, int] = field(default_factory=dict)
-    """By unit, the most that there was of it after any batch of this run."""
     load: Callable[[], Mapping[str, RecentLoad]] = dict
     """Gives the load of each subquery over recent batches of this run."""
     windows: Callable[[], Mapping[str, WindowDigest]] = dict
@@ -203,11 +147,12 @@ class Summary:
 
     def __repr__(self) -> str:
         counts = self.counters
-        late = "".join(f", {counts[name]:,} {word}" for name, word in _MISSING if counts.get(name))
-        rows_in, rows_out = (counts.get(name, 0) for name in ("rows_in", "rows_out"))
+        rows_in, rows_out, *missing = (m for m in COUNTERS if Where.ROWS in m.where)
+        told = [f", {counts[m.name]:,} {m.label}" for m in missing if counts.get(m.name)]
         return (
             f"Summary({'finished' if self.finished else 'not finished'}: "
-            f"{counted(rows_in, 'row')} in, {rows_out:,} out{late}; "
+            f"{counted(counts.get(rows_in.name, 0), 'row')} in, "
+            f"{counts.get(rows_out.name, 0):,} out{''.join(told)}; "
             f"{counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s)"
         )
 
@@ -216,7 +161,6 @@ class Summary:
 
     def count(self, manifest: Manifest) -> None:
         """Say what a manifest says."""
-        segments = manifest.segments()
         self.counters = dict(manifest.counters)
         self.sides = manifest.sides
         self.epochs = [
@@ -224,10 +168,10 @@ class Summary:
         ]
         self.epochs_logged = manifest.epochs_logged
         self.finished = manifest.finished
-        self.state_rows = sum(s.rows for s in segments)
-        self.state_bytes = sum(s.bytes for s in segments)
-        self.state_rows_max = max(self.state_rows_max, self.state_rows)
-        self.state_bytes_max = max(self.state_bytes_max, self.state_bytes)
+        segments = manifest.segments()
+        for metric in METRICS:
+            if metric.kept is not None and metric.name in self.folds:
+                self.folds[metric.name].add(metric.kept(segments))
 
     @property
     def state(self) -> str:
@@ -242,126 +186,36 @@ class Summary:
         self.batches += 1
         self.rows += report.rows_in
         self.seconds += report.seconds
-        self.start_seconds += report.start_s
-        if self.first_seconds is None:
-            self.first_seconds = report.seconds
-        self.backlog = report.backlog
-        if report.backlog is not None:
-            for unit, count in report.backlog.total.items():
-                self.backlog_max[unit] = max(self.backlog_max.get(unit, 0), count)
+        for name, fold in self.folds.items():
+            fold.add(report.values[PLACES[name]])
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as JSON-ready data; the shape of `--summary FILE`."""
-        reports = list(self.reports)
+        kept = list(self.reports)  # a batch may end meanwhile
+        found = {metric.name: self.counters.get(metric.name, 0) for metric in COUNTERS}
+        for name, fold in self.folds.items():
+            found |= fold.as_dict(name, kept)
+        forecast = self.forecast()
         return {
-            "rows_in": self.counters.get("rows_in", 0),
-            "rows_out": self.counters.get("rows_out", 0),
-            "rows_late": self.counters.get("rows_late", 0),
-            "rows_rejected": self.counters.get("rows_rejected", 0),
-            "late": self.sides.get("late", {}),
-            "first_rejected": self.sides.get("rejected"),
-            "rows_shed": self.counters.get("rows_shed", 0),
-            "batches": self.counters.get("batches", 0),
+            **found,
             "batches_this_run": self.batches,
             "finished": self.finished,
             "up_to_date": self.up_to_date,
-            "start_seconds": round(self.start_seconds, 6),
-            "seconds": round(self.seconds, 6),
             "rows_per_second": round(self.rows / self.seconds, 1) if self.seconds else 0.0,
-            **self._batch_times([r.seconds * 1e3 for r in reports]),
-            **self.latencies().as_dict(),
-            "backlog": None
-            if self.backlog is None
-            else {**self.backlog.total, "sources": {**self.backlog.sources}},
-            "backlog_max": dict(self.backlog_max) if self.backlog is not None else None,
-            "spans_ms": _medians([r.spans_ms for r in reports]),
-            "tasks_ms": _medians([r.tasks_ms for r in reports]),
-            "comparisons": self.counters.get("comparisons", 0),
-            "compared": self.counters.get("compared", 0),
-            **{name: self.counters.get(name, 0) for name in _MERGED},
-            "per_instance": self._per_instance(),
+            "late": self.sides.get("late", {}),
+            "first_rejected": self.sides.get("rejected"),
+            **self.latencies(),
+            "per_instance": per_instance(kept, EACH),
             "load": {name: load.as_dict() for name, load in self.load().items()},
             "windows": {name: digest.as_dict() for name, digest in self.windows().items()},
             "partitioner_changes": as_dicts(self.changes()),
-            **self._forecast(),
+            "predicted": forecast.as_dict(),
+            "saso": None
+            if forecast.saso is None
+            else {name: saso.as_dict() for name, saso in forecast.saso.items()},
             "epochs": [dict(e) for e in self.epochs],
             "epochs_logged": self.epochs_logged,
-            "imbalance": round(float(np.median([r.imbalance for r in reports])), 4)
-            if reports
-            else 0.0,
-            "state_rows": self.state_rows,
-            "state_bytes": self.state_bytes,
-            "state_rows_max": self.state_rows_max,
-            "state_bytes_max": self.state_bytes_max,
         }
-
-    def _batch_times(self, kept_ms: Sequence[float]) -> dict[str, Any]:
-        """Percentiles over all batches that are kept, those after the first, and recent ones."""
-        later = kept_ms[1:] if self.batches == len(kept_ms) else kept_ms
-        return {
-            "batch_ms": _percentiles(kept_ms),
-            "first_batch_ms": None
-            if self.first_seconds is None
-            else round(self.first_seconds * 1e3, 3),
-            "later_batches_ms": _percentiles(later) if later else None,
-            "recent_batches_ms": _percentiles(kept_ms[-RECENT_BATCHES:]),
-        }
-
-    def _forecast(self) -> dict[str, Any]:
-        """What was predicted, and how well a policy did, where there is something to tell."""
-        found = self.forecast()
-        judged = None if found.saso is None else {n: s.as_dict() for n, s in found.saso.items()}
-        return {"predicted": found.as_dict(), "saso": judged}
-
-    def _per_instance(self) -> list[dict[str, Any]]:
-        """What each instance counted, over the batches that are kept."""
-        total: dict[tuple[str, int], dict[str, Any]] = {}
-        for report in list(self.reports):  # a batch may end meanwhile
-            seen: Counter[str] = Counter()
-            for name, counts in zip(report.subqueries, report.instance_counts, strict=True):
-                number = seen[name]
-                seen[name] += 1
-                one = total.setdefault((name, number), {"subquery": name, "instance": number})
-                for what in ("comparisons", "compared", "outputs", "cpu_us"):
-                    one[what] = one.get(what, 0) + counts.get(what, 0)
-        return [total[key] for key in sorted(total)]
-
-    def _speed(self, said: Mapping[str, Any]) -> str:
-        """How fast the batches of this run were, and how many there were before it."""
-        if not self.batches:
-            return f"{counted(said['batches'], 'batch', 'batches')}, none in this run"
-        before, later_ms = said["batches"] - self.batches, said["later_batches_ms"]
-        batch_ms = later_ms or said["batch_ms"]
-        first = f"; the first {ms_text(said['first_batch_ms'])}" if later_ms else ""
-        started = f", started in {self.start_seconds:.1f} s" if self.start_seconds > 0.1 else ""
-        return (
-            f"{counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s, "
-            f"{said['rows_per_second']:,.0f} rows/s{started}"
-            f"{f', after {before:,} before this run' if before else ''}\n"
-            f"batch time p50 {batch_ms['p50']:.0f} ms, p95 {batch_ms['p95']:.0f} ms, "
-            f"p99 {batch_ms['p99']:.0f} ms{first}"
-        )
-
-    def _arrival_lines(self) -> list[str]:
-        """How long live tuples took from arrival to commit, and what has not been taken."""
-        lines, found = [], self.latencies()
-        if found.first is not None:
-            parts = [f"{n} {ms_text(ms)}" for n, ms in (found.later or found.first).percentiles()]
-            first = f"; the first batch {ms_text(found.first.max_ms)} at most"
-            told_apart = first if found.later else ""
-            lines.append(f"latency {', '.join(parts)}, from arrival to commit{told_apart}")
-        if self.backlog is not None:
-            now, most = backlog_text(self.backlog.total), backlog_text(self.backlog_max)
-            lines.append(f"backlog {now}" + (f", at most {most}" if most != now else ""))
-        return lines
-
-    def _state_text(self) -> str:
-        """The most state that there was, and what there is now, where that is less."""
-        text = f"state at most {self.state_rows_max:,} rows, {self.state_bytes_max:,} bytes"
-        now = (self.state_rows, self.state_bytes)
-        if now in ((0, 0), (self.state_rows_max, self.state_bytes_max)):
-            return text
-        return f"{text}, now {now[0]:,} rows, {now[1]:,} bytes"
 
     def window_lines(self) -> list[str]:
         """The figures of windows that are for people, by subquery."""
@@ -373,24 +227,17 @@ class Summary:
 
     def text(self) -> str:
         """The summary in a few lines, for the end of a run in a terminal."""
-        d, late = self.as_dict(), self.counters.get("rows_late", 0)
+        found = self.as_dict()
         lines = [
-            f"{self.state}: {d['rows_in']:,} rows in, "
-            f"{d['rows_out']:,} out, {late:,} late, {d['rows_rejected']:,} rejected"
-            + (f", {d['rows_shed']:,} shed" if d["rows_shed"] else ""),
-            self._speed(d),
-            *self._arrival_lines(),
+            f"{self.state}: {rows_line(found)}",
+            *_speed_lines(found),
+            *_arrival_lines(found),
             *self.forecast().lines(),
-            f"{self._state_text()}; imbalance {d['imbalance']:.2f}",
+            f"{_state_text(found)}; imbalance {found['imbalance']:.2f}",
+            *lines_at(Where.SUMMARY, found),
+            *self.window_lines(),
+            *lines_of(self.changes()),
         ]
-        if d["comparisons"]:
-            compared, candidates = (_short(d[n]) for n in ("compared", "comparisons"))
-            lines.append(f"join compared {compared} of {candidates} candidate pairs")
-        if d["groups_merged"]:
-            groups, parts, split = (d[name] for name in _MERGED)
-            lines.append(f"merged {groups:,} groups from {parts:,} parts; {split:,} were split")
-        lines += self.window_lines()
-        lines += lines_of(self.changes())
         if self.epochs_logged:
             lines.append(f"{self.epochs_logged:,} earlier epochs are in the checkpoint")
         several = len({e["subquery"] for e in self.epochs}) > 1
@@ -403,40 +250,41 @@ class Summary:
         return "\n".join(lines)
 
 
-def _short(count: int) -> str:
-    """A count with about three digits: 950, 24.3 k, 97.7 M."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count}"
-
-
-def ms_text(ms: float) -> str:
-    """Milliseconds with about three digits: 0.85 ms, 12 ms, 4.3 s."""
-    if ms >= 9_950:
-        return f"{ms / 1e3:,.0f} s"
-    if ms >= 999.5:
-        return f"{ms / 1e3:.1f} s"
-    return f"{ms:.{0 if ms >= 9.95 else 1 if ms >= 0.995 else 2}f} ms"
-
-
-def backlog_text(counts: Mapping[str, int]) -> str:
-    """What waits, in the units there are of it: 1,204 rows, or 3 files and 80,112 bytes."""
-    some = [
-        counted(counts[unit], unit.removesuffix("s")) for unit in reversed(UNITS) if counts[unit]
+def _speed_lines(found: Mapping[str, Any]) -> list[str]:
+    """How fast the batches of this run were, and how many there were before it."""
+    batches = found["batches_this_run"]
+    if not batches:
+        return [f"{counted(found['batches'], 'batch', 'batches')}, none in this run"]
+    before, later_ms = found["batches"] - batches, found["later_batches_ms"]
+    batch_ms, start_s = later_ms or found["batch_ms"], found["start_seconds"]
+    first = f"; the first {ms_text(found['first_batch_ms'])}" if later_ms else ""
+    started = f", started in {start_s:.1f} s" if start_s > 0.1 else ""
+    return [
+        f"{counted(batches, 'batch', 'batches')} in {found['seconds']:.2f} s, "
+        f"{found['rows_per_second']:,.0f} rows/s{started}"
+        f"{f', after {before:,} before this run' if before else ''}",
+        f"batch time p50 {batch_ms['p50']:.0f} ms, p95 {batch_ms['p95']:.0f} ms, "
+        f"p99 {batch_ms['p99']:.0f} ms{first}",
     ]
-    return " and ".join(some) or "none"
 
 
-def _percentiles(values: Sequence[float]) -> dict[str, float]:
-    shares = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
-    return {name: _percentile(values, percent) for name, percent in shares.items()}
+def _arrival_lines(found: Mapping[str, Any]) -> list[str]:
+    """How long live tuples took from arrival to commit, and what has not been taken."""
+    lines = []
+    first, later = found["latency_first_batch_ms"], found["latency_later_batches_ms"]
+    if first is not None:
+        parts = [f"{n} {ms_text((later or first)[n])}" for n in ("p50", "p95", "p99", "max")]
+        told_apart = f"; the first batch {ms_text(first['max'])} at most" if later else ""
+        lines.append(f"latency {', '.join(parts)}, from arrival to commit{told_apart}")
+    if found["backlog"] is not None:
+        now, most = (backlog_text(found[name]) for name in ("backlog", "backlog_max"))
+        lines.append(f"backlog {now}" + (f", at most {most}" if most != now else ""))
+    return lines
 
 
-def _percentile(values: Sequence[float], percent: int) -> float:
-    return round(float(np.percentile(values, percent)), 3) if len(values) else 0.0
-
-
-def _medians(spans: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    names = sorted({n for s in spans for n in s})
-    return {n: _percentile([s.get(n, 0.0) for s in spans], 50) for n in names}
+def _state_text(found: Mapping[str, Any]) -> str:
+    """The most state that there was, and what there is now, where that is less."""
+    now = found["state_rows"], found["state_bytes"]
+    most = found["state_rows_max"], found["state_bytes_max"]
+    text = f"state at most {most[0]:,} rows, {most[1]:,} bytes"
+    return text if now in ((0, 0), most) else f"{text}, now {now[0]:,} rows, {now[1]:,} bytes"

@@ -1,4 +1,4 @@
-"""What came late or was rejected, and why, between the batches of a query and its summary.
+"""Keeps who was late and what was rejected first, and writes the summary's lines about them.
 
 A manifest keeps it as plain data, so that it holds over restarts: by stream how many rows came
 late, the DISORDER that would have taken them all in, and the source that was furthest behind; and
@@ -15,6 +15,7 @@ import pyarrow as pa
 from tidegate.duration import duration_text
 from tidegate.gate.intake import Cut
 from tidegate.microsecond import UNITS_US
+from tidegate.state.epoch import counted
 
 NOTICED = 0.001
 """The share of late rows from which on a summary says who was late, and by how much."""
@@ -57,10 +58,12 @@ def side_lines(
 def _late(sides: Sides, counters: Mapping[str, int]) -> list[str]:
     rows, whole = counters.get("rows_late", 0), counters.get("rows_in", 0)
     if not whole or rows < NOTICED * whole:
-        return [f"{_rows(rows)} came late, less than {NOTICED:.1%} of all"]
-    lines = [f"{_rows(rows)} came late, {rows / whole:.1%} of all"]
+        return [f"{counted(rows, 'row')} came late, less than {NOTICED:.1%} of all"]
+    lines = [f"{counted(rows, 'row')} came late, {rows / whole:.1%} of all"]
     for stream, known in sides.get("late", {}).items():
-        lines.append(f"  {stream}: {_rows(known['rows'])}, the latest in {known['source']}")
+        lines.append(
+            f"  {stream}: {counted(known['rows'], 'row')}, the latest in {known['source']}"
+        )
         if (needed_us := known["disorder_us"]) > 0:
             lines.append(f"    DISORDER {disorder_text(needed_us)} would have taken them in")
     return lines
@@ -69,7 +72,7 @@ def _late(sides: Sides, counters: Mapping[str, int]) -> list[str]:
 def _rejected(sides: Sides, counters: Mapping[str, int]) -> list[str]:
     count = counters.get("rows_rejected", 0)
     first = sides.get("rejected")
-    said = f"{_rows(count)} {'was' if count == 1 else 'were'} rejected"
+    said = f"{counted(count, 'row')} {'was' if count == 1 else 'were'} rejected"
     if first is None:
         return [said]
     source, reason = first["source"], first["reason"]
@@ -83,7 +86,3 @@ def disorder_text(needed_us: int) -> str:
     sizes = [UNITS_US[unit] for unit in ("day", "hour", "minute", "second")]
     size = next((s for s in sizes if needed_us >= 2 * s), UNITS_US["millisecond"])
     return duration_text(-(-needed_us // size) * size).upper()
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} row{'' if count == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""How a running query stands, as plain data, between its loop and whoever asks, in any thread."""
+"""The status of a running query as plain data; any thread may ask for it."""
 
 from __future__ import annotations
 

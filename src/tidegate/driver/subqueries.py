@@ -18,7 +18,7 @@ from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.timeline import epoch_of
-from tidegate.driver.window_digest import WindowDigest
+from tidegate.driver.window_log import WindowDigest
 from tidegate.elastic import handover
 from tidegate.elastic.load import RecentLoad
 from tidegate.elastic.request import Request, Scale

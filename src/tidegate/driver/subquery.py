@@ -203,10 +203,9 @@ class RunningSubquery:
         self.change_log.add(self.name, job.batch, outcomes)
 
     def counted(self, outcomes: Sequence[Outcome]) -> Counter[str]:
-        """What the instances counted in a batch, by the names that a manifest has."""
+        """What the operator is told again of earlier batches, by the names that a manifest has."""
         operator, found = self.subquery.operator, Counter[str]()
         for outcome in outcomes:
-            found.update({name: outcome.counts.get(name, 0) for name in operator.totals})
             found.update({self.key(name): outcome.counts.get(name, 0) for name in operator.counted})
         return found
 

@@ -1,4 +1,4 @@
-"""The figures of a subquery's windows over a run, between committed batches and who watches.
+"""Collects the figures of a subquery's windows over a run, for summary, status and live view.
 
 What map tasks told of panes waits here until the windows that cover them are closed. All of it is
 bounded: the panes that wait, the windows that are kept, and a few sums over the run.
@@ -9,13 +9,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from threading import Lock
+from typing import Any
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.driver.window_digest import Spread, WindowDigest
+from tidegate.driver.metric.text import number_text
 from tidegate.execute.job import Job, Outcome
-from tidegate.operate.figures import MOST_WINDOWS, PaneFigures, ToldWindow, Values
+from tidegate.microsecond import time_text
+from tidegate.operate.figures import MOST_WINDOWS, PaneFigures, Shown, ToldWindow, Values
 from tidegate.operate.operator import Operator
 from tidegate.route.reach import Reach
 
@@ -24,6 +27,57 @@ KEPT_WINDOWS = 16
 
 MOST_WAITING = 4_096
 """How many panes may wait, each counted once for every instance; of more, the newest do."""
+
+
+@dataclass(frozen=True)
+class WindowDigest:
+    """The windows of a subquery over a run: how many, `mean`, `max` and `last` of each figure.
+
+    And the newest of them, with their ends.
+    """
+
+    windows: int
+    figures: Mapping[str, Values]
+    newest: tuple[tuple[int, Values], ...]
+    shown: tuple[Shown, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form of the summary."""
+        figures = {name: _rounded(of) for name, of in self.figures.items()}
+        return {"windows": self.windows, "figures": figures}
+
+    def newest_as_dict(self) -> list[dict[str, Any]]:
+        """The newest windows in the form of the status, oldest first."""
+        return [{"window_end": time_text(end), **_rounded(of)} for end, of in self.newest]
+
+    @property
+    def line(self) -> str:
+        """The means over the run and the largest figures; empty where none is for people."""
+        parts = []
+        for one in self._shown():
+            of = self.figures[one.name]
+            mean, most = (number_text(of[name], one.unit) for name in ("mean", "max"))
+            parts.append(f"{one.label} {mean}" + (f" (at most {most})" if most != mean else ""))
+        return ", ".join(parts)
+
+    @property
+    def newest_line(self) -> str:
+        """The newest of the figures that are brief; empty where none is."""
+        brief = [(one, self.figures[one.name]["last"]) for one in self._shown() if one.brief]
+        return ", ".join(f"{one.label} {number_text(last, one.unit)}" for one, last in brief)
+
+    def _shown(self) -> list[Shown]:
+        return [one for one in self.shown if one.name in self.figures]
+
+
+def newest_figures(digests: Mapping[str, WindowDigest]) -> str:
+    """Those of the newest windows of all subqueries, in one line; empty where there are none."""
+    return ", ".join(line for line in (digest.newest_line for digest in digests.values()) if line)
+
+
+def _rounded(values: Values) -> dict[str, float]:
+    """With as many digits as anybody reads; whole numbers as such."""
+    return {n: int(v) if v == int(v) else float(f"{v:.6g}") for n, v in values.items()}
 
 
 class ToldPanes:
@@ -119,9 +173,12 @@ class WindowLog:
         with self._lock:
             if not self._windows:
                 return None
-            figures = {n: Spread(s / w, most, last) for n, (w, s, most, last) in self._sums.items()}
-            newest = tuple(self._newest)
-            return WindowDigest(self._windows, figures, newest, self._operator.shown_figures)
+            figures = {
+                name: {"mean": total / weight, "max": most, "last": last}
+                for name, (weight, total, most, last) in self._sums.items()
+            }
+            newest, shown = tuple(self._newest), self._operator.shown_figures
+            return WindowDigest(self._windows, figures, newest, shown)
 
     def _count(self, end_us: int, values: Values) -> None:
         self._windows += 1

@@ -1,4 +1,4 @@
-"""What an operator does otherwise by itself, between its tasks and those who watch a run."""
+"""Changes that an operator made on its own, as of its partitioner, for status and summary."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Small figures of windows, between the tasks that know them and the driver, which shows them.
+"""Figures of windows for people and policies, as tasks tell them and the driver shows them.
 
 An instance tells of the windows that it closes (`WindowFigures`), a map task of what it has for an
 instance, pane by pane (`PaneFigures`); the driver adds up the panes until their windows are closed,
 and the operator makes of all that was told of a window what is shown (`Operator.window_figures`).
-They are for people and policies: no row of a result depends on them, and no checkpoint has them.
+No row of a result depends on them, and no checkpoint has them.
 """
 
 from __future__ import annotations

@@ -202,9 +202,6 @@ class Operator(Protocol):
     """Counts of its instances that the manifest sums up for the operator, for `for_batch` and, by
     the name of a part of the state, for its keeper."""
 
-    totals: ClassVar[tuple[str, ...]] = ()
-    """Counts that are summed up for the whole query and shown in its summary."""
-
     levels: ClassVar[tuple[str, ...]] = ()
     """Figures of panes that say how much there is, not how much has come: of several batches, and
     of the panes of a window, the largest counts. Others are added up."""

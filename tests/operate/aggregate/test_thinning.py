@@ -29,7 +29,7 @@ def test_what_waits_grows_slowly_with_the_batches(grouped: bool, tmp_path: Path)
             if not remembers:
                 kept.forget()
             loop.step()
-            most = max(most, loop.summary.state_bytes)
+            most = max(most, loop.summary.as_dict()["state_bytes"])
         source.end()
         loop.run()
         return most, rows_of(sink)

@@ -97,7 +97,6 @@ class StreamJoin(Operator):
     kind: ClassVar[str] = "join"
     multiplies: ClassVar[bool] = True
     counted: ClassVar[tuple[str, ...]] = SIDES
-    totals: ClassVar[tuple[str, ...]] = ("comparisons", "compared")
     map_steps = ("project", "sort")
 
     spec: JoinSpec

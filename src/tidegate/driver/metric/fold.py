@@ -1,0 +1,151 @@
+"""Folds the values that a metric had in the batches of a run into what its summary says.
+
+A fold sees every batch once, and is asked with the reports that are still kept, which are the
+newest: sums and peaks are over the run, medians and percentiles over those reports.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tidegate.driver.latency import RECENT_BATCHES
+
+if TYPE_CHECKING:
+    from tidegate.driver.metrics import BatchReport
+    from tidegate.gate.backlog import Backlog
+
+Reported = Sequence["BatchReport"]
+
+
+class Fold(Protocol):
+    """One metric over the batches of one run; made when the run begins."""
+
+    def add(self, value: Any) -> None:
+        """The value of one batch more."""
+
+    def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
+        """Its part of the JSON; `name` is the metric's. Called by any thread."""
+
+
+class MedianFold:
+    """The median over the reports that are kept."""
+
+    def add(self, value: Any) -> None:
+        """The reports have it."""
+
+    def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
+        values = [getattr(report, name) for report in kept]
+        return {name: round(float(np.median(values)), 4) if values else 0.0}
+
+
+class StepFold(MedianFold):
+    """The same of times by the names of steps."""
+
+    def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
+        values = [getattr(report, name) for report in kept]
+        steps = sorted({step for of in values for step in of})
+        return {name: {s: percentile([of.get(s, 0.0) for of in values], 50) for s in steps}}
+
+
+class SumFold:
+    """The sum over the run, in JSON under the metric's name or another one."""
+
+    def __init__(self, key: str | None = None) -> None:
+        self.key = key
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        self.total += value
+
+    def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
+        return {self.key or name: round(self.total, 6)}
+
+
+class TimeFold(SumFold):
+    """Times of batches: their sum, that of the first, and percentiles.
+
+    The first is told apart because it often pays for what is loaded and compiled.
+    """
+
+    first_s: float | None = None
+    batches = 0
+
+    def add(self, value: float) -> None:
+        super().add(value)
+        self.batches += 1
+        if self.first_s is None:
+            self.first_s = value
+
+    def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
+        kept_ms = [getattr(report, name) * 1e3 for report in kept]
+        later_ms = kept_ms[1:] if self.batches == len(kept_ms) else kept_ms
+        return {
+            **super().as_dict(name, kept),
+            "batch_ms": percentiles(kept_ms),
+            "first_batch_ms": None if self.first_s is None else round(self.first_s * 1e3, 3),
+            "later_batches_ms": percentiles(later_ms) if later_ms else None,
+            "recent_batches_ms": percentiles(kept_ms[-RECENT_BATCHES:]),
+        }
+
+
+class PeakFold:
+    """The newest value, and the largest that there was when the run began or after any batch."""
+
+    def __init__(self) -> None:
+        self.newest = self.most = 0
+
+    def add(self, value: int) -> None:
+        self.newest, self.most = value, max(self.most, value)
+
+    def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
+        return {name: self.newest, f"{name}_max": self.most}
+
+
+class BacklogFold:
+    """The newest backlog, and by unit the most that there was; None where no source is live."""
+
+    def __init__(self) -> None:
+        self._newest: Backlog | None = None
+        self._most: dict[str, int] = {}
+
+    def add(self, value: Backlog | None) -> None:
+        self._newest = value
+        for unit, count in ({} if value is None else value.total).items():
+            self._most[unit] = max(self._most.get(unit, 0), count)
+
+    def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
+        newest = self._newest
+        if newest is None:
+            return {name: None, f"{name}_max": None}
+        found = {**newest.total, "sources": {**newest.sources}}
+        return {name: found, f"{name}_max": dict(self._most)}
+
+
+def per_instance(kept: Reported, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The sums of what each instance counted under these names, over the reports that are kept."""
+    total: dict[tuple[str, int], dict[str, Any]] = {}
+    for report in kept:
+        seen: Counter[str] = Counter()
+        for subquery, counts in zip(report.subqueries, report.instance_counts, strict=True):
+            number = seen[subquery]
+            seen[subquery] += 1
+            first = {"subquery": subquery, "instance": number}
+            one = total.setdefault((subquery, number), first)
+            for name in names:
+                one[name] = one.get(name, 0) + counts.get(name, 0)
+    return [total[key] for key in sorted(total)]
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    """As JSON has them."""
+    shares = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
+    return {name: percentile(values, percent) for name, percent in shares.items()}
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """One of them; 0 where there is no value."""
+    return round(float(np.percentile(values, percent)), 3) if len(values) else 0.0

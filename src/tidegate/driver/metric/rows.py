@@ -1,0 +1,51 @@
+"""Counts the rows of a query: those it reads, emits and leaves out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate.driver.metric.metric import CommittedBatch, RunMetric, Where, counted, counter
+
+if TYPE_CHECKING:  # the commit counts what is declared here
+    from tidegate.driver.commit import BatchWork
+
+_SHOWN = Where.ROWS | Where.VIEW
+
+
+def _out(work: BatchWork) -> int:
+    return sum(output.count for output in work.staged.outputs)
+
+
+def _late(work: BatchWork) -> int:
+    return sum(rows.num_rows for rows in work.staged.outputs[0].late.values())
+
+
+def _rejected(work: BatchWork) -> int:
+    rejected = work.staged.outputs[0].rejected
+    return 0 if rejected is None else rejected.num_rows
+
+
+def _shed(work: BatchWork) -> int | None:
+    return counted("shed")(work) or None
+
+
+def _by_output(batch: CommittedBatch) -> dict[str, int]:
+    """Where outputs have names."""
+    pairs = zip(batch.plan.targets, batch.work.staged.outputs, strict=True)
+    return {target.name: output.count for target, output in pairs if target.name is not None}
+
+
+_LEFT_OUT = {"where": _SHOWN, "style": "yellow"}
+
+METRICS = (
+    counter("rows_in", "rows in", lambda work: work.cut.rows, where=_SHOWN, zero=_SHOWN),
+    counter("rows_out", "rows out", _out, where=_SHOWN, zero=_SHOWN),
+    counter("rows_late", "late", _late, zero=Where.ROWS, part_of="rows_in", **_LEFT_OUT),
+    counter(
+        "rows_rejected", "rejected", _rejected, zero=Where.ROWS, part_of="rows_in", **_LEFT_OUT
+    ),
+    # No share of the rows: what is read twice may be shed twice.
+    counter("rows_shed", "shed", _shed, **_LEFT_OUT),
+    counter("batches", "batches", lambda work: 1),
+    RunMetric("output_rows", _by_output),
+)

@@ -1,0 +1,112 @@
+"""The new metric that CONTRIBUTING.md shows: one file and one line, and it is told everywhere."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.block import ROOT
+from tests.docs.test_contributing import block, section
+
+METRIC = section("A new metric")
+PROGRAM = """
+import json, sys
+import tidegate as tg
+from rich.console import Console
+from tidegate.cli.ctl import status_text
+from tidegate.cli.view import LiveView
+from tidegate.driver.status import status_of
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
+from tidegate.cli.option import read_query
+from tidegate.driver.options import RunOptions
+from tidegate.sink.memory import MemorySink
+
+def run(batches):
+    place = Place.at("none")
+    plan = plan_for(read_query("q.sql", (), ()), place)
+    view = LiveView(Console(width=100, file=sys.stderr), "q")
+    options = RunOptions(instances=2, batch_rows=300)
+    loop = prepare(plan, place, {None: MemorySink()}, options, "state", on_batch=view.batch)
+    view.continue_from(loop.summary.counters)
+    reports = [loop.step() for _ in range(batches)]
+    console = Console(width=100, record=True, file=open("view", "w"))
+    console.print(view.picture())
+    told = {
+        "reports": [report.groups_closed for report in reports],
+        "status": status_of(loop)["groups_closed"],
+        "ctl": status_text(status_of(loop)),
+        "view": console.export_text(),
+        "text": loop.summary.text(),
+        "summary": loop.summary.as_dict()["groups_closed"],
+        "rows_out": loop.summary.as_dict()["rows_out"],
+    }
+    loop.close()
+    return told
+
+print(json.dumps([run(2), run(3)]))
+"""
+SQL = """
+CREATE STREAM rides FROM 'generator:taxi?rows=2000&rate=2' TIME dropoff_time;
+SELECT route, COUNT(*) AS n FROM rides [RANGE 60 SECONDS] GROUP BY route
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package with the metric of the page put into it, as a contributor would."""
+    copied = tmp_path / "src" / "tidegate"
+    shutil.copytree(ROOT / "src/tidegate", copied, ignore=shutil.ignore_patterns("__pycache__"))
+    folder, line = copied / "driver" / "metric", block(METRIC, "text")
+    new = folder / f"{json.loads(line.strip().removesuffix(','))}.py"
+    assert new.name in METRIC
+    new.write_text(block(METRIC, "python"), encoding="utf-8")
+    registry, table = folder / "registry.py", "FILES = (\n"
+    text = registry.read_text(encoding="utf-8")
+    assert text.count(table) == 1
+    registry.write_text(text.replace(table, table + line), encoding="utf-8")
+    return copied
+
+
+def touched(copied: Path) -> dict[str, int]:
+    """The files of a copy of the package that differ, and how many lines longer they are."""
+    here, found = ROOT / "src/tidegate", {}
+    for path in sorted(copied.rglob("*.py")):
+        name = path.relative_to(copied)
+        if not (here / name).exists() or not filecmp.cmp(path, here / name, shallow=False):
+            before = (here / name).read_text().count("\n") if (here / name).exists() else 0
+            found[str(name)] = path.read_text().count("\n") - before
+    return found
+
+
+def test_it_is_told_wherever_a_run_is(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text(SQL)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, "PYTHONPATH": str(package.parent)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = (dict[str, Any](run) for run in json.loads(done.stdout))
+    for told, before in ((first, 0), (second, first["summary"])):
+        assert told["summary"] == before + sum(told["reports"]) > before, "a restart goes on"
+        assert told["summary"] == told["rows_out"], "a group is a row here"
+        assert told["status"] == told["summary"]
+        for place in ("text", "ctl"):
+            assert f"groups closed {told['summary']:,}" in told[place].splitlines()
+        assert f"groups closed         {told['summary']:,}" in told["view"]
+    files = touched(package)
+    assert files.pop("driver/metric/registry.py") == 1
+    assert list(files) == ["driver/metric/groups.py"]
