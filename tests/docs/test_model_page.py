@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.docs.block import blocks
-from tests.model.traces import constant
+from tests.model.join.traces import constant
 from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.micro_batch import Batching
 from tidegate.model.join.predict import predict

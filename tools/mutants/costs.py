@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant
 
-ESTIMATES = "tests/model/test_estimator.py"
+ESTIMATES = "tests/model/cost/test_estimator.py"
 
 MUTANTS = (
     Mutant(
@@ -68,6 +68,6 @@ MUTANTS = (
         "model/pace.py",
         "latency_s = cycle_s / 2 + self.fixed_s",
         "latency_s = self.fixed_s",
-        "tests/model/test_steady.py",
+        "tests/model/sizing/test_steady.py",
     ),
 )

@@ -1,4 +1,4 @@
-"""What committed batches showed of a subquery's load, between their outcomes and policies.
+"""What was measured of a subquery in the batches that were committed.
 
 A batch leaves a few numbers of it. What they mean for each bucket is worked out when somebody asks,
 or for several batches at a time: small batches are not to wait for it.

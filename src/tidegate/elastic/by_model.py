@@ -1,4 +1,4 @@
-"""The policy of the join paper: instances by what the rates of the input mean for them."""
+"""The policy of the join paper: as many instances as the rates of the input will need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first rows of a query run in batches of many sizes, to measure what its subqueries cost.
+"""Runs the first rows of a query in batches of many sizes, to measure what its subqueries cost.
 
 Batches of one size could not tell what a batch costs from what its tuples do.
 """

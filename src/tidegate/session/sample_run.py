@@ -1,4 +1,4 @@
-"""The first rows of a query run to see what subqueries cost, between a plan and a proposal."""
+"""Runs the first rows of a query to see how much processor time each subquery takes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """How many instances a join needs, from what its rates say: equations 27 to 30 and Algorithm 1.
 
-It stands between the work that arrives (`Demand`, which needs rates and nothing that is measured
-in the join) and who scales: the simulator, or the policy `model` of a running query. Pure: a
-`ControllerState` is followed by the next, interval by interval, and can be kept in a manifest.
+The simulator and the policy `model` of a running query both decide by it. It sees the work that
+arrives (`Demand`), which follows from rates, and nothing that is measured in the join. It is pure:
+each `ControllerState` gives the next, interval by interval, and can be kept in a manifest.
 
     limits = Limits(maximum=8)
     standing = Standing(instances=1)

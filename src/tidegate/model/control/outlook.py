@@ -1,4 +1,4 @@
-"""What the rates of a join say of the work ahead, between a row of rates and the controller.
+"""How much work a join will have soon, from the rates that it has had.
 
 Work follows the rates twice: at once, with the tuples that arrive, and over the length of a window,
 with those that they are compared with. So when a rate has changed, what it leads to is known long

@@ -1,7 +1,7 @@
 """How well a run was scaled: stability, accuracy, settling time and overshoot.
 
-It stands between the timeline of a run, simulated or real, and whoever compares policies. The names
-are those of feedback control (Hellerstein and others, 2004), what they mean here is in `Saso`.
+It judges the timeline of a run, simulated or real, so that policies can be compared. The names are
+those of feedback control (Hellerstein and others, 2004); `Saso` says what they mean here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The batches of a trace one after the other, between its course and what it makes of latency.
+"""Goes through the batches of a trace, one after the other.
 
 A batch takes what has come since the one before took the last, so it depends on that one. Those
 that are equal within an interval are taken as one run: then the steps are few, however short

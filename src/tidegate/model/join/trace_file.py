@@ -1,4 +1,4 @@
-"""Traces in CSV files, between a file that a user wrote and the rates that the model takes."""
+"""Reads the rates of a trace from a CSV file, and says which line is wrong with it, and how."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ TIME = "t"
 COLUMNS = "t, r and s, or t, r1, r2, ..., s1, s2, ..."
 EXAMPLE = "Write for example t,r,s as the first line."
 
-_RATE = re.compile(r"([rs])([1-9]\d*)?")
+_COLUMN = re.compile(r"t|([rs])([1-9]\d*)?")
 _EVEN = 1e-3
 """Steps may differ by this part of a step: times are often rounded."""
 
@@ -33,12 +32,11 @@ def read_trace(path: str) -> Trace:
     apart. Rates count from their time on until the next.
     """
     header, rows = _rows(path, _text(path))
-    layout = _layout(path, header)
+    columns = _columns(path, header)
     values = _values(path, header, rows)
-    times = values[:, header.index(TIME)]
-    step_s = _step(path, times, [line for line, _ in rows])
-    r, s = (values[:, [header.index(name) for name in names]] for names in (layout.r, layout.s))
-    return by_seconds(Trace(times, r, s, step_s))
+    times, r, s = (values[:, places] for places in columns)
+    step_s = _step(path, times[:, 0], [line for line, _ in rows])
+    return by_seconds(Trace(times[:, 0], r, s, step_s))
 
 
 def by_seconds(trace: Trace) -> Trace:
@@ -74,8 +72,9 @@ def _text(path: str) -> str:
         return disk.read(path).decode("utf-8-sig")
     except FileNotFoundError:
         file = Path(path)
-        there = [name for name in _names(str(file.parent)) if name.endswith(".csv")]
-        remedy = likely(file.name, sorted(there)) or "Check the path."
+        beside = disk.current().names(str(file.parent)) if disk.is_folder(str(file.parent)) else []
+        there = sorted(name for name in beside if name.endswith(".csv"))
+        remedy = likely(file.name, there) or "Check the path."
         raise SourceError(path, requirement, "no such file", remedy) from None
     except UnicodeDecodeError as error:
         got = f"the byte {error.object[error.start]:#04x} at position {error.start}"
@@ -83,10 +82,6 @@ def _text(path: str) -> str:
     except (OSError, ValueError) as error:
         got = getattr(error, "strerror", None) or str(error)
         raise SourceError(path, "a trace must be readable", got, "Check the path.") from None
-
-
-def _names(folder: str) -> list[str]:
-    return disk.current().names(folder) if disk.is_folder(folder) else []
 
 
 def _rows(path: str, text: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
@@ -106,51 +101,31 @@ def _rows(path: str, text: str) -> tuple[list[str], list[tuple[int, list[str]]]]
     return header, rows
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """The columns of the sources of both streams, in the order of their numbers."""
-
-    r: tuple[str, ...]
-    s: tuple[str, ...]
-
-
-def _layout(path: str, header: Sequence[str]) -> _Layout:
-    numbers: dict[str, list[int]] = {"r": [], "s": []}
+def _columns(path: str, header: Sequence[str]) -> list[list[int]]:
+    """The places of the time, and of the sources of r and of s in the order of their numbers."""
+    found: dict[str, dict[int, int]] = {TIME: {}, "r": {}, "s": {}}
     for place, name in enumerate(header):
         if name in header[:place]:
             raise SourceError(path, "a column can be there once", f"{name} twice")
-        if name == TIME:
-            continue
-        known = _RATE.fullmatch(name)
+        known = _COLUMN.fullmatch(name)
         if known is None:
-            raise SourceError(
-                path, "no column of a trace has this name", name or "none", _near(name)
-            )
-        numbers[known[1]].append(int(known[2] or 0))
-    missing = [] if TIME in header else [TIME]
-    missing += [stream for stream, found in numbers.items() if not found]
+            remedy = near(name, [TIME, "r", "s", "r1", "r2", "s1", "s2"])
+            raise SourceError(path, "no column of a trace has this name", name or "none", remedy)
+        found[known[1] or name][int(known[2] or 0)] = place
+    missing = [stream for stream, places in found.items() if not places]
     if missing:
         there = f"{', '.join(header)} without {' and '.join(missing)}"
         raise SourceError(path, f"a trace must have the columns {COLUMNS}", there)
-    return _Layout(*(_sources(path, stream, found) for stream, found in numbers.items()))
-
-
-def _near(name: str) -> str:
-    return near(name, [TIME, "r", "s", "r1", "r2", "s1", "s2"])
-
-
-def _sources(path: str, stream: str, numbers: list[int]) -> tuple[str, ...]:
-    if numbers == [0]:
-        return (stream,)
-    names = [f"{stream}{number or ''}" for number in sorted(numbers)]
-    if sorted(numbers) != list(range(1, len(numbers) + 1)):
-        raise SourceError(
-            path,
-            f"the sources of {stream} must be one column {stream}, or {stream}1, {stream}2 "
-            "and so on",
-            ", ".join(names),
-        )
-    return tuple(names)
+    for stream in ("r", "s"):
+        numbers = sorted(found[stream])
+        if numbers not in ([0], list(range(1, len(numbers) + 1))):
+            raise SourceError(
+                path,
+                f"the sources of {stream} must be one column {stream}, or {stream}1, {stream}2 "
+                "and so on",
+                ", ".join(f"{stream}{number or ''}" for number in numbers),
+            )
+    return [[places[number] for number in sorted(places)] for places in found.values()]
 
 
 def _values(path: str, header: Sequence[str], rows: Sequence[tuple[int, list[str]]]) -> Floats:

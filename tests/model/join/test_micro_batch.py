@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.model.traces import changing, constant
+from tests.model.join.traces import changing, constant
 from tidegate.errors import OptionError
 from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.micro_batch import Batching

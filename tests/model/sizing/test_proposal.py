@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.model.test_steady import QUIET, TWO, join, measured
+from tests.model.sizing.test_steady import QUIET, TWO, join, measured
 from tidegate.model.sizing.proposal import InstanceLimit, propose
 from tidegate.model.sizing.steady import QueryModel, SubqueryModel
 from tidegate.model.sizing.workload import TupleWorkload

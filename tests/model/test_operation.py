@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate
-from tests.model.traces import changing
+from tests.model.join.traces import changing
 from tidegate.errors import OptionError
 from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.predict import predict

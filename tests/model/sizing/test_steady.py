@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.model.test_estimator import Machine
+from tests.model.cost.test_estimator import Machine
 from tidegate.model.cost.calibration import Estimate
 from tidegate.model.cost.estimator import Estimator
 from tidegate.model.cost.sample import BatchSample, whole

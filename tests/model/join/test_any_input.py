@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.cost import calls
-from tests.model.traces import changing
+from tests.model.join.traces import changing
 from tests.seed import seeds
 from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.micro_batch import Batching

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.cost import calls
-from tests.model.traces import changing, constant
+from tests.model.join.traces import changing, constant
 from tidegate.errors import OptionError
 from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.micro_batch import Batching

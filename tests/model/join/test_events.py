@@ -20,7 +20,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.model.traces import changing
+from tests.model.join.traces import changing
 from tests.oracle import stream_join
 from tests.oracle.stream_join import PlainJoin, Seen
 from tidegate.model.cost.calibration import JoinCosts
