@@ -12,8 +12,9 @@ from pyarrow.fs import FileSystem
 
 from tidegate.clock import Clock
 from tidegate.driver.connection import Connection
-from tidegate.driver.loop import Loop, Observer
+from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
+from tidegate.driver.pipeline import StepSeen
 from tidegate.execute.local import LocalExecutor
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import Plan
@@ -83,7 +84,7 @@ def loop_of(
     checkpoint: Location,
     sink: Sink | None = None,
     clock: Clock | None = None,
-    observer: Observer | None = None,
+    observer: StepSeen | None = None,
     **options: Any,
 ) -> Loop:
     """A loop on a checkpoint, ready to step."""
@@ -113,8 +114,8 @@ def compacted(loop: Loop) -> None:
 
     The next one takes in what was rewritten.
     """
-    loop._checkpoint.retirement.wait()
-    for subquery in loop._subqueries:
+    loop.pipeline.checkpoint.retirement.wait()
+    for subquery in loop.pipeline.subqueries:
         for compactor in subquery._compactors.values():
             compactor.wait()
 

@@ -56,7 +56,7 @@ class Small(LocalExecutor):
 def run(loop: Loop, executor: LocalExecutor) -> list[tuple[Any, ...]]:
     loop.executor = executor
     loop.run()
-    return rows_of(loop._outlets._sinks[None])
+    return rows_of(loop.pipeline.outlets._sinks[None])
 
 
 @pytest.mark.parametrize("sql", [COUNTS, PASSED, JOINED])
@@ -117,11 +117,11 @@ def test_memory_of_the_driver(step: str, tmp_path: Path, monkeypatch: pytest.Mon
         return run
 
     if step == "cut":
-        monkeypatch.setattr(loop._inputs, "cut", scarce(loop._inputs.cut))
+        monkeypatch.setattr(loop.pipeline.inputs, "cut", scarce(loop.pipeline.inputs.cut))
     else:
-        monkeypatch.setattr(loop._outlets, "stage", scarce(loop._outlets.stage))
+        monkeypatch.setattr(loop.pipeline.outlets, "stage", scarce(loop.pipeline.outlets.stage))
     loop.run()
-    sink = loop._outlets._sinks[None]
+    sink = loop.pipeline.outlets._sinks[None]
     assert isinstance(sink, MemorySink)
     assert [row[-1] for row in rows_of(sink)] == list(range(200))
     assert tried[0] > 60
@@ -193,8 +193,8 @@ def test_a_join_of_few_values_has_smaller_batches_unless_they_are_sized(
 ) -> None:
     monkeypatch.setattr("tidegate.driver.options.FIRST_ROWS", 20)
     monkeypatch.setattr("tidegate.driver.batch_limit.MOST_OUTPUT_ROWS", 150)
-    monkeypatch.setattr("tidegate.driver.fan_out.LEAST_ROWS", 1)
-    monkeypatch.setattr("tidegate.driver.fan_out.MANY_ROWS", 3)
+    monkeypatch.setattr("tidegate.driver.books.LEAST_ROWS", 1)
+    monkeypatch.setattr("tidegate.driver.books.MANY_ROWS", 3)
     plan, found = plan_of(JOINED.replace("ON l.k = r.k", "ON TRUE")), []
     for place, sized in (("sized", {"batch_rows": 200}), ("free", {"batch_rows": None})):
         loop = loop_of(plan, [memory(*ROWS, end=True)], tmp_path / place, **sized)

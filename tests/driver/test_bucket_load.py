@@ -287,7 +287,7 @@ def test_a_process(drawn: Any, folders: Iterator[Path]) -> None:
         woken = {(at, bucket(key)) for at, key, _ in news}
         work.update(b for _, b in woken)
         assert ran.work == {b: n for b, n in work.items() if n}
-        (last,) = loop.observed
+        (last,) = loop.books.load.observed
     assert last.batch == runs[-1].job.batch
     assert last.buckets.sum() == sum(runs[-1].work.values())
 
@@ -328,6 +328,6 @@ def test_the_bucket_of_a_hot_key_is_found(plan: Plan, tmp_path: Path) -> None:
     (hottest, most), (_, second), *_ = work.most_common()
     assert hottest == bucket("c")
     assert most > 2 * second
-    (subquery,), mapping = loop._subqueries, runs[-1].job.mapping
-    loads = loop._subqueries.loads(subquery.name)
+    (subquery,), mapping = loop.pipeline.subqueries, runs[-1].job.mapping
+    loads = loop.pipeline.subqueries.loads(subquery.name)
     assert hottest == max(mapping.owned_by(mapping.owners[hottest]), key=lambda b: loads[b])

@@ -78,7 +78,7 @@ def run(
                 parts.append(sink.table())
                 loop, sink = loop_of(sql, folder, **given)
             if scaled and loop.manifest.batch % 3 == 2:
-                loop.ask(Request(Scale(scaled[loop.manifest.batch // 3 % len(scaled)])))
+                loop.controls.ask(Request(Scale(scaled[loop.manifest.batch // 3 % len(scaled)])))
             reads.append(0)
             loop.step()
             assert MEMORY.bytes <= MEMORY.limit_bytes
@@ -153,7 +153,7 @@ def test_who_only_loses_buckets_reads_nothing(
 
     for module in (stored, opened):
         monkeypatch.setattr(module, "read_segment", noted)
-    loop.ask(Request(Scale(3)))
+    loop.controls.ask(Request(Scale(3)))
     loop.step()
     assert read
     assert len(read) == len({*read})

@@ -30,7 +30,7 @@ def to_the_switch(sql: str, folder: Path) -> tuple[Loop, Any]:
     loop, sink = loop_of(sql, folder, 40_000, **SIZES)
     loop.step()
     loop.step()
-    loop.ask(Request(Scale(3)))
+    loop.controls.ask(Request(Scale(3)))
     new_process()
     return loop, sink
 

@@ -168,7 +168,7 @@ class _Run:
             case Step() if not self.loop.manifest.finished:
                 self.step()
             case Scale(instances) if not self.loop.manifest.finished:
-                self.loop.ask(request.Request(request.Scale(instances)))
+                self.loop.controls.ask(request.Request(request.Scale(instances)))
             case Restart(instances):
                 self.restart(instances)
             case Crash(step, instances):

@@ -23,8 +23,9 @@ from tests.property.course import IN_MEMORY, lines
 from tests.property.graphs import CELLS
 from tests.property.steps import BUCKETS, Graph, Line
 from tidegate.batch import EpochId
-from tidegate.driver.loop import Loop, Observer
+from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
+from tidegate.driver.pipeline import StepSeen
 from tidegate.elastic import handover
 from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
 from tidegate.errors import OptionError
@@ -199,7 +200,7 @@ def run(graph: Graph, course: Course) -> Run:
 
 
 def _loop(
-    graph: Graph, course: Course, folder: str, sinks: dict[str, MemorySink], observe: Observer
+    graph: Graph, course: Course, folder: str, sinks: dict[str, MemorySink], observe: StepSeen
 ) -> Loop:
     session = tg.Session(master="none")
     streams = graph.build(_streams(graph, session))
@@ -256,7 +257,7 @@ def _ask(loop: Loop, course: Course, made: Run) -> None:
     asked: dict[str, route.Mapping] = {}
     for request in course.requests.get(batch, ()):
         with suppress(OptionError):  # an instance that is not there; nothing changes
-            taken = loop.ask(request)
+            taken = loop.controls.ask(request)
             asked |= {keys[name]: replace(of.mapping, formers=()) for name, of in taken.items()}
     made.asked[batch] = asked
 

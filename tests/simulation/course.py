@@ -223,7 +223,7 @@ class Course:
             return
         request = drawn(random.Random(number), list(loop.plan.names.values()))
         with suppress(OptionError):  # an instance that is not there; nothing changes
-            loop.ask(request)
+            loop.controls.ask(request)
             self.report.asked[type(request.change).__name__] += 1
 
     def handover(self, start: Start) -> str:

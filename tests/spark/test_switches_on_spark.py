@@ -51,7 +51,7 @@ class Switching:
         names = list(self._query.status()["subqueries"])
         for request in requests(self._chance, names, 2, 0.9).get(1, ()):
             with suppress(OptionError):  # an instance that is not there
-                self._query._loop.ask(request)
+                self._query._loop.controls.ask(request)
 
 
 def all_outputs(session: tg.Session, seen: str | None, handover: str) -> dict[str, tg.Stream]:

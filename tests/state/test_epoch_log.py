@@ -163,7 +163,7 @@ def test_a_run_that_switches_again_and_again(tmp_path: Path) -> None:
             loop.close()
             loop = loop_of(plan_of(COUNTS), [source], place, sink, instances=None)
         source.append(table((second, "a", 1)))
-        loop.ask(Request(Scale(1 + second % 2)))
+        loop.controls.ask(Request(Scale(1 + second % 2)))
         assert loop.step() is not None
         assert len(loop.manifest.epochs) <= KEPT
     source.end()

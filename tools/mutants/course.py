@@ -44,7 +44,7 @@ MUTANTS = (
     Mutant(
         "a run that waits is not woken by input, and adds to latency",
         "driver/loop.py",
-        "self._clock.wait(self._news, self._inputs.expected_s())",
+        "self._clock.wait(self._news, inputs.expected_s())",
         "self._clock.wait(self._stop, self.options.poll_s)",
         "tests/driver/test_trigger.py",
     ),
@@ -58,7 +58,7 @@ MUTANTS = (
     # Runs that go on another time.
     Mutant(
         "new input on a finished checkpoint is ignored",
-        "driver/finished.py",
+        "driver/recovery.py",
         "if not new:",
         "if True:",
         "tests/cli/test_scheduled.py",

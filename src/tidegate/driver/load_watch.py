@@ -1,4 +1,4 @@
-"""What each batch of a run shows of its load, between the loop and those who watch or decide."""
+"""Measures the load of instances and subqueries in each batch, for policies and people."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import math
 from collections.abc import Sequence
 
 from tidegate.clock import Clock
+from tidegate.driver.batch_observer import BatchObserver, CommittedBatch
 from tidegate.driver.brought import SourceWatch
-from tidegate.driver.commit import BatchWork
 from tidegate.driver.observe import Measured, observed_of
 from tidegate.driver.subqueries import Subqueries
 from tidegate.elastic.observation import Observation
-from tidegate.gate.backlog import Backlog
 
 _BUSY_S = 0.25
 """How often it is worked out, at most, how busy instances are, for those who watch."""
 
 
-class LoadWatch:
-    """Owned by a loop, which tells it of every batch that was committed."""
+class LoadWatch(BatchObserver):
+    """The load of the newest batch; stands behind the report, whose seconds it takes."""
 
     def __init__(self, subqueries: Subqueries, clock: Clock) -> None:
         self._subqueries = subqueries
@@ -29,7 +28,8 @@ class LoadWatch:
         self._measured: list[Measured] = []
         """What was measured in it."""
         self._sources = SourceWatch()
-        self._busy: tuple[float, ...] = ()
+        self.busy: tuple[float, ...] = ()
+        """How busy each instance of each subquery is, not older than a moment."""
         self._busy_at = -math.inf
 
     @property
@@ -46,31 +46,24 @@ class LoadWatch:
         """Since the newest batch there was nothing to do, or not yet."""
         self._waited = True
 
-    def committed(
-        self,
-        work: BatchWork,
-        seconds: float,
-        started: float,
-        ended: float,
-        backlog: Backlog | None,
-    ) -> tuple[float, ...]:
-        """Take in what a batch showed of the load; how busy all instances are.
+    def committed(self, batch: CommittedBatch) -> None:
+        """Take in what a batch showed of the load.
 
-        That is for people, and need not be worked out for every batch.
+        How busy all instances are is for people, and not worked out for every batch.
         """
-        before_s = max(started - self._ended_at, 0.0)
+        work, seconds = batch.work, batch.reported.seconds
+        before_s = max(batch.started - self._ended_at, 0.0)
         self._measured = self._subqueries.measured(
             work.jobs,
             work.outcomes,
             seconds=seconds,
             period_s=seconds + before_s,
             between_s=0.0 if self._waited else before_s,
-            brought=self._sources.committed(work.cut, backlog),
-            backlog=backlog,
+            brought=self._sources.committed(work.cut, batch.backlog),
+            backlog=batch.backlog,
         )
-        self._ended_at, self._waited, now = ended, False, self._clock.now()
+        self._ended_at, self._waited, now = batch.ended, False, self._clock.now()
         instances = sum(job.mapping.instances for job in work.jobs)
-        if len(self._busy) != instances or now - self._busy_at >= _BUSY_S:
+        if len(self.busy) != instances or now - self._busy_at >= _BUSY_S:
             every = [load.utilisation.tolist() for load in self._subqueries.load().values()]
-            self._busy, self._busy_at = tuple(share for of in every for share in of), now
-        return self._busy
+            self.busy, self._busy_at = tuple(share for of in every for share in of), now

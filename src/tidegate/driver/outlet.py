@@ -1,4 +1,4 @@
-"""The outputs of a query on their way out, between the outcomes of a batch and the sinks."""
+"""Writes the rows of a batch to the sinks of a query: staged before the commit, then published."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def pending_of(loop: Loop) -> list[dict[str, Any]]:
             "why": asked.request.why,
             "asked": asked.time,
         }
-        for name, asked in loop.waiting().items()
+        for name, asked in loop.controls.waiting().items()
     ]
 
 

@@ -13,9 +13,10 @@ from pyarrow.fs import FileSystem
 
 from tidegate.clock import Clock
 from tidegate.driver.connection import connections_of
-from tidegate.driver.loop import Loop, Observer, RowsSeen
+from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
+from tidegate.driver.pipeline import RowsSeen, StepSeen
 from tidegate.plan.physical import Plan
 from tidegate.session.place import DeferredExecutor, Place
 from tidegate.sink.protocol import Sink
@@ -36,7 +37,7 @@ def prepare(
     checkpoint: Location | None = None,
     connectors: Mapping[str, Connector] | None = None,
     clock: Clock | None = None,
-    observer: Observer | None = None,
+    observer: StepSeen | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
     on_rows: RowsSeen | None = None,
 ) -> Loop:

@@ -1,0 +1,215 @@
+"""Keeps the books of a run: after each batch its observers measure, warn, report and decide."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache, partial
+
+from tidegate.clock import Clock
+from tidegate.driver.batch_observer import BatchObserver, CommittedBatch
+from tidegate.driver.forecast import Forecast
+from tidegate.driver.latency import Latency
+from tidegate.driver.load_watch import LoadWatch
+from tidegate.driver.manager import Manager
+from tidegate.driver.metrics import Summary
+from tidegate.driver.options import RunOptions
+from tidegate.driver.pipeline import Pipeline
+from tidegate.driver.report import START, report_of, with_measured
+from tidegate.elastic.request import Request
+from tidegate.elastic.switchboard import Asked
+from tidegate.execute.executor import Executor
+from tidegate.spans import Spans
+from tidegate.state.epoch import epoch_text
+
+MANY_ROWS = 1_000
+LEAST_ROWS = 1_000_000
+"""A batch with fewer rows is no trouble, whatever they come from."""
+
+_log = logging.getLogger(__name__)
+
+
+class Books:
+    """What is known of the batches of one run, and the observers that find it out.
+
+    Grows with what its parts say they grow with, never with the batches done.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        options: RunOptions,
+        clock: Clock,
+        ask: Callable[[Request], object],
+        waiting: Callable[[], Mapping[str, Asked]],
+        executor: Callable[[], Executor],
+    ) -> None:
+        plan, subqueries = pipeline.plan, pipeline.subqueries
+        slots = cache(lambda: options.slots or executor().slots())
+        self._clock = clock
+        self.summary = Summary(names=plan.names)
+        self.latency = Latency(clock.now())
+        self.load = LoadWatch(subqueries, clock)
+        self.manager = Manager(
+            options.policy, ask=ask, waiting=waiting, slots=slots, shared=subqueries.shared
+        )
+        self.forecast = Forecast(options.trigger_s, plan.hold, slots, lambda: self.manager.decides)
+        self.summary.latencies = self.latency.latencies
+        self.observers: tuple[BatchObserver, ...] = (
+            _Latencies(self.latency),
+            _Consumption(pipeline, executor),
+            _FanOut(),
+            _Report(pipeline, clock),
+            self.load,
+            _Forecasts(self),
+            _Decisions(self),
+            _Summing(self, pipeline),
+        )
+
+    def ready(self, spans: Spans) -> None:
+        """The executor was started for the first batch; that is not counted as its time."""
+        spans.mark(START)
+        self.latency.ready(self._clock.now())
+
+    def committed(self, batch: CommittedBatch) -> None:
+        """Tell every observer of a batch, in their order."""
+        for observer in self.observers:
+            observer.committed(batch)
+
+    def close(self) -> None:
+        """The run ends; its summary stays."""
+        for observer in self.observers:
+            observer.close()
+
+
+class _Latencies(BatchObserver):
+    """Measures from arrival to commit."""
+
+    def __init__(self, latency: Latency) -> None:
+        self._latency = latency
+
+    def committed(self, batch: CommittedBatch) -> None:
+        batch.latency = self._latency.committed(batch.work.cut.completed, batch.committed_at)
+
+
+class _Consumption(BatchObserver):
+    """Lets go of what the batch has made superfluous, and starts compactions that are worth it."""
+
+    def __init__(self, pipeline: Pipeline, executor: Callable[[], Executor]) -> None:
+        self._pipeline = pipeline
+        self._executor = executor
+
+    def committed(self, batch: CommittedBatch) -> None:
+        pipeline, work = self._pipeline, batch.work
+        pipeline.inputs.forget()
+        pipeline.checkpoint.retire(batch.previous, batch.manifest, batch.replaced)
+        pipeline.subqueries.committed(work.jobs, work.outcomes)
+        pipeline.subqueries.compact(batch.manifest, self._executor())
+
+
+class _FanOut(BatchObserver):
+    """Warns once in a run where a subquery gives very many rows for each that it takes."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def committed(self, batch: CommittedBatch) -> None:
+        for job, found in zip(batch.work.jobs, batch.work.outcomes, strict=True):
+            rows = sum(o.counts["outputs"] for o in found)
+            taken = max(sum(o.counts["taken"] for o in found), 1)
+            if not self._told and rows >= max(LEAST_ROWS, MANY_ROWS * taken):
+                self._told = True
+                _log.warning(
+                    "%s: batch %d gave %d rows of %d, %d for each. Expect more as windows fill: "
+                    "add a condition, or shorten the windows, unless you need them all. "
+                    "--batch-rows keeps batches small; explain tells what to expect.",
+                    job.subquery.name,
+                    job.batch,
+                    rows,
+                    taken,
+                    rows // taken,
+                )
+
+
+class _Report(BatchObserver):
+    """Makes the report of the batch; the time it took ends here."""
+
+    def __init__(self, pipeline: Pipeline, clock: Clock) -> None:
+        self._plan, self._inputs, self._clock = pipeline.plan, pipeline.inputs, clock
+
+    def committed(self, batch: CommittedBatch) -> None:
+        extent, holder = self._inputs.standing()
+        batch.report = report_of(
+            batch.previous,
+            batch.manifest,
+            self._plan,
+            batch.work,
+            self._clock.now() - batch.started,
+            batch.spans,
+            extent,
+            holder,
+        )
+        batch.backlog = self._inputs.backlog()
+
+
+class _Forecasts(BatchObserver):
+    """Sets what the model expects beside what was measured."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+        books.summary.forecast = books.forecast.outcome
+
+    def committed(self, batch: CommittedBatch) -> None:
+        load, latency = self._books.load, self._books.latency
+        after_s = batch.ended - batch.committed_at
+        self._books.forecast.committed(load.measured, latency.newest_sum, after_s)
+
+    def close(self) -> None:
+        self._books.summary.forecast = partial(replace, self._books.forecast.outcome())
+
+
+class _Decisions(BatchObserver):
+    """Asks the policy for the instances of the next batch."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+
+    def committed(self, batch: CommittedBatch) -> None:
+        if self._books.manager.decides and not batch.manifest.finished:
+            self._books.manager.after_batch(self._books.load.observed)
+
+
+class _Summing(BatchObserver):
+    """Adds the finished report to the summary and the log."""
+
+    def __init__(self, books: Books, pipeline: Pipeline) -> None:
+        self._books, self._summary = books, books.summary
+        self._of = pipeline.subqueries
+        self._summary.load, self._summary.windows = self._of.load, self._of.windows
+        self._summary.changes = self._of.changes
+
+    def committed(self, batch: CommittedBatch) -> None:
+        recent, busy = self._books.latency.recent(), self._books.load.busy
+        report = with_measured(batch.reported, batch.latency, recent, batch.backlog, busy)
+        batch.report = report
+        self._summary.count(batch.manifest)
+        self._summary.add(report)
+        _log.debug(
+            "batch %d: %d rows in, %d out, %.1f ms %s, tasks %s",
+            report.batch,
+            report.rows_in,
+            report.rows_out,
+            report.seconds * 1e3,
+            report.spans_ms,
+            report.tasks_ms,
+        )
+        for epoch in self._summary.epochs:
+            if epoch["batch"] == report.batch and "by" in epoch:
+                _log.info("%s %s", epoch["subquery"], epoch_text(epoch))
+
+    def close(self) -> None:
+        # A summary outlives its run.
+        self._summary.load = partial(dict, self._of.load())
+        self._summary.windows = partial(dict, self._of.windows())
+        self._summary.changes = partial(dict, self._of.changes())
