@@ -15,7 +15,7 @@ from tidegate.cli.view import LiveView
 from tidegate.driver.expected import Expected
 from tidegate.driver.latency import Quantiles
 from tidegate.driver.metrics import Held
-from tidegate.execute.executor import Tasks
+from tidegate.execute.runner import Tasks
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
 from tidegate.testing import ManualClock

@@ -15,7 +15,7 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import StepSeen
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import Plan
 from tidegate.query.node import StreamDef
@@ -92,7 +92,7 @@ def loop_of(
     chosen = RunOptions(**{"buckets": 8, "instances": 2, **options})
     store = Store.open(checkpoint)
     sinks = {None: sink or MemorySink()}
-    return Loop(plan, connections, store, sinks, LocalExecutor(), chosen, clock, observer)
+    return Loop(plan, connections, store, sinks, LocalRunner(), chosen, clock, observer)
 
 
 def drain(loop: Loop) -> int:

@@ -23,9 +23,9 @@ from tests.execute.test_shared_task import SharedTasks
 from tidegate import schedule
 from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
-from tidegate.execute.executor import Executor
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
+from tidegate.execute.runner import JobRunner
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.method import JoinOptions
@@ -83,10 +83,10 @@ def vector(outcome: Outcome) -> npt.NDArray[np.float32]:
     return np.frombuffer(outcome.bucket_work, "<f4")
 
 
-class Recorded(Executor):
+class Recorded(JobRunner):
     """Runs jobs as another does, and keeps what they were and what came out."""
 
-    def __init__(self, runner: Executor) -> None:
+    def __init__(self, runner: JobRunner) -> None:
         self._runner = runner
         self.runs: list[Ran] = []
 
@@ -129,13 +129,13 @@ def bucket(key: str | None) -> int:
 
 
 def stepped(
-    plan: Plan, chunks: Sequence[Sequence[Row]], folder: Path, runner: Executor | None = None
+    plan: Plan, chunks: Sequence[Sequence[Row]], folder: Path, runner: JobRunner | None = None
 ) -> tuple[Loop, list[Ran]]:
     """Run a query, a batch for each chunk, and one for the end of the input."""
     sources = [memory(id=f"source {i}") for i in range(len(plan.streams))]
     connections = [Connection(i, source) for i, source in enumerate(sources)]
     loop = loop_of(plan, connections, folder, buckets=BUCKETS, instances=INSTANCES)
-    loop.executor = recorded = Recorded(runner or LocalExecutor())
+    loop.runner = recorded = Recorded(runner or LocalRunner())
     for chunk in chunks:
         for source in sources:
             source.append(table(*chunk))

@@ -24,7 +24,7 @@ from tidegate.driver import compactor as compactor_module
 from tidegate.driver.compactor import Compactor
 from tidegate.driver.loop import Loop
 from tidegate.errors import StateError
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.state import PaneHorizon, PaneKeeper
 from tidegate.operate.keeper import OrderHorizon
@@ -202,7 +202,7 @@ def test_a_failure_is_raised_by_the_next_batch(store: Store) -> None:
     compactor.close()
 
 
-class Tasks(LocalExecutor):
+class Tasks(LocalRunner):
     """Counts what it is given to run beside the batches, and runs it or not."""
 
     def __init__(self, broken: bool = False) -> None:
@@ -292,7 +292,7 @@ def test_a_run_whose_groups_are_all_rewritten_by_tasks_has_the_same_results(
         monkeypatch.setattr(compactor_module, "TASK_ROWS", rows)
         source, sink, tasks = memory(), MemorySink(), Tasks()
         loop = loop_of(plan_of(LONG), [source], (_MockFileSystem(), "c"), sink, instances=2)
-        loop.executor = tasks
+        loop.runner = tasks
         for row in ROWS[:60]:
             source.append(table(row))
             step_and_compact(loop)
@@ -358,7 +358,7 @@ def test_equal_keys_stay_in_the_total_order_when_segments_are_merged(
     assert places == sorted(places)
 
 
-class Slow(LocalExecutor):
+class Slow(LocalRunner):
     """Has begun with what it is given, and is not done before it is told to be."""
 
     def __init__(self) -> None:

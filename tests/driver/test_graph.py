@@ -12,7 +12,7 @@ from tidegate.batch import BatchId
 from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.plan.lower import lower
 from tidegate.query.node import StreamDef
 from tidegate.sink.held import HeldParts
@@ -82,7 +82,7 @@ def outputs(folder: Path, sinks: dict[str | None, MemorySink], source: MemorySou
         [Connection(0, source)],
         Store.open(folder),
         sinks,
-        LocalExecutor(),
+        LocalRunner(),
         options,
     )
 

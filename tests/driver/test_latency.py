@@ -21,7 +21,7 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.latency import RECENT_BATCHES, RELATIVE_ERROR, Binned, Latency, Sketch, exact
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport, ms_text
-from tidegate.execute.executor import Draft
+from tidegate.execute.runner import Draft
 from tidegate.gate.completed import MOST_POSITIONS, Completed
 from tidegate.gate.intake import Intake
 from tidegate.plan.lower import lower
@@ -130,7 +130,7 @@ def test_starting_the_executor_is_not_latency(tmp_path: Path) -> None:
         started.append(clock.now())
         return True
 
-    loop.executor.start = start  # type: ignore[method-assign]
+    loop.runner.start = start  # type: ignore[method-assign]
     report = stepped(loop)
     assert started == [5.0]
     assert ms_of(report) == same(40.0, 1)

@@ -28,7 +28,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.elastic.request import Request, Scale
 from tidegate.errors import CheckpointError, OptionError, RunError, SinkError, SourceError
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.plan.physical import QUERY_CLOUD
 from tidegate.sink.call import CallSink
 from tidegate.sink.memory import MemorySink
@@ -368,12 +368,12 @@ def test_a_loop_that_cannot_start_lets_go_of_what_it_opened(tmp_path: Path) -> N
 
 
 def test_a_failure_before_the_commit_leaves_the_state_as_it_was(tmp_path: Path) -> None:
-    class Broken(LocalExecutor):
+    class Broken(LocalRunner):
         def run(self, job: Job) -> list[Outcome]:
             return super().run(job)[1:]
 
     loop = loop_of(plan_of(COUNTS), [memory(*ROWS)], tmp_path)
-    loop.executor = Broken()
+    loop.runner = Broken()
     with pytest.raises(RunError, match=r"all 2 instances must answer once; got answers of \[1\]"):
         loop.run()
     assert Store.open(tmp_path).latest() is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.execute.pace import SHORT_S, Pace
+from tidegate.execute.spark.task_exchange import SHORT_S, Pace
 
 
 def test_a_first_batch_is_thought_to_be_short() -> None:

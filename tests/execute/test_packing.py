@@ -14,7 +14,7 @@ from tidegate.errors import RunError
 from tidegate.execute import lasting, work
 from tidegate.execute.job import Job
 from tidegate.execute.spark.packing import Packing
-from tidegate.execute.spark.shared import SharedExecutor
+from tidegate.execute.spark.task_exchange import SharedExchange
 from tidegate.execute.task_runner import Task, TaskRunner
 from tidegate.execute.work import Sent, Work, keep_sent, key_of
 from tidegate.sink.memory import MemorySink
@@ -55,13 +55,13 @@ class Here(TaskRunner):
 
 def test_rows_are_the_same_and_jobs_are_short(tmp_path: Path) -> None:
     found, runner = [], Here()
-    for folder, executor in (("local", None), ("packed", SharedExecutor(runner))):
+    for folder, executor in (("local", None), ("packed", SharedExchange(runner))):
         sink = MemorySink()
         source = memory(*ROWS, end=True)
         loop = loop_of(plan_of(QUERY), [source], tmp_path / folder, sink, batch_rows=50)
         if executor is not None:
-            loop.executor.start = executor.start  # type: ignore[method-assign]
-            loop.executor.run_batch = executor.run_batch  # type: ignore[method-assign]
+            loop.runner.start = executor.start  # type: ignore[method-assign]
+            loop.runner.run_batch = executor.run_batch  # type: ignore[method-assign]
         loop.run()
         found.append(rows_of(sink))
     assert found[0] == found[1]
@@ -73,13 +73,13 @@ def test_rows_are_the_same_and_jobs_are_short(tmp_path: Path) -> None:
 def test_parts_of_the_plan_are_one_object_in_all_jobs(tmp_path: Path) -> None:
     loop = loop_of(plan_of(QUERY), [memory(*ROWS, end=True)], tmp_path, batch_rows=50)
     drafts = []
-    run_batch = loop.executor.run_batch
+    run_batch = loop.runner.run_batch
 
     def noted(these: Any) -> Any:
         drafts.append(these)
         return run_batch(these)
 
-    loop.executor.run_batch = noted  # type: ignore[method-assign]
+    loop.runner.run_batch = noted  # type: ignore[method-assign]
     loop.run()
     runner = Here()
     packing = Packing(runner)
@@ -112,6 +112,6 @@ def test_a_part_that_was_never_sent_is_told(tmp_path: Path) -> None:
         keep_sent(left.key, runner.sent[left.key])  # type: ignore[attr-defined]
         return lasting.load(left.open())
 
-    loop.executor.run_batch = pack  # type: ignore[method-assign]
+    loop.runner.run_batch = pack  # type: ignore[method-assign]
     with pytest.raises(RunError, match="must have been sent to this worker"):
         loop.run()

@@ -19,8 +19,8 @@ from tidegate.collect.order import TotalOrder
 from tidegate.execute import delivery as edge
 from tidegate.execute import splits
 from tidegate.execute.delivery import Delivery
-from tidegate.execute.executor import Draft
 from tidegate.execute.job import Job, Piece
+from tidegate.execute.runner import Draft
 from tidegate.execute.splits import splits_of, time_span
 from tidegate.gate.intake import Cut, Intake, Taken
 from tidegate.gate.track import Slice

@@ -15,7 +15,7 @@ from tests.property.queries import SCHEMA
 from tidegate.driver.loop import Connection, Loop
 from tidegate.driver.options import RunOptions
 from tidegate.elastic import request
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.plan.physical import Plan
 from tidegate.sink.memory import MemorySink
 from tidegate.source.memory import MemorySource
@@ -137,7 +137,7 @@ class _Run:
             self.connections,
             store,
             {None: self.sink},
-            LocalExecutor(),
+            LocalRunner(),
             options,
             observer=self.observe,
         )

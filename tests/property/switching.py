@@ -30,7 +30,7 @@ from tidegate.elastic import handover
 from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
 from tidegate.errors import OptionError
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.execute.task import map_here, run_instance, start_parcels
 from tidegate.operate.process.advance import Process
 from tidegate.plan.method import AUTO
@@ -75,7 +75,7 @@ class Sight:
 _events = itertools.count()
 
 
-class Witness(LocalExecutor):
+class Witness(LocalRunner):
     """Runs jobs in this process, and notes who does what. Grows with batches: it is for tests."""
 
     now: ClassVar[tuple[Job, int] | None] = None
@@ -188,10 +188,10 @@ def run(graph: Graph, course: Course) -> Run:
             try:
                 loop.step()
             except Crashed:
-                made.ran += loop.executor.ran
+                made.ran += loop.runner.ran
                 loop.close()
                 loop = _loop(graph, course, folder, sinks, observe)
-        made.ran += loop.executor.ran
+        made.ran += loop.runner.ran
         made.counters = dict(loop.manifest.counters)
         made.handovers.update(e["handover"] for e in loop.manifest.epochs if "handover" in e)
         loop.close()
@@ -224,7 +224,7 @@ def _loop(
         connectors=connectors,
         observer=observe,
     )
-    loop.executor = Witness()
+    loop.runner = Witness()
     return loop
 
 

@@ -71,7 +71,7 @@ def test_spark_is_not_started_on_the_main_thread(monkeypatch: pytest.MonkeyPatch
         return master
 
     spark = SimpleNamespace(connect=connect)
-    monkeypatch.setitem(sys.modules, "tidegate.execute.spark.executor", spark)
+    monkeypatch.setitem(sys.modules, "tidegate.execute.spark.session", spark)
     assert Place("local[1]").connected().session == "local[1]"
     assert threads != [threading.main_thread()]
 
@@ -170,7 +170,7 @@ def test_a_spooling_source_is_opened_for_each_stream(tmp_path: Path) -> None:
             connections,
             Store.open(tmp_path),
             {None: MemorySink()},
-            HERE.executor(),
+            HERE.runner(),
             RunOptions(),
         )
     assert all(s.closed for s in spools if isinstance(s, Spool))

@@ -37,10 +37,10 @@ from tidegate.session.planning import plan_for
 from tidegate.sink.files import FileSink
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import of
-from tidegate.testing.simulation.executor import SimExecutor
 from tidegate.testing.simulation.fault import Kill, Strike
 from tidegate.testing.simulation.life import Ended, Life
 from tidegate.testing.simulation.process import Process
+from tidegate.testing.simulation.runner import SimRunner
 from tidegate.testing.simulation.world import World
 
 PLACE = Place("none")
@@ -189,7 +189,7 @@ class Course:
         one.fails_in, one.failed = None, False
         return ends
 
-    def drive(self, start: Start, executor: SimExecutor) -> Summary:
+    def drive(self, start: Start, executor: SimRunner) -> Summary:
         sinks = {o.name: self.sink(start, o.name or "") for o in self.outputs}
         options = run_options(
             start.instances,
@@ -210,7 +210,7 @@ class Course:
             observer=lambda step, batch: self.ask(loops[-1], asked, step, batch),
         )
         loops.append(loop)
-        loop.executor = executor
+        loop.runner = executor
         if start.follow:
             writer, _ = self.world.begin("writer", lambda: self.write(loop))
             self.writers.append(writer)

@@ -18,7 +18,7 @@ from tests.seed import seeds
 from tests.spark.test_graphs_on_spark import GRAPHS, ROWS, Runs, stream
 from tidegate.elastic.handover import AUTO, SHARED, STATE, WINDOW
 from tidegate.errors import OptionError
-from tidegate.execute.spark import shared as spark_shared
+from tidegate.execute.spark import task_exchange as spark_shared
 from tidegate.sink.memory import MemorySink
 from tidegate.testing import Watched, disorder, visits
 

@@ -14,7 +14,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.status import Status, Switch
 from tidegate.driver.expected import Expected
 from tidegate.driver.metrics import BatchReport, ms_text
-from tidegate.execute.executor import Tasks
+from tidegate.execute.runner import Tasks
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.standing import Extent
 from tidegate.sink.excerpt import SHOWN_ROWS, Excerpt

@@ -15,7 +15,7 @@ from tidegate.cli.status import Status
 from tidegate.clock import Clock, SystemClock
 from tidegate.driver.expected import Expected
 from tidegate.driver.metrics import BatchReport
-from tidegate.execute.executor import Tasks
+from tidegate.execute.runner import Tasks
 from tidegate.sink.excerpt import Excerpt
 
 REFRESHES_PER_SECOND = 4

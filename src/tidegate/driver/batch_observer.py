@@ -55,4 +55,4 @@ class BatchObserver:
         """After each batch that counts, once it is published; costs time of every batch."""
 
     def close(self) -> None:
-        """When the run ends, before the executor and the parts of the pipeline are closed."""
+        """When the run ends, before the runner and the parts of the pipeline are closed."""

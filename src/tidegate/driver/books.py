@@ -19,7 +19,7 @@ from tidegate.driver.pipeline import Pipeline
 from tidegate.driver.report import START, report_of, with_measured
 from tidegate.elastic.request import Request
 from tidegate.elastic.switchboard import Asked
-from tidegate.execute.executor import Executor
+from tidegate.execute.runner import JobRunner
 from tidegate.spans import Spans
 from tidegate.state.epoch import epoch_text
 
@@ -43,10 +43,10 @@ class Books:
         clock: Clock,
         ask: Callable[[Request], object],
         waiting: Callable[[], Mapping[str, Asked]],
-        executor: Callable[[], Executor],
+        runner: Callable[[], JobRunner],
     ) -> None:
         plan, subqueries = pipeline.plan, pipeline.subqueries
-        slots = cache(lambda: options.slots or executor().slots())
+        slots = cache(lambda: options.slots or runner().slots())
         self._clock = clock
         self.summary = Summary(names=plan.names)
         self.latency = Latency(clock.now())
@@ -58,7 +58,7 @@ class Books:
         self.summary.latencies = self.latency.latencies
         self.observers: tuple[BatchObserver, ...] = (
             _Latencies(self.latency),
-            _Consumption(pipeline, executor),
+            _Consumption(pipeline, runner),
             _FanOut(),
             _Report(pipeline, clock),
             self.load,
@@ -68,7 +68,7 @@ class Books:
         )
 
     def ready(self, spans: Spans) -> None:
-        """The executor was started for the first batch; that is not counted as its time."""
+        """The runner was started for the first batch; that is not counted as its time."""
         spans.mark(START)
         self.latency.ready(self._clock.now())
 
@@ -96,16 +96,16 @@ class _Latencies(BatchObserver):
 class _Consumption(BatchObserver):
     """Lets go of what the batch has made superfluous, and starts compactions that are worth it."""
 
-    def __init__(self, pipeline: Pipeline, executor: Callable[[], Executor]) -> None:
+    def __init__(self, pipeline: Pipeline, runner: Callable[[], JobRunner]) -> None:
         self._pipeline = pipeline
-        self._executor = executor
+        self._runner = runner
 
     def committed(self, batch: CommittedBatch) -> None:
         pipeline, work = self._pipeline, batch.work
         pipeline.inputs.forget()
         pipeline.checkpoint.retire(batch.previous, batch.manifest, batch.replaced)
         pipeline.subqueries.committed(work.jobs, work.outcomes)
-        pipeline.subqueries.compact(batch.manifest, self._executor())
+        pipeline.subqueries.compact(batch.manifest, self._runner())
 
 
 class _FanOut(BatchObserver):

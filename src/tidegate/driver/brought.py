@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tidegate.elastic.observation import InputLoad
-from tidegate.execute.executor import Outcomes
+from tidegate.execute.runner import Outcomes
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.intake import Cut
 from tidegate.model.operation import Operation

@@ -9,7 +9,6 @@ import pyarrow as pa
 from tidegate.batch import from_bytes
 from tidegate.collect.order import OutputOrder
 from tidegate.execute.job import LATE, REJECTED, Outcome, Parcel
-from tidegate.execute.merge import merged
 from tidegate.operate.port import Port
 from tidegate.sink.batch_output import BatchOutput
 
@@ -22,7 +21,7 @@ def collected(
         tables = [o.pieces[number].load().select(port.schema.names) for o in outcomes]
         receipts = tuple(r for o in outcomes for r in o.receipts or ())
         return BatchOutput(pa.concat_tables(tables).cast(port.schema), receipts=receipts)
-    return BatchOutput(merged(order, port, [o.pieces[number].load() for o in outcomes]))
+    return BatchOutput(port.merged(order, [o.pieces[number].load() for o in outcomes]))
 
 
 def side_outputs(

@@ -12,8 +12,8 @@ from tidegate.driver.outlet import Staged
 from tidegate.driver.side import sides_after
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.timeline import completed
-from tidegate.execute.executor import Outcomes
 from tidegate.execute.job import Job
+from tidegate.execute.runner import Outcomes
 from tidegate.gate.intake import Cut
 from tidegate.route.mapping import recorded
 from tidegate.state.manifest import Manifest

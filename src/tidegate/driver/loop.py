@@ -16,7 +16,7 @@ from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import Pipeline, RowsSeen, StepSeen
 from tidegate.errors import StateError
-from tidegate.execute.executor import Draft, Executor
+from tidegate.execute.runner import Draft, JobRunner
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans
@@ -37,7 +37,7 @@ class Loop:
         connections: Sequence[Connection],
         store: Store,
         sinks: Mapping[str | None, Sink],
-        executor: Executor,
+        runner: JobRunner,
         options: RunOptions,
         clock: Clock | None = None,
         observer: StepSeen | None = None,
@@ -45,7 +45,7 @@ class Loop:
         on_rows: RowsSeen | None = None,
     ) -> None:
         self.store = store
-        self.executor = executor
+        self.runner = runner
         self.options = options
         self._clock = clock or schedule.current().clock
         self._observe = observer or (lambda step, batch: None)
@@ -65,7 +65,7 @@ class Loop:
                 plan, store, sinks, options, self._clock, self._news.set, self._reached
             )
         except BaseException:
-            executor.close()
+            runner.close()
             raise
         self.plan = self.pipeline.plan
         self.controls = Controls(self.pipeline, self._clock, lambda: self._closed)
@@ -75,7 +75,7 @@ class Loop:
             self._clock,
             ask=self.controls.ask,
             waiting=self.controls.waiting,
-            executor=lambda: self.executor,
+            runner=lambda: self.runner,
         )
         self.summary, self.manager = self.books.summary, self.books.manager
         try:
@@ -155,18 +155,20 @@ class Loop:
         self._on_batch(batch.reported)
         return batch.reported
 
-    def _start(self, drafts: Sequence[Draft], spans: Spans) -> Executor:
+    def _start(self, drafts: Sequence[Draft], spans: Spans) -> JobRunner:
         """With the first batch, after everything else was found good; Spark takes its time."""
-        if not self._started and self.executor.start(drafts):
-            self.books.ready(spans)
-        self._started = True
-        return self.executor
+        if not self._started:
+            deferred, self.runner = self.runner, self.runner.connected()
+            if self.runner.start(drafts) or self.runner is not deferred:
+                self.books.ready(spans)
+            self._started = True
+        return self.runner
 
     def _reached(self, step: str, batch: int) -> None:
         self._observe(step, batch)
 
     def close(self) -> None:
-        """Let go of threads, the sink, the executor and the checkpoint.
+        """Let go of threads, the sink, the runner and the checkpoint.
 
         Raises the StateError of a deletion that failed after the last batch, when all is let go.
         """
@@ -175,7 +177,7 @@ class Loop:
             self.pipeline.checkpoint.close()
         finally:
             self.books.close()
-            self.executor.close()  # first: subqueries wait for what it still has of theirs
+            self.runner.close()  # first: subqueries wait for what it still has of theirs
             self.pipeline.close()
             self.abandon()
             self.pipeline.checkpoint.release()
@@ -194,12 +196,12 @@ class Loop:
         self._news.set()
 
     def abort(self) -> bool:
-        """Break off the batch that is running; false where its executor cannot.
+        """Break off the batch that is running; false where its runner cannot.
 
         Nothing of it counts. `run` then raises what the batch has failed with.
         """
         self.stop()
-        return self.executor.abort()
+        return self.runner.abort()
 
     def abandon(self) -> None:
         """Remove what only this run could use, when its batch cannot be waited for."""

@@ -10,7 +10,7 @@ from tidegate.batch import BatchId
 from tidegate.driver.collected import collected, side_outputs
 from tidegate.driver.replay import Replay
 from tidegate.errors import LostOutputError
-from tidegate.execute.executor import Outcomes
+from tidegate.execute.runner import Outcomes
 from tidegate.plan.physical import Plan, Target
 from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.held import CountedParts

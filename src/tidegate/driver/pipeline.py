@@ -30,7 +30,7 @@ from tidegate.driver.subqueries import Subqueries
 from tidegate.durable import Due, gathering
 from tidegate.errors import GateError, MemoryExceededError, SourceError
 from tidegate.execute.exchange import clear_all
-from tidegate.execute.executor import Draft, Executor
+from tidegate.execute.runner import Draft, JobRunner
 from tidegate.execute.within_memory import exceeded
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
@@ -47,7 +47,7 @@ RowsSeen = Callable[[str | None, pa.Table], None]
 """Called with the name of each output and its rows of a batch, or the last of them where tasks have
 written them, when they are published."""
 
-Start = Callable[[Sequence[Draft], Spans], Executor]
+Start = Callable[[Sequence[Draft], Spans], JobRunner]
 """Gives what runs the tasks, ready for these jobs; called when everything else was found good."""
 
 
@@ -191,7 +191,7 @@ class Pipeline:
             rows_seen(target.name, output.rows)
 
     def close(self) -> None:
-        """Let go of state, sinks and sources; after the executor, which may still use them."""
+        """Let go of state, sinks and sources; after the runner, which may still use them."""
         self.subqueries.close()
         self.outlets.close()
         self.inputs.close()
@@ -223,9 +223,9 @@ class Pipeline:
         drafts, epochs = self.subqueries.drafts(
             self.manifest, cut, self.outlets, self._clock, self._replay
         )
-        executor = start(drafts, spans)
-        with self.inputs.read_ahead(self.limit.rows, executor.until_at_work):
-            jobs, outcomes = executor.run_batch(drafts)
+        runner = start(drafts, spans)
+        with self.inputs.read_ahead(self.limit.rows, runner.until_at_work):
+            jobs, outcomes = runner.run_batch(drafts)
         self._seen("after operate", batch)
         spans.mark("operate")
         written = [outcome for found in outcomes for outcome in found]
@@ -234,7 +234,7 @@ class Pipeline:
         if all(outcome.receipts is None for outcome in written):  # else staging moves what they are
             due.begin()
         staged = self.outlets.stage(outcomes)
-        executor.release(jobs)
+        runner.release(jobs)
         spans.mark("collect")
         epochs = self.subqueries.with_loaded(epochs, self.manifest, jobs, outcomes)
         return BatchWork(cut, jobs, outcomes, staged, epochs)

@@ -27,7 +27,7 @@ def status_of(loop: Loop) -> dict[str, Any]:
             loop.plan.names[key]: {"epoch": of["epoch"], "instances": of["instances"]}
             for key, of in manifest.mappings.items()
         },
-        "executors": loop.executor.executors(),
+        "executors": loop.runner.executors(),
         "sources": [
             {name: value for name, value in source.items() if name != "log"}
             for source in manifest.sources

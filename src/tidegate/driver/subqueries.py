@@ -24,8 +24,8 @@ from tidegate.elastic.load import RecentLoad
 from tidegate.elastic.request import Request, Scale
 from tidegate.elastic.switchboard import Asked, Switchboard, Taken
 from tidegate.errors import OptionError, near
-from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job
+from tidegate.execute.runner import Draft, JobRunner, Outcomes
 from tidegate.execute.splits import telling_inputs
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.intake import Cut
@@ -281,10 +281,10 @@ class Subqueries:
         found = ((s.name, s.change_log.newest()) for s in self._all)
         return {name: newest for name, newest in found if newest}
 
-    def compact(self, manifest: Manifest, executor: Executor) -> None:
+    def compact(self, manifest: Manifest, runner: JobRunner) -> None:
         """After a commit: start what rewriting is worth it."""
         for subquery in self._all:
-            subquery.compact(manifest, executor)
+            subquery.compact(manifest, runner)
 
     def close(self) -> None:
         for subquery in self._all:

@@ -17,8 +17,8 @@ from tidegate.driver.observe import LoadLog
 from tidegate.driver.options import RunOptions
 from tidegate.driver.window_log import WindowLog
 from tidegate.elastic.handover import MOST_BATCHES, Site, relieved
-from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.job import Job, Outcome
+from tidegate.execute.runner import Draft, JobRunner
 from tidegate.execute.splits import splits_of, time_span
 from tidegate.gate.intake import Cut
 from tidegate.memory import ANY, Allowance
@@ -223,7 +223,7 @@ class RunningSubquery:
             after[self.key(what)] = (*kept, *written)
         return after
 
-    def compact(self, manifest: Manifest, executor: Executor) -> None:
+    def compact(self, manifest: Manifest, runner: JobRunner) -> None:
         """Let the compactors know what was committed, and start what is worth it."""
         for what, compactor in self._compactors.items():
             segments = manifest.operators.get(self.key(what), ())
@@ -237,7 +237,7 @@ class RunningSubquery:
                     manifest.frontier_us,
                     manifest.counters.get(self.key(what), 0),
                     mapping.owners,
-                    executor,
+                    runner,
                     since,
                 )
 

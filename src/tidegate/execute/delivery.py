@@ -16,7 +16,6 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.collect.order import HIDDEN, OutputOrder
 from tidegate.execute.job import Outcome, Piece
-from tidegate.execute.merge import merged
 from tidegate.operate.port import Port
 from tidegate.source.protocol import Rows
 
@@ -44,7 +43,7 @@ class EdgeReader:
             table.select([n for n in table.column_names if n in wanted or n.startswith(HIDDEN)])
             for table in (self._part(p.load(*self._span())) for p in self.pieces)
         ]
-        rows = merged(self.order, replace(self.port, schema=pa.schema(fields)), tables)
+        rows = replace(self.port, schema=pa.schema(fields)).merged(self.order, tables)
         return Rows(rows.select(columns), np.arange(rows.num_rows, dtype=np.int64))
 
     def _span(self) -> tuple[int, int]:

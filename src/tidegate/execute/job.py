@@ -1,4 +1,4 @@
-"""What one batch asks of the tasks, as plain picklable data between the loop and an executor."""
+"""What one batch asks of the tasks, as plain picklable data between the loop and a runner."""
 
 from __future__ import annotations
 

@@ -13,11 +13,11 @@ from dataclasses import asdict, replace
 from tidegate import schedule
 from tidegate.durable import gathering
 from tidegate.execute.exchange import Shipment, receive, ship, store_apart, store_rows
-from tidegate.execute.executor import Draft, Outcomes, in_turn
 from tidegate.execute.job import SPANS, Job, Outcome, Parcel, Piece
 from tidegate.execute.large_output import write_part
 from tidegate.execute.lasting import load
 from tidegate.execute.local import run_here
+from tidegate.execute.runner import Draft, Outcomes, in_turn
 from tidegate.execute.task import map_here, map_split, run_instance
 from tidegate.execute.work import Work, work_of
 from tidegate.route.partitioner import EVERY_INSTANCE

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tidegate.execute.exchange import store_rows
-from tidegate.execute.executor import Tasks
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import PART_ROWS, cuts_of, written
+from tidegate.execute.runner import Tasks
 from tidegate.execute.shared_task import merge_task, merge_work
 from tidegate.execute.work import Work
 

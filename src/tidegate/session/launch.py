@@ -18,7 +18,7 @@ from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import RowsSeen, StepSeen
 from tidegate.plan.physical import Plan
-from tidegate.session.place import DeferredExecutor, Place
+from tidegate.session.place import DeferredRunner, Place
 from tidegate.sink.protocol import Sink
 from tidegate.source.protocol import Connector
 from tidegate.state.store import Store
@@ -68,7 +68,7 @@ def prepare(
             connections,
             store,
             sinks,
-            DeferredExecutor(place.titled(_title(plan))),
+            DeferredRunner(place.titled(_title(plan))),
             options,
             clock=clock,
             observer=observer,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidegate.execute.executor import Tasks
 from tidegate.execute.job import Job
 from tidegate.execute.resident.crew import Crew
+from tidegate.execute.runner import Tasks
 from tidegate.execute.task_runner import Task, TaskRunner
 from tidegate.execute.work import Sent, Work, key_of
 

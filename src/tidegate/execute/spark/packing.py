@@ -9,9 +9,9 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from tidegate.execute.executor import Draft
 from tidegate.execute.job import Job
 from tidegate.execute.lasting import Lasting, part
+from tidegate.execute.runner import Draft
 from tidegate.execute.task_runner import TaskRunner
 from tidegate.execute.work import Work
 from tidegate.operate.operator import Operator

@@ -8,7 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from tidegate import schedule
-from tidegate.execute.executor import Tasks
+from tidegate.execute.runner import Tasks
 
 _GONE = (Py4JError, ConnectionError, EOFError, AttributeError)
 """What asking a context raises that has ended, or is about to."""

@@ -1,7 +1,7 @@
 """Tasks of a simulated cluster: attempts that die, that are made twice, that go on after the end.
 
-The driver does what it does on Spark on one host (`execute/spark/shared.py`): it leaves the job in
-a file, and tasks read it, ship parcels to each other through files and write segments and parts.
+The driver does what it does on Spark on one host (`execute/spark/task_exchange.py`): it leaves the
+job in a file, and tasks read it, ship parcels to each other and write segments and parts.
 An attempt that was told to misbehave is a process of its own, as a worker of Spark is; it outlives
 the driver, and whatever it still writes then must do no harm.
 """
@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 from tidegate import schedule
 from tidegate.errors import RunError, TidegateError
 from tidegate.execute.exchange import Left, Shipment, begin, clear, leave, make, store_rows
-from tidegate.execute.executor import Executor
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import cuts_of, written
 from tidegate.execute.local import run_here
+from tidegate.execute.runner import JobRunner
 from tidegate.execute.shared_task import (
     by_instance,
     instance_task,
@@ -65,7 +65,7 @@ class Attempt:
     of: str = ""
 
 
-class SimExecutor(Executor):
+class SimRunner(JobRunner):
     """Runs the tasks of a run in a simulated world.
 
     Of the ways to run a job (here, or by one or two rounds of tasks) one is drawn for each. Outputs
