@@ -338,7 +338,7 @@ def buckets_are_their_owners_alone(run: Run) -> None:
             for segment in (s for of in outcome.segments.values() for s in of):
                 assert set(segment.buckets) <= own, (ran.job.name, outcome.instance, segment)
                 written += 1
-    assert written or not any(ran.job.operator.keepers() for ran in run.ran)
+    assert written or not any(ran.job.operator.state.keepers for ran in run.ran)
 
 
 def tuples_are_ready_and_in_order(run: Run) -> None:

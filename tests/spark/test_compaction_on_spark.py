@@ -104,7 +104,7 @@ def test_a_large_group_is_rewritten_by_a_worker(executor: SparkRunner, tmp_path:
         store.create({})
         segments = [partials(store, f"{i:08d}-0000", [20] * 50, 0) for i in range(4)]
         compactor = Compactor(store, Telling(SPEC, str(tally)))
-        compactor.consider(3, segments, 0, executor=tasks)
+        compactor.consider(3, segments, 0, runner=tasks)
         compactor.wait()
         (made,) = compactor.apply(segments)
         found.append((made, read_segment(store, made)))

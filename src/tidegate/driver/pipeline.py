@@ -80,7 +80,7 @@ class Pipeline:
         seen: StepSeen,
     ) -> None:
         self.plan = plan = fitting(plan, store)
-        self.limit = options.limit_of(any(s.operator.multiplies for s in plan.subqueries))
+        self.limit = options.limit_of(any(s.operator.traits.multiplies for s in plan.subqueries))
         self.rows_at_hand = 0
         """How many rows the batch that runs has, or may have while it is being cut."""
         self._buckets = options.buckets
@@ -94,7 +94,7 @@ class Pipeline:
         self.subqueries = Subqueries(plan, store, options)
         self.manifest = self.subqueries.first_manifest()
         """The newest that was committed; batch -1 before the first."""
-        limits = [plan.subqueries[t.edge.subquery].operator.limit for t in plan.targets]
+        limits = [plan.subqueries[t.edge.subquery].operator.traits.limit for t in plan.targets]
         self._most_rows = None if None in limits else sum(n for n in limits if n is not None)
 
     def recover(self, on_close: Callable[[Callable[[], None]], None]) -> Manifest:

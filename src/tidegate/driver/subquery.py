@@ -57,7 +57,7 @@ class RunningSubquery:
         self._outputs = plan.output_ports(number)
         self._compactors = {
             what: Compactor(store, keeper, f"{subquery.key}-{what}-compact", memory)
-            for what, keeper in subquery.operator.keepers().items()
+            for what, keeper in subquery.operator.state.keepers.items()
         }
         self._state: dict[str, tuple[Segment, ...]] = {}
         self._run = schedule.current().token()
@@ -108,7 +108,7 @@ class RunningSubquery:
 
     def counts(self, counters: Mapping[str, int]) -> dict[str, int]:
         """What the operator has counted in all batches, out of the counters of a manifest."""
-        return {n: counters.get(self.key(n), 0) for n in self.subquery.operator.counted}
+        return {n: counters.get(self.key(n), 0) for n in self.subquery.operator.traits.counted}
 
     def finishing(
         self, mapping: route.Mapping, frontier_us: int, counters: Mapping[str, int]
@@ -190,10 +190,10 @@ class RunningSubquery:
 
     def _stored_before(self, frontier_us: int, counts: Mapping[str, int]) -> int:
         """The time from which on nothing is stored: windows from it on are of this run alone."""
-        operator = self.subquery.operator
-        if not isinstance(operator.reach, Reach):
+        state = self.subquery.operator.state
+        if not isinstance(state.reach, Reach):
             return MIN_US
-        migration = operator.migration(frontier_us, self._state, counts)
+        migration = state.migration(frontier_us, self._state, counts)
         return MIN_US if migration is None else migration.until_us
 
     def committed(self, job: Job, outcomes: Sequence[Outcome]) -> None:
@@ -204,10 +204,10 @@ class RunningSubquery:
 
     def counted(self, outcomes: Sequence[Outcome]) -> Counter[str]:
         """What the instances counted in a batch, by the names that a manifest has."""
-        operator, found = self.subquery.operator, Counter[str]()
+        traits, found = self.subquery.operator.traits, Counter[str]()
         for outcome in outcomes:
-            found.update({name: outcome.counts.get(name, 0) for name in operator.totals})
-            found.update({self.key(name): outcome.counts.get(name, 0) for name in operator.counted})
+            found.update({name: outcome.counts.get(name, 0) for name in traits.totals})
+            found.update({self.key(name): outcome.counts.get(name, 0) for name in traits.counted})
         return found
 
     def operators(

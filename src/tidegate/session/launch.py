@@ -48,7 +48,7 @@ def prepare(
     state lives in a temporary folder that ends with the loop.
     """
     for subquery in plan.subqueries:
-        for warning in subquery.operator.warnings:
+        for warning in subquery.operator.traits.warnings:
             _log.warning("%s: %s", subquery.name, warning)
     connections = connections_of(plan.streams, connectors or {}, options)
     place.check()  # else a checkpoint would be begun before the first batch asks for Spark

@@ -27,6 +27,7 @@ from tidegate.operate.operator import (
     Operator,
     Result,
     Share,
+    Traits,
     plain_names,
     together,
 )
@@ -47,7 +48,6 @@ class MergeWindows(Operator):
     """
 
     kind: ClassVar[str] = "merge"
-    totals: ClassVar[tuple[str, ...]] = ("groups_merged", "parts_merged", "groups_split")
 
     spec: AggregateSpec
     key_names: tuple[str, ...]
@@ -56,6 +56,7 @@ class MergeWindows(Operator):
 
     partitioner = BY_HASH
     order = WindowOrder()
+    traits = Traits(totals=("groups_merged", "parts_merged", "groups_split"))
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
         keys = [name for name, _ in self.spec.keys]
@@ -75,7 +76,7 @@ class MergeWindows(Operator):
         work.spans.mark("instance finish")
         work_of = rows_by_bucket([a.rows for a in arrived], work.mapping.buckets)
         counted = (results.num_rows, count, np.count_nonzero(sizes > 1))
-        counts = dict(zip(self.totals, map(int, counted), strict=True))
+        counts = dict(zip(self.traits.totals, map(int, counted), strict=True))
         windows = WindowCounts(self.spec.range_us)
         windows.add(results, sizes)
         figures = windows.figures()

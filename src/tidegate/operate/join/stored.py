@@ -16,7 +16,6 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US, ORDER, ints
 from tidegate.errors import TaskError
 from tidegate.operate.join.chain import BUCKET, FEW_ROWS, Chain, ChainRun, Flags
-from tidegate.operate.join.left import MOST_MOVED_ROWS
 from tidegate.operate.join.match import (
     KEY,
     Held,
@@ -25,6 +24,7 @@ from tidegate.operate.join.match import (
     total_order,
     without_key,
 )
+from tidegate.operate.join.memory import MOST_MOVED_ROWS
 from tidegate.operate.join.part import Part
 from tidegate.operate.join.run_index import Floats
 from tidegate.operate.join.spec import JoinSpec
