@@ -28,7 +28,7 @@ from tidegate.execute.job import Job
 from tidegate.execute.task import run_instance
 from tidegate.operate.aggregate import operator as pane_operator
 from tidegate.operate.aggregate.state import read_panes
-from tidegate.operate.join.stored import StoredSegments
+from tidegate.operate.join.stored_segment import StoredSegments
 from tidegate.operate.kept import Kept
 from tidegate.operate.kept import forget as forget_kept
 from tidegate.operate.operator import InstanceWork

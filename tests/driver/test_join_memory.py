@@ -16,7 +16,7 @@ from tests.property.test_kept import watched
 from tidegate.elastic.request import Request, Scale
 from tidegate.memory import MEMORY
 from tidegate.operate import opened
-from tidegate.operate.join import chain, memory, stored
+from tidegate.operate.join import chain, memory, stored_segment
 from tidegate.operate.join import operator as join
 from tidegate.state.segment import Segment, read_segment
 from tidegate.state.store import Store
@@ -127,7 +127,7 @@ def test_a_switch_finds_what_instances_keep_in_memory(
     """The same rows, counts and segments as where all is read; of kept buckets little is read."""
     monkeypatch.setattr(chain, "FEW_ROWS", 6)
     monkeypatch.setattr(stored, "FEW_ROWS", 6)
-    for module, what in ((stored, "_MOST_ADOPTED_ROWS"), (memory, "MOST_MOVED_ROWS")):
+    for module, what in ((stored_segment, "_MOST_ADOPTED_ROWS"), (memory, "MOST_MOVED_ROWS")):
         monkeypatch.setattr(module, what, most_rows)
     monkeypatch.setattr(stored, "MOST_MOVED_ROWS", most_rows)
     scaled = (3, 2, 4, 1, 3)

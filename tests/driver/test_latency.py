@@ -22,7 +22,7 @@ from tidegate.driver.latency import RECENT_BATCHES, RELATIVE_ERROR, Binned, Late
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport, ms_text
 from tidegate.execute.runner import Draft
-from tidegate.gate.completed import MOST_POSITIONS, Completed
+from tidegate.gate.answer_time import MOST_POSITIONS, AnsweredTuples
 from tidegate.gate.intake import Intake
 from tidegate.plan.lower import lower
 from tidegate.query.output import Output
@@ -403,12 +403,12 @@ def test_of_very_many_tuples_some_stand_for_the_others() -> None:
             raise AssertionError("only sources drop")
 
     rows = 1_000_003
-    completed = Completed.of_range(Second(), 7, 7 + rows)
+    completed = AnsweredTuples.of_range(Second(), 7, 7 + rows)
     assert len(completed.arrived_at) == MOST_POSITIONS
     assert int(completed.counts.sum()) == rows
     assert completed.arrived_at[0] == 7, "the oldest stands for itself: the largest is exact"
     assert completed.counts.max() - completed.counts.min() <= 1
-    picked = Completed.of(Second(), np.arange(10, dtype=np.int64) * 3)
+    picked = AnsweredTuples.of(Second(), np.arange(10, dtype=np.int64) * 3)
     assert list(picked.arrived_at) == [*range(0, 30, 3)]
     assert set(picked.counts) == {1}
 

@@ -227,13 +227,13 @@ def test_a_master_that_was_submitted_is_the_default(
 ) -> None:
     """As whoever prepares a notebook does it; tests/cluster has spark-submit itself."""
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)
-    monkeypatch.setattr("tidegate.execute.spark.submitted.active_session", lambda: None)
+    monkeypatch.setattr("tidegate.execute.spark.submission.active_session", lambda: None)
     assert Place.at(None).master == master
     assert Place.at("local[3]").master == "local[3]"
 
 
 def test_settings_of_a_prepared_notebook_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tidegate.execute.spark.submitted import prepared_conf
+    from tidegate.execute.spark.submission import prepared_conf
 
     words = "--conf spark.ui.enabled=true --packages a:b:1 --conf spark.x='y z' pyspark-shell"
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)

@@ -21,9 +21,9 @@ from tests.simulation.fault import Astray, Damage, Fault, Refuses, Replaced, Rot
 from tests.simulation.harm import Undo, damage, replace
 from tests.simulation.place import CALLED, Called
 from tests.simulation.scenario import Scenario, Start
-from tidegate.driver.handing import reach_of
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
+from tidegate.driver.migration import reach_of
 from tidegate.elastic import handover
 from tidegate.errors import OptionError, TidegateError
 from tidegate.plan.options import JoinOptions, PlanOptions

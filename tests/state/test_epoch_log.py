@@ -19,7 +19,7 @@ from tidegate.sink.memory import MemorySink
 from tidegate.state import epoch_log
 from tidegate.state.epoch_log import logged, shortened
 from tidegate.state.inspect import describe, inspect
-from tidegate.state.leftover import Cleaned
+from tidegate.state.leftover import CleanedFiles
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -69,7 +69,7 @@ def test_a_manifest_has_the_newest_and_files_have_the_others(store: Store) -> No
     files = [e.name for e in store.files.list("epoch")]
     assert files == [f"epoch/{n:08d}.0.json" for n in range(0, manifest.epochs_logged, MOVED)]
     assert store.latest() == manifest
-    assert store.clean() == Cleaned()
+    assert store.clean() == CleanedFiles()
     assert history(store, manifest) == list(range(3 * KEPT))
 
 

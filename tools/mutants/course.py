@@ -8,7 +8,7 @@ MUTANTS = (
     # Latency, and when batches start.
     Mutant(
         "what is taken counts for what arrives",
-        "driver/brought.py",
+        "driver/source_watch.py",
         "return tuples if rows is None else max(tuples + rows",
         "return tuples if True else max(tuples + rows",
         "tests/driver/test_brought.py",
@@ -23,8 +23,8 @@ MUTANTS = (
     Mutant(
         "the latency of tuples that wait for the watermark ends when they are read",
         "gate/track.py",
-        "if not self.hold:\n            return Completed",
-        "if True:\n            return Completed",
+        "if not self.hold:\n            return AnsweredTuples",
+        "if True:\n            return AnsweredTuples",
         "tests/driver/test_latency.py",
     ),
     Mutant(

@@ -14,9 +14,9 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.cli.status import Status, Switch
 from tidegate.driver.expected import Expected
 from tidegate.driver.metrics import BatchReport, ms_text
-from tidegate.execute.runner import Tasks
+from tidegate.execute.runner import TaskCounts
 from tidegate.gate.backlog import Backlog
-from tidegate.gate.standing import Extent
+from tidegate.gate.extent import Extent
 from tidegate.sink.excerpt import SHOWN_ROWS, Excerpt
 from tidegate.state.inspect import size_text
 
@@ -45,7 +45,7 @@ class AtHand:
     batch: int
     seconds: float
     rows: int | None
-    tasks: Tasks | None
+    tasks: TaskCounts | None
 
 
 @dataclass(frozen=True)

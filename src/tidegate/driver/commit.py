@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.batch import EpochId
-from tidegate.driver.outlet import Staged
+from tidegate.driver.outlet import StagedBatch
 from tidegate.driver.side import sides_after
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.timeline import completed
@@ -27,7 +27,7 @@ class BatchWork:
     cut: Cut
     jobs: Sequence[Job]
     outcomes: Outcomes
-    staged: Staged
+    staged: StagedBatch
     epochs: Sequence[Mapping[str, Any]]
 
     @property

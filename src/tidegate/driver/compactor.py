@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Work:
+class SegmentRewrite:
     """One group to be rewritten as the segment `name`, by a thread of the driver or by a task."""
 
     store: StoreHandle
@@ -244,7 +244,7 @@ class Compactor:
         """Choose groups and rewrite them, `small` ones only where a large one is under way."""
         horizon = horizon_of()
         works = [
-            Work(
+            SegmentRewrite(
                 store=self._store.handle(),
                 keeper=self._keeper,
                 horizon=horizon,

@@ -15,8 +15,8 @@ from tidegate.driver.connection import Arriving, Connection, Expected, Spooling,
 from tidegate.driver.options import RunOptions
 from tidegate.gate.again import Goal, rewound
 from tidegate.gate.backlog import Backlog
+from tidegate.gate.extent import Extent, Holder
 from tidegate.gate.intake import Cut, Intake
-from tidegate.gate.standing import Extent, Holder
 from tidegate.plan.physical import Plan
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store

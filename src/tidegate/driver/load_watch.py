@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tidegate.clock import Clock
 from tidegate.driver.batch_observer import BatchObserver, CommittedBatch
-from tidegate.driver.brought import SourceWatch
 from tidegate.driver.observe import Measured, observed_of
+from tidegate.driver.source_watch import SourceWatch
 from tidegate.driver.subqueries import Subqueries
 from tidegate.elastic.observation import Observation
 

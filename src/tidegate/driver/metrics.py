@@ -17,7 +17,7 @@ from tidegate.driver.side import side_lines
 from tidegate.driver.window_digest import WindowDigest
 from tidegate.elastic.load import RecentLoad
 from tidegate.gate.backlog import UNITS, Backlog
-from tidegate.gate.standing import Extent
+from tidegate.gate.extent import Extent
 from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.manifest import Manifest
 

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.driver.brought import Arriving, inputs_of
+from tidegate.driver.source_watch import SubqueryArrivals, inputs_of
 from tidegate.elastic.load import RecentLoad
 from tidegate.elastic.observation import InstanceLoad, Observation
 from tidegate.elastic.rates import Arrived
@@ -26,7 +26,7 @@ _MOST_WAITING = 32
 """After so many batches their loads are worked out, asked for or not."""
 
 
-class Counts(NamedTuple):
+class InstanceCounts(NamedTuple):
     """What one instance counted in a batch; times are of CPU.
 
     `compared` are pairs that were looked at, `taken` the tuples that map tasks took, `left` and
@@ -45,9 +45,9 @@ class Counts(NamedTuple):
     closed: int
 
     @staticmethod
-    def of(outcome: Outcome) -> Counts:
+    def of(outcome: Outcome) -> InstanceCounts:
         get = outcome.counts.get
-        return Counts(
+        return InstanceCounts(
             cpu_us=get("cpu_us", 0),
             map_cpu_us=get("map_cpu_us", 0),
             tuples=outcome.tuples,
@@ -61,7 +61,7 @@ class Counts(NamedTuple):
         )
 
 
-class Due(NamedTuple):
+class CostDrivers(NamedTuple):
     """What batches cost for, as in a `Sample`: tuples, pairs that were compared, outputs."""
 
     tuples: int
@@ -84,9 +84,9 @@ class Measured:
     between_s: float
     mapping: Mapping
     span_us: tuple[int, int]
-    counts: tuple[Counts, ...]
+    counts: tuple[InstanceCounts, ...]
     work: tuple[bytes, ...]
-    arriving: Arriving
+    arriving: SubqueryArrivals
     backlog: int | None
 
     @staticmethod
@@ -94,7 +94,7 @@ class Measured:
         job: Job,
         outcomes: Sequence[Outcome],
         times: tuple[float, float, float],
-        arriving: Arriving,
+        arriving: SubqueryArrivals,
         backlog: Backlog | None = None,
     ) -> Measured:
         """`outcomes` are those of all its instances, in their order.
@@ -110,7 +110,7 @@ class Measured:
             between_s=between_s,
             mapping=job.mapping,
             span_us=(job.previous_us, job.frontier_us),
-            counts=tuple(Counts.of(outcome) for outcome in outcomes),
+            counts=tuple(InstanceCounts.of(outcome) for outcome in outcomes),
             work=tuple(outcome.bucket_work for outcome in outcomes),
             arriving=arriving,
             backlog=waiting_rows(backlog),
@@ -153,10 +153,10 @@ class Measured:
         return sum(counts.comparisons if joins else counts.taken for counts in self.counts)
 
     @property
-    def due(self) -> Due:
+    def due(self) -> CostDrivers:
         """What it has to be paid for."""
         closes = self.subquery.operator.operation.slide_s
-        return Due(
+        return CostDrivers(
             sum(counts.taken for counts in self.counts),
             sum(counts.compared for counts in self.counts),
             sum(counts.closed if closes else counts.outputs for counts in self.counts),

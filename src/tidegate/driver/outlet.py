@@ -21,7 +21,7 @@ from tidegate.state.store import Store
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedBatch:
     """A batch that its sinks have, invisibly: what each output got, and the receipts.
 
     `receipts` are as in a manifest: all parts of an output, side outputs after its rows. `places`
@@ -75,7 +75,7 @@ class Outlets:
             return None
         return self._writers[target.name]
 
-    def stage(self, outcomes: Outcomes) -> Staged:
+    def stage(self, outcomes: Outcomes) -> StagedBatch:
         """Put the rows of every output in their order and write what tasks have not written.
 
         The first output has the side outputs too.
@@ -98,7 +98,7 @@ class Outlets:
             receipts[target.name or ""] = tuple(receipt.to_dict() for receipt in written)
         uris = {n or "": getattr(sink, "uri", None) for n, sink in self._sinks.items()}
         places = {name: str(uri) for name, uri in uris.items() if uri is not None}
-        return Staged(tuple(outputs), receipts, places)
+        return StagedBatch(tuple(outputs), receipts, places)
 
     def publish(self, manifest: Manifest) -> None:
         """Make the batch that was committed visible."""

@@ -11,7 +11,7 @@ from tidegate.driver.latency import Quantiles
 from tidegate.driver.metrics import BatchReport, Held
 from tidegate.elastic.load import imbalance
 from tidegate.gate.backlog import Backlog
-from tidegate.gate.standing import Extent, Holder
+from tidegate.gate.extent import Extent, Holder
 from tidegate.plan.physical import Plan
 from tidegate.spans import Spans, added
 from tidegate.state.manifest import Manifest

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from tidegate.driver.observe import Due, Measured
+from tidegate.driver.observe import CostDrivers, Measured
 from tidegate.elastic.followed import Followed
 
 _RECENT = 5
@@ -24,7 +24,7 @@ class _Interval:
 
     seconds: float = 0.0
     batches: int = 0
-    due: tuple[Due, ...] = ()
+    due: tuple[CostDrivers, ...] = ()
     instances: tuple[int, ...] = ()
 
     def after(self, batch: Sequence[Measured]) -> _Interval:
@@ -74,5 +74,5 @@ class Slowdown:
         return median(found) if found else 1.0
 
 
-def _sum(one: Due, other: Due) -> Due:
-    return Due(*(a + b for a, b in zip(one, other, strict=True)))
+def _sum(one: CostDrivers, other: CostDrivers) -> CostDrivers:
+    return CostDrivers(*(a + b for a, b in zip(one, other, strict=True)))

@@ -9,13 +9,13 @@ from typing import Any
 
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
-from tidegate.driver.brought import Arriving, Brought, given_to
 from tidegate.driver.change_log import Changes
-from tidegate.driver.handing import loaded_bytes, reach_of
+from tidegate.driver.migration import loaded_bytes, reach_of
 from tidegate.driver.observe import Measured
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
+from tidegate.driver.source_watch import SourceBatch, SubqueryArrivals, given_to
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.timeline import epoch_of
 from tidegate.driver.window_digest import WindowDigest
@@ -253,14 +253,14 @@ class Subqueries:
         seconds: float,
         period_s: float,
         between_s: float,
-        brought: Sequence[Brought],
+        brought: Sequence[SourceBatch],
         backlog: Backlog | None,
     ) -> list[Measured]:
         """What was measured of the load of each in the newest batch that counts."""
         found = []
         for subquery, job, of in zip(self._all, jobs, outcomes, strict=True):
             given = given_to(subquery.subquery, self._plan, outcomes)
-            arriving = Arriving(self._streams, brought, given)
+            arriving = SubqueryArrivals(self._streams, brought, given)
             measured = Measured.of(job, of, (seconds, period_s, between_s), arriving, backlog)
             subquery.load_log.add(measured)
             found.append(measured)

@@ -12,7 +12,7 @@ from tidegate import schedule
 from tidegate.batch import MIN_US, EpochId
 from tidegate.driver.change_log import ChangeLog
 from tidegate.driver.compactor import Compactor
-from tidegate.driver.handing import Arrived, handed_over
+from tidegate.driver.migration import InputProgress, handed_over
 from tidegate.driver.observe import LoadLog
 from tidegate.driver.options import RunOptions
 from tidegate.driver.window_log import WindowLog
@@ -122,7 +122,7 @@ class RunningSubquery:
     ) -> tuple[route.Mapping, dict[str, Any]]:
         """The mapping of an epoch, and what is recorded of how its buckets are handed over."""
         last_us = manifest.frontier_us if self._last is None else self._last.previous_us
-        arrived = Arrived(
+        arrived = InputProgress(
             manifest.frontier_us,
             self.counts(manifest.counters),
             self._before,

@@ -12,7 +12,7 @@ from tidegate.state.inspect import size_text
 
 
 @dataclass(frozen=True)
-class Spread:
+class FigureSpread:
     """One figure over the windows of a run."""
 
     mean: float
@@ -28,7 +28,7 @@ class WindowDigest:
     """What there is to say of the windows of a subquery: so many, their figures, the newest."""
 
     windows: int
-    figures: Mapping[str, Spread]
+    figures: Mapping[str, FigureSpread]
     newest: tuple[tuple[int, Values], ...]
     shown: tuple[Shown, ...]
 
@@ -59,7 +59,7 @@ class WindowDigest:
         found = [(one, of.last) for one, of in self._shown() if one.brief]
         return ", ".join(f"{one.label} {figure_text(last, one.unit)}" for one, last in found)
 
-    def _shown(self) -> list[tuple[Shown, Spread]]:
+    def _shown(self) -> list[tuple[Shown, FigureSpread]]:
         return [(one, self.figures[one.name]) for one in self.shown if one.name in self.figures]
 
 

@@ -13,7 +13,7 @@ from math import isfinite
 from threading import Lock
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.driver.window_digest import Spread, WindowDigest
+from tidegate.driver.window_digest import FigureSpread, WindowDigest
 from tidegate.execute.job import Job, Outcome
 from tidegate.operate.figures import MOST_WINDOWS, PaneFigures, ToldWindow, Values
 from tidegate.operate.operator import Operator
@@ -119,7 +119,9 @@ class WindowLog:
         with self._lock:
             if not self._windows:
                 return None
-            figures = {n: Spread(s / w, most, last) for n, (w, s, most, last) in self._sums.items()}
+            figures = {
+                n: FigureSpread(s / w, most, last) for n, (w, s, most, last) in self._sums.items()
+            }
             newest = tuple(self._newest)
             return WindowDigest(self._windows, figures, newest, self._operator.shown_figures)
 

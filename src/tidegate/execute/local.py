@@ -9,7 +9,7 @@ from threading import Event
 from tidegate.cancellation import breakable
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import PART_ROWS, cuts_of, write_part, written
-from tidegate.execute.runner import JobRunner, Tasks
+from tidegate.execute.runner import JobRunner, TaskCounts
 from tidegate.execute.task import map_here, run_instance, start_parcels
 from tidegate.route.partitioner import EVERY_INSTANCE
 
@@ -20,22 +20,22 @@ class LocalRunner(JobRunner):
     An output of many rows is merged and written part by part, where the sink takes parts.
     """
 
-    _tasks = Tasks(0, 0)
+    _tasks = TaskCounts(0, 0)
 
     @cached_property
     def _aborted(self) -> Event:
         return Event()
 
-    def tasks(self) -> Tasks:
+    def tasks(self) -> TaskCounts:
         return self._tasks
 
     def run(self, job: Job) -> list[Outcome]:
-        self._tasks = Tasks(0, len(job.splits) + job.mapping.running)
+        self._tasks = TaskCounts(0, len(job.splits) + job.mapping.running)
         try:
             with breakable(self._aborted):
                 return self._run(job)
         finally:
-            self._tasks = Tasks(0, 0)
+            self._tasks = TaskCounts(0, 0)
 
     def _done(self) -> None:
         self._tasks = self._tasks._replace(done=self._tasks.done + 1)

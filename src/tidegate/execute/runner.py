@@ -92,7 +92,7 @@ def checked(job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
     return sorted(outcomes, key=lambda o: o.instance)
 
 
-class Tasks(NamedTuple):
+class TaskCounts(NamedTuple):
     """How far a job is: tasks done, of all there are."""
 
     done: int
@@ -117,12 +117,12 @@ class JobRunner(Protocol):
         """How many tasks run at once, where only it knows, as on a cluster; None elsewhere."""
         return None
 
-    def tasks(self) -> Tasks | None:
+    def tasks(self) -> TaskCounts | None:
         """Of what runs now: tasks done, and all there are; None where it is not ready yet.
 
         For those who watch, from any thread.
         """
-        return Tasks(0, 0)
+        return TaskCounts(0, 0)
 
     def executors(self) -> Mapping[str, int] | None:
         """Of a cluster, where executors follow the instances: how many are `wanted` and `there`.

@@ -23,7 +23,7 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, OptionError, near
 from tidegate.gate.admission import Appended, admit
-from tidegate.gate.frontier import Feed, check_promise, frontier
+from tidegate.gate.frontier import SourceFeed, check_promise, frontier
 from tidegate.gate.ready import ReadySequence
 from tidegate.gate.waiting import WaitingSource
 from tidegate.microsecond import LONGEST_US, MICROSECOND, time_us
@@ -249,10 +249,10 @@ class Gate:
             self._leaving = [s for s in self._leaving if s.waits()]
         return self._frontier_us
 
-    def _feeds(self) -> list[Feed]:
+    def _feeds(self) -> list[SourceFeed]:
         """One feed of all sources; where there are none, more may come."""
         members = tuple(s.progress for s in self._sources.values())
-        return [Feed(members, self.disorder_us, live=not members)]
+        return [SourceFeed(members, self.disorder_us, live=not members)]
 
     def _all(self) -> list[WaitingSource]:
         """Also those that have left, by their places in the total order."""

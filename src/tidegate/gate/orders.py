@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 
-class Orders:
+class ConsumedOrders:
     """Whole numbers from 0 on. Sources are consumed about in the order in which they came, so that
     most of them are one range from 0 on: its end is the watermark. Grows with the gaps above it.
     """

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.errors import GateError, near
-from tidegate.gate.merge import Run, Section
+from tidegate.gate.merge import Section, SortedRun
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ReadySequence:
         self._positions: dict[str, int] = {}
         self.join(readers)
 
-    def extend(self, parts: Sequence[Run]) -> None:
+    def extend(self, parts: Sequence[SortedRun]) -> None:
         """Add tuples that have become ready; all come after those that are here."""
         section = Section(self.stop, parts)
         self._sections.append(section)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tidegate.batch import MAX_US
 from tidegate.gate.frontier import Progress
-from tidegate.gate.merge import Run
+from tidegate.gate.merge import SortedRun
 
 
 class WaitingSource:
@@ -24,9 +24,9 @@ class WaitingSource:
         self.progress = Progress(promise_us=promised_us)
         self.left = False
         self.append_lock = threading.Lock()
-        self._runs: deque[Run] = deque()
+        self._runs: deque[SortedRun] = deque()
 
-    def add(self, run: Run | None, newest_us: int) -> None:
+    def add(self, run: SortedRun | None, newest_us: int) -> None:
         self.progress = replace(self.progress, newest_us=newest_us)
         if run is not None:
             self._runs.append(run)
@@ -34,14 +34,14 @@ class WaitingSource:
     def end(self) -> None:
         self.progress = replace(self.progress, ended=True)
 
-    def take_ready(self, frontier_us: int) -> list[Run]:
+    def take_ready(self, frontier_us: int) -> list[SortedRun]:
         """Remove and return what is below the frontier, in the order of its runs.
 
         Looks at each run that comes out and at those that may overlap the frontier: with no
         disorder that is one, so a run is looked at about twice in its life.
         """
-        ready: list[Run] = []
-        waits: list[Run] = []
+        ready: list[SortedRun] = []
+        waits: list[SortedRun] = []
         while self._runs and (self._runs[0].bound_us < frontier_us or frontier_us == MAX_US):
             head, tail = self._runs.popleft().split(frontier_us)
             if head is not None:

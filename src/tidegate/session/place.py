@@ -62,7 +62,7 @@ class Place:
         if session is None and master is None:
             session, master = _already_there()
         if session is not None and conf:
-            from tidegate.execute.spark.submitted import unmet
+            from tidegate.execute.spark.submission import unmet
 
             conf = unmet(session, conf)
         return Place(master or DEFAULT_MASTER, session, exchange, conf or {}, execution)
@@ -220,7 +220,7 @@ def _already_there() -> tuple[SparkSession | None, str | None]:
     submitted = any(name in os.environ for name in SUBMITTED)
     if "pyspark" not in sys.modules and not submitted:
         return None, None
-    from tidegate.execute.spark.submitted import active_session, submitted_master
+    from tidegate.execute.spark.submission import active_session, submitted_master
 
     session = active_session()
     return session, None if session is not None else submitted_master()

@@ -19,7 +19,7 @@ from tidegate.elastic.owners import buckets_of, owners_of, whole
 from tidegate.elastic.policy import Policy
 from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
 from tidegate.errors import OptionError, near
-from tidegate.execute.ending import stop_at_end
+from tidegate.execute.shutdown import stop_at_end
 from tidegate.microsecond import read_us, time_text, time_us
 from tidegate.query.node import StreamDef
 from tidegate.schema import columns_text

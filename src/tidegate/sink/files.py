@@ -12,14 +12,14 @@ from tidegate import disk
 from tidegate.batch import BatchId
 from tidegate.errors import LostOutputError, OptionError, SinkError
 from tidegate.sink.address import Address
-from tidegate.sink.batch_ledger import LEDGER, Seen, ledger_name, ledger_text
+from tidegate.sink.batch_ledger import LEDGER, SeenPart, ledger_name, ledger_text
 from tidegate.sink.form import PARAMETERS, REFUSE, Form
 from tidegate.sink.part import SIDES, FilePartWriter, unwritten
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
 from tidegate.sink.registry import folder_of
 from tidegate.sink.staging import ATTEMPT, Staging, damage, first_damage, is_there, names_in
-from tidegate.sink.verify import Found
+from tidegate.sink.verify import VerifiedParts
 
 _log = logging.getLogger(__name__)
 
@@ -77,13 +77,13 @@ class FileSink:
         sides = "" if self.sides == self.path else f"?sides={quote(os.path.abspath(self.sides))}"
         return f"file://{quote(os.path.abspath(self.path))}{sides}"
 
-    def verify(self, batch: BatchId, receipts: Sequence[Receipt]) -> Found:
+    def verify(self, batch: BatchId, receipts: Sequence[Receipt]) -> VerifiedParts:
         """Read the parts of a committed batch where they are, and compare them; changes nothing."""
         place = self.path / _folder(batch)
         there = disk.exists(place)
         parts = self._published(batch, receipts) if there else self._staged(batch, receipts)
         wrong = [(path, damage(path, receipt, contents=True)) for path, receipt in parts]
-        return Found(
+        return VerifiedParts(
             published=there or not receipts,
             parts=len(parts),
             bytes=sum(receipt.bytes or 0 for _, receipt in parts),
@@ -97,9 +97,9 @@ class FileSink:
         with disk.current().open(self.path / ledger_name(batch)) as file:
             return file.read()
 
-    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[Seen]:
+    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[SeenPart]:
         for path, receipt in self._published(batch, receipts):
-            yield Seen(str(path), str(path.parent), damage(path, receipt, contents=True))
+            yield SeenPart(str(path), str(path.parent), damage(path, receipt, contents=True))
 
     def open(self, opening: Opening) -> None:
         self._used, self._begun, self._new = False, None, opening.newest is None

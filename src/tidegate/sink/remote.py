@@ -33,13 +33,13 @@ from tidegate.remote.object_uri import with_region
 from tidegate.remote.reason import reason, remedy
 from tidegate.remote.scheme import is_object_uri, shown, unusable, without_keys
 from tidegate.sink.address import Address
-from tidegate.sink.batch_ledger import LEDGER, NO_FILE, Seen, ledger_name, ledger_text
+from tidegate.sink.batch_ledger import LEDGER, NO_FILE, SeenPart, ledger_name, ledger_text
 from tidegate.sink.form import PARAMETERS, REFUSE, Form
 from tidegate.sink.part import SIDES, part_name
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.staging import FILE, STAGING
-from tidegate.sink.verify import Found
+from tidegate.sink.verify import VerifiedParts
 from tidegate.whole_file import FileWriter
 
 _log = logging.getLogger(__name__)
@@ -153,12 +153,12 @@ class RemoteSink:
             return uri
         return f"{uri}{'&' if '?' in uri else '?'}{urlencode({_OUTPUT: self._output})}"
 
-    def verify(self, batch: BatchId, receipts: Sequence[Receipt]) -> Found:
+    def verify(self, batch: BatchId, receipts: Sequence[Receipt]) -> VerifiedParts:
         """Read the parts of a committed batch where they are, and compare them; changes nothing."""
         parts = _Parts(self.connect(), self._within, batch, receipts)
         published = parts.published()
         wrong = parts.damaged(contents=True, published=published)
-        return Found(
+        return VerifiedParts(
             published=published,
             parts=len(receipts),
             bytes=sum(receipt.bytes or 0 for receipt in receipts),
@@ -173,7 +173,7 @@ class RemoteSink:
     def ledger(self, batch: BatchId) -> bytes:
         return self.connect().read(self._within + ledger_name(batch))
 
-    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[Seen]:
+    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[SeenPart]:
         yield from _Parts(self.connect(), self._within, batch, receipts).seen()
 
     def open(self, opening: Opening) -> None:
@@ -362,12 +362,12 @@ class _Parts:
                 wrong.append((self._place.full(staged if not published else target), what))
         return wrong
 
-    def seen(self) -> Iterator[Seen]:
+    def seen(self) -> Iterator[SeenPart]:
         """All parts where they are published, read."""
         for receipt in self._receipts:
             path = self._place.full(self._target(receipt))
             wrong = self._damage(self._target(receipt), receipt, contents=True)
-            yield Seen(path, path.rpartition("/")[0], wrong)
+            yield SeenPart(path, path.rpartition("/")[0], wrong)
 
     def moves(self) -> list[tuple[str, str]]:
         """What is still to be moved: sides first, and the first part last."""

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.state.packed import pack, unpack
+from tidegate.state.short_text import pack, unpack
 
 
 class BucketSet:

@@ -24,7 +24,7 @@ from tidegate.state.segment import Segment, verify_segment
 from tidegate.state.store import Store
 
 
-class Parts(Protocol):
+class PartsReport(Protocol):
     """What is found of the parts of a batch at the place of an output; see `sink.verify`."""
 
     @property
@@ -40,7 +40,7 @@ class Parts(Protocol):
     def problems(self) -> Sequence[str]: ...
 
 
-FindParts = Callable[[str, int, Sequence[Mapping[str, Any]]], Parts]
+FindParts = Callable[[str, int, Sequence[Mapping[str, Any]]], PartsReport]
 """Looks up parts by the place of an output, the batch and the receipts."""
 
 

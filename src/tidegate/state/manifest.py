@@ -18,9 +18,9 @@ from typing import Any
 
 from tidegate.errors import CheckpointError
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.packed import pack_numbers, unpack_numbers
 from tidegate.state.seal import damaged, seal, unseal
 from tidegate.state.segment import Segment
+from tidegate.state.short_text import pack_numbers, unpack_numbers
 
 VERSION = 5
 """Of the manifest and of what it names: a new one when the columns of a state change as well."""

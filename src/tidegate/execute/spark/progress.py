@@ -8,7 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from tidegate import schedule
-from tidegate.execute.runner import Tasks
+from tidegate.execute.runner import TaskCounts
 
 _GONE = (Py4JError, ConnectionError, EOFError, AttributeError)
 """What asking a context raises that has ended, or is about to."""
@@ -24,16 +24,16 @@ class TaskProgress:
     def __init__(self, context: SparkContext) -> None:
         self._context = context
         self._line = schedule.current().line("tidegate-progress")
-        self._asked: Future[Tasks] | None = None
-        self._newest = Tasks(0, 0)
+        self._asked: Future[TaskCounts] | None = None
+        self._newest = TaskCounts(0, 0)
 
-    def tasks(self) -> Tasks:
+    def tasks(self) -> TaskCounts:
         """Tasks done and all of the stages that run; called from any one thread."""
         if self._asked is None:
             try:
                 self._asked = self._line.submit(self._ask)
             except RuntimeError:  # closed, or Python is ending
-                return Tasks(0, 0)
+                return TaskCounts(0, 0)
         elif self._asked.done():
             self._newest, self._asked = self._asked.result(), None
         return self._newest
@@ -41,11 +41,11 @@ class TaskProgress:
     def close(self) -> None:
         self._line.shutdown(wait=False)
 
-    def _ask(self) -> Tasks:
+    def _ask(self) -> TaskCounts:
         try:
             tracker = self._context.statusTracker()
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         except _GONE:
-            return Tasks(0, 0)
+            return TaskCounts(0, 0)
         known = [stage for stage in stages if stage is not None]
-        return Tasks(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))
+        return TaskCounts(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))

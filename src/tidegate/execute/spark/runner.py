@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tidegate.errors import OptionError
 from tidegate.execute.exchange import clear
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.runner import Draft, JobRunner, Outcomes, Tasks, in_turn
+from tidegate.execute.runner import Draft, JobRunner, Outcomes, TaskCounts, in_turn
 from tidegate.execute.spark.aside import Aside
 from tidegate.execute.spark.executors import executors_of
 from tidegate.execute.spark.failure import answering, spark_gone
@@ -75,7 +75,7 @@ class SparkRunner(JobRunner):
     def executors(self) -> Mapping[str, int] | None:
         return None if self._executors is None else self._executors.counts()
 
-    def tasks(self) -> Tasks:
+    def tasks(self) -> TaskCounts:
         tasks = self._tasks  # which the loop may replace
         own = None if tasks is None else tasks.tasks()
         return own or self._progress.tasks()

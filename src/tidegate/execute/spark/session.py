@@ -15,12 +15,12 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from tidegate.errors import OptionError
-from tidegate.execute.ending import clean_at_end
 from tidegate.execute.java import ensure_java
+from tidegate.execute.shutdown import clean_at_end
 from tidegate.execute.spark.failure import first_line
 from tidegate.execute.spark.master import check_answers, is_one_host, with_retries, with_slots
 from tidegate.execute.spark.setting import PYTHON, start_settings, submitted_settings
-from tidegate.execute.spark.submitted import (
+from tidegate.execute.spark.submission import (
     active_session,
     is_submitted,
     prepared_conf,

@@ -17,15 +17,22 @@ import pyarrow as pa
 from tidegate.batch import TS, ints
 from tidegate.memory import MEMORY
 from tidegate.operate.join.chain import BUCKET, Chain, ChainRun
-from tidegate.operate.join.match import RANK, Held, Matching, Pairs, Stored, with_key
-from tidegate.operate.join.memory import Found, find, leave
+from tidegate.operate.join.match import (
+    RANK,
+    HeldTuples,
+    MatchedPairs,
+    Matching,
+    StoredTuples,
+    with_key,
+)
+from tidegate.operate.join.memory import SideMemory, find, leave
 from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
 from tidegate.operate.join.search import News
 from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, Sight, sights
 from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
-from tidegate.operate.join.stored import StoredSegments, fewer
+from tidegate.operate.join.stored_segment import StoredSegments, fewer
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.spill import Spill
@@ -46,7 +53,7 @@ class SideTuples:
     """The tuples of a side in one batch: the newest, the others, and what was in memory."""
 
     newest: Newest
-    stored: Stored
+    stored: StoredTuples
     chain: Chain | None
 
 
@@ -65,11 +72,11 @@ class InstanceJoin:
     keepers: tuple[SideKeeper, SideKeeper]
     before: tuple[int, int]
 
-    def in_memory(self) -> Sequence[Found]:
+    def in_memory(self) -> Sequence[SideMemory]:
         """What the batch before has left in memory, by side."""
         return find(self.work, self._name)
 
-    def rows(self, pieces: Iterator[list[Pairs]]) -> tuple[pa.Table, ...]:
+    def rows(self, pieces: Iterator[list[MatchedPairs]]) -> tuple[pa.Table, ...]:
         """The output rows by port, made piece by piece and spilled where they are many."""
         spills = [Spill.of(self.work, i) for i in range(len(self.work.ports))]
         try:
@@ -86,7 +93,7 @@ class InstanceJoin:
     def matching(
         self,
         news: Sequence[News],
-        in_memory: Sequence[Found],
+        in_memory: Sequence[SideMemory],
         sights: Sequence[Sequence[Sight]] | None = None,
     ) -> tuple[Matching, list[SideTuples]]:
         """New tuples and the stored ones they meet, or those of them that are in sight."""
@@ -105,7 +112,7 @@ class InstanceJoin:
         """
         parts = []
         # Nothing is left for the next batch, so nothing is put together for it.
-        nothing = [Found(Chain(self._begin(side))) for side in range(2)]
+        nothing = [SideMemory(Chain(self._begin(side))) for side in range(2)]
         for epoch in zip(*self._sights(), strict=True):
             asking = []
             for new, sight in zip(news, epoch, strict=True):
@@ -119,13 +126,13 @@ class InstanceJoin:
         self,
         side: int,
         news: Sequence[News],
-        in_memory: Found,
+        in_memory: SideMemory,
         sights: Sequence[Sight],
     ) -> SideTuples:
         """The tuples of a side that are compared with: what is in memory is not read again."""
         stored, chain = self._segments(side, sights), in_memory.chain
         begin, needed = self._begin(side), stored.horizon.needed
-        held: list[Held] = []
+        held: list[HeldTuples] = []
         few = news[side].table.num_rows <= _MOST_NEW_ROWS
         if chain is not None and in_memory.gained is not None:
             chain = stored.taken_over(chain, in_memory.gained, begin) if few else None
@@ -146,7 +153,7 @@ class InstanceJoin:
         if chain is not None:
             runs = chain.others if newest.behind else chain.runs
         held = fewer(self.spec, side, held)
-        return SideTuples(newest, Stored(held, runs, needed), chain if few else None)
+        return SideTuples(newest, StoredTuples(held, runs, needed), chain if few else None)
 
     def _sights(self) -> list[list[Sight]]:
         """What the instance sees of what is stored, by side."""

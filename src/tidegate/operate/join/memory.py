@@ -30,7 +30,7 @@ class JoinMemory:
 
 
 @dataclass(frozen=True)
-class Found:
+class SideMemory:
     """What there is of one side.
 
     `gained` are the buckets that have come since, by a flag each; None where all are as they were.
@@ -40,17 +40,17 @@ class Found:
     gained: Flags | None = None
 
 
-def find(work: InstanceWork, name: str) -> Sequence[Found]:
+def find(work: InstanceWork, name: str) -> Sequence[SideMemory]:
     """What the batch before has left of both sides, without what is of others now."""
     left: JoinMemory | None = work.kept.take(name, moved=True)
     if left is not None and work.kept.before is not None:
-        return [Found(chain) for chain in left.chains]
+        return [SideMemory(chain) for chain in left.chains]
     if left is None or left.buckets is None or work.mapping.formers:
-        return Found(), Found()
+        return SideMemory(), SideMemory()
     own = work.mapping.owner_array == work.instance
     gained = own.copy()
     gained[left.buckets.numbers()] = False
-    return [Found(chain.of(own, MOST_MOVED_ROWS), gained) for chain in left.chains]
+    return [SideMemory(chain.of(own, MOST_MOVED_ROWS), gained) for chain in left.chains]
 
 
 def leave(work: InstanceWork, name: str, chains: tuple[Chain, Chain]) -> None:

@@ -26,8 +26,8 @@ from tidegate.operate.join.match import (
     places,
 )
 from tidegate.operate.join.pieces import in_pieces
-from tidegate.operate.join.search import Ints, News, Work
-from tidegate.operate.join.spec import LEFT, RIGHT, Extent, JoinSpec
+from tidegate.operate.join.search import ComparedWork, Ints, News
+from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec, WindowExtent
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by, sights
 from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
 from tidegate.operate.keeper import Keeper
@@ -172,9 +172,9 @@ class StreamJoin(Operator):
         )
         in_memory = instance.in_memory()
         sides: list[SideTuples] = []
-        compared = Work.of(news, self.routing == BY_KEY)
+        compared = ComparedWork.of(news, self.routing == BY_KEY)
         if self.spread == OVER_GRID and work.mapping.formers:
-            parts, compared = instance.by_epoch(news), Work()
+            parts, compared = instance.by_epoch(news), ComparedWork()
         else:
             part, sides = instance.matching(news, in_memory)
             parts = [part]
@@ -207,7 +207,7 @@ class StreamJoin(Operator):
         own: Sequence[npt.NDArray[np.bool_]],
         sides: Sequence[SideTuples],
         news: Sequence[News],
-        compared: Work,
+        compared: ComparedWork,
     ) -> BucketWork:
         """How the work was divided among the buckets: new tuples, and what they met."""
         touched = stored_work([b[o] for b, o in zip(dealt, own, strict=True)], buckets)
@@ -330,7 +330,7 @@ def _schema(spec: JoinSpec, side: int) -> pa.Schema:
     return pa.schema([*order, (BUCKET, pa.int32()), *spec.side(side).columns])
 
 
-def _window(extent: Extent) -> Window:
+def _window(extent: WindowExtent) -> Window:
     """As the model has it."""
     if extent.range_us is not None:
         return TimeWindow(max(extent.range_us, 1) / 1e6)  # of nothing: of one instant
@@ -338,7 +338,7 @@ def _window(extent: Extent) -> Window:
     return TupleWindow(extent.rows)
 
 
-def _extent(extent: Extent) -> str:
+def _extent(extent: WindowExtent) -> str:
     if extent.range_us is not None:
         return duration_text(extent.range_us)
     return f"{extent.rows} tuples"

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from tidegate import schedule
 from tidegate.errors import RunError, TidegateError
-from tidegate.execute.exchange import Left, Shipment, begin, clear, leave, make, store_rows
+from tidegate.execute.exchange import LeftFile, Shipment, begin, clear, leave, make, store_rows
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import cuts_of, written
 from tidegate.execute.local import run_here
@@ -39,7 +39,7 @@ from tidegate.testing.simulation.world import World
 
 T = TypeVar("T")
 
-Task = Callable[[Left, int], Any]
+Task = Callable[[LeftFile, int], Any]
 
 CRASH, TWICE, LATE = KINDS = "crash", "twice", "late"
 """How an attempt misbehaves: it dies on its way and is made again; it is made twice at the same
@@ -131,7 +131,7 @@ class SimRunner(JobRunner):
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _settled(self, job: Job, left: Left, outcomes: list[Outcome]) -> list[Outcome]:
+    def _settled(self, job: Job, left: LeftFile, outcomes: list[Outcome]) -> list[Outcome]:
         rows = sum(o.rows for o in outcomes)
         if job.parts is None or rows < self._part_rows:
             return outcomes
@@ -141,13 +141,13 @@ class SimRunner(JobRunner):
         work = leave(job, "merge", merge_work(left, stored, cuts))
         return written(job, outcomes, self._each(len(cuts) + 1, merge_task, work))
 
-    def _each(self, count: int, task: Task, left: Left) -> list[Any]:
+    def _each(self, count: int, task: Task, left: LeftFile) -> list[Any]:
         """All tasks of a round, at the same time, in threads of the driver's process."""
         running = [self._started(task, left, number) for number in range(count)]
         schedule.wait(running)
         return [_answer(future) for future in running]
 
-    def _started(self, task: Task, left: Left, number: int) -> Future[Any]:
+    def _started(self, task: Task, left: LeftFile, number: int) -> Future[Any]:
         told = None
         for of in ("", task.__name__):
             self._tasks[of] += 1

@@ -30,7 +30,7 @@ State = Mapping[str, Sequence[Segment]]
 
 
 @dataclass(frozen=True)
-class Arrived:
+class InputProgress:
     """How far the input of a subquery has come, and what of it one batch brought.
 
     `counts` are the tuples of parts of its state, `before` those before that batch, which was
@@ -68,7 +68,7 @@ def handed_over(
     *,
     operator: Operator,
     state: State,
-    arrived: Arrived,
+    arrived: InputProgress,
     batch: int,
     asked: str,
     site: Site,
