@@ -25,7 +25,7 @@ def short_runs(most_bytes: int | None) -> Iterator[None]:
         patch.setattr("tidegate.operate.join.chain.FEW_ROWS", 3)
         patch.setattr("tidegate.operate.join.stored_segment.FEW_ROWS", 3)
         if most_bytes is not None:
-            patch.setattr("tidegate.operate.join.operator._most_bytes", lambda: most_bytes)
+            patch.setattr("tidegate.operate.join.instance._most_bytes", lambda: most_bytes)
         yield
 
 

@@ -188,7 +188,7 @@ def large_state(affords: bool | None) -> Iterator[list[bool]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidegate.operate.join.chain.FEW_ROWS", 1)
         patch.setattr("tidegate.operate.join.stored_segment.FEW_ROWS", 1)
-        patch.setattr("tidegate.operate.join.operator._most_bytes", lambda: 0)
+        patch.setattr("tidegate.operate.join.instance._most_bytes", lambda: 0)
         patch.setattr(BucketPart, "affords", asked)
         yield taken
 
