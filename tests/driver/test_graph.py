@@ -15,7 +15,7 @@ from tidegate.driver.options import RunOptions
 from tidegate.execute.local import LocalRunner
 from tidegate.plan.lower import lower
 from tidegate.query.node import StreamDef
-from tidegate.sink.held import HeldParts
+from tidegate.sink.batch_output import HeldParts
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.source.memory import MemorySource

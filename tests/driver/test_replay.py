@@ -28,7 +28,7 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.errors import LostOutputError
 from tidegate.plan.physical import Plan
-from tidegate.sink.held import HeldParts
+from tidegate.sink.batch_output import HeldParts
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
 from tidegate.source.memory import MemorySource

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from tidegate.driver.commit import BatchWork
 from tidegate.driver.latency import Quantiles
 from tidegate.driver.metrics import BatchReport
-from tidegate.driver.replay import Replay
 from tidegate.gate.backlog import Backlog
 from tidegate.spans import Spans
 from tidegate.state.manifest import Manifest
@@ -18,7 +17,7 @@ class CommittedBatch:
     """A batch that is committed and published, on its way through the observers of a run.
 
     The fields with a default are filled in by observers, for those that come after them in the
-    tuple. `replaced` is what the batch replaces where it ran again.
+    tuple. `replaced` is the manifest that the batch had before it ran again.
     """
 
     previous: Manifest
@@ -27,7 +26,7 @@ class CommittedBatch:
     started: float
     spans: Spans
     committed_at: float
-    replaced: Replay | None = None
+    replaced: Manifest | None = None
     latency: Quantiles | None = None
     backlog: Backlog | None = None
     report: BatchReport | None = None

@@ -103,7 +103,7 @@ class _Consumption(BatchObserver):
     def committed(self, batch: CommittedBatch) -> None:
         pipeline, work = self._pipeline, batch.work
         pipeline.inputs.forget()
-        pipeline.checkpoint.retire(batch.previous, batch.manifest, batch.replaced)
+        pipeline.checkpoint.retirement.retire(batch.previous, batch.manifest, batch.replaced)
         pipeline.subqueries.committed(work.jobs, work.outcomes)
         pipeline.subqueries.compact(batch.manifest, self._runner())
 

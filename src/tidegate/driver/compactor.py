@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from tidegate import schedule
 from tidegate.batch import MIN_US, ORDER, ints
-from tidegate.driver.beside import beside
 from tidegate.errors import StateError
 from tidegate.execute.runner import JobRunner
 from tidegate.memory import ANY, Allowance
 from tidegate.operate.keeper import Horizon, Keeper
+from tidegate.schedule import beside
 from tidegate.state.compaction import choose, compact, replace, replace_any
 from tidegate.state.handle import StoreHandle
 from tidegate.state.name import owned

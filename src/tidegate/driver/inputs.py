@@ -10,7 +10,6 @@ from typing import Any
 
 from tidegate import schedule
 from tidegate.clock import Clock
-from tidegate.driver.beside import beside
 from tidegate.driver.connection import Arriving, Connection, Expected, Spooling, Telling, opened
 from tidegate.driver.options import RunOptions
 from tidegate.gate.again import Goal, rewound
@@ -18,6 +17,7 @@ from tidegate.gate.backlog import Backlog
 from tidegate.gate.extent import Extent, Holder
 from tidegate.gate.intake import Cut, Intake
 from tidegate.plan.physical import Plan
+from tidegate.schedule import beside
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 

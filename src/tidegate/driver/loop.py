@@ -134,7 +134,7 @@ class Loop:
         if self.manifest.finished:
             return None
         with self.pipeline.checkpoint.in_use():
-            self.pipeline.checkpoint.check()
+            self.pipeline.checkpoint.retirement.check()
             return self._step()
 
     def _step(self) -> BatchReport | None:
@@ -174,7 +174,7 @@ class Loop:
         """
         self._closed = True
         try:
-            self.pipeline.checkpoint.close()
+            self.pipeline.checkpoint.retirement.close()
         finally:
             self.books.close()
             self.runner.close()  # first: subqueries wait for what it still has of theirs

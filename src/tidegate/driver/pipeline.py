@@ -181,7 +181,7 @@ class Pipeline:
             started=prepared.started,
             spans=prepared.spans,
             committed_at=self._clock.now(),
-            replaced=replaced,
+            replaced=None if replaced is None else replaced.after,
         )
 
     def publish(self, batch: CommittedBatch, rows_seen: RowsSeen) -> None:

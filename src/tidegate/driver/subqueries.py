@@ -10,6 +10,7 @@ from typing import Any
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
 from tidegate.driver.change_log import Changes
+from tidegate.driver.commit import epoch_of
 from tidegate.driver.migration import loaded_bytes, reach_of
 from tidegate.driver.observe import Measured
 from tidegate.driver.options import RunOptions, one_number
@@ -17,7 +18,6 @@ from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
 from tidegate.driver.source_watch import SourceBatch, SubqueryArrivals, given_to
 from tidegate.driver.subquery import RunningSubquery
-from tidegate.driver.timeline import epoch_of
 from tidegate.driver.window_digest import WindowDigest
 from tidegate.elastic import handover
 from tidegate.elastic.load import RecentLoad

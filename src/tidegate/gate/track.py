@@ -12,8 +12,7 @@ from tidegate.arrival import ArrivalTimes
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.gate.answer_time import AnsweredTuples
 from tidegate.gate.frontier import Progress, lowered
-from tidegate.gate.lateness import Bools, Int64s, late_mask, needed_disorder_us
-from tidegate.gate.times import Times
+from tidegate.gate.lateness import Bools, Int64s, Times, late_mask, needed_disorder_us
 
 _LOOK_ROWS = 8192
 

@@ -17,11 +17,10 @@ from tidegate.execute.runner import Draft, JobRunner, Outcomes, TaskCounts, in_t
 from tidegate.execute.spark.aside import Aside
 from tidegate.execute.spark.executors import executors_of
 from tidegate.execute.spark.failure import answering, spark_gone
-from tidegate.execute.spark.group import JobGroup
+from tidegate.execute.spark.group import JobGroup, TaskProgress
 from tidegate.execute.spark.master import is_one_host
 from tidegate.execute.spark.plain import PlainJobs
 from tidegate.execute.spark.preflight import preflight
-from tidegate.execute.spark.progress import TaskProgress
 from tidegate.execute.spark.resident import ResidentTasks
 from tidegate.execute.spark.shuffle import ShuffleExchange
 from tidegate.execute.spark.slots import give_back, slots_of, take

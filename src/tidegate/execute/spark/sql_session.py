@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -20,10 +21,10 @@ from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arro
 from tidegate.errors import QueryError, likely
 from tidegate.execute.spark.failure import first_line, without_stacks
 from tidegate.execute.spark.setting import sql_settings
-from tidegate.execute.spark.stable import require_stable
 from tidegate.expression.tree import Call, Column, Literal
 from tidegate.expression.user_function import USER, UserFunction
 from tidegate.operate.kernels.user import called
+from tidegate.query.unstable import unstable
 from tidegate.query.user_function import all_registered
 
 
@@ -105,3 +106,31 @@ def _unknown(session: SparkSession, error: PySparkException) -> QueryError:
     known = [row.function for row in session.sql("SHOW FUNCTIONS").collect()]
     remedy = likely(name, known, alike=0.75) or "Spark's documentation lists its functions."
     return QueryError("query", "no function of Spark has this name", name, remedy)
+
+
+def require_stable(frame: Any) -> None:
+    """Refuse a DataFrame that draws numbers or reads the clock; its plan is asked as a whole first.
+
+    `frame` is a DataFrame of Spark, seen through Py4J: every question is a call to the JVM.
+    """
+    analyzed = frame._jdf.queryExecution().analyzed()
+    trees = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees
+    clock = trees.TreePattern.CURRENT_LIKE()
+    if analyzed.deterministic() and not analyzed.containsPattern(clock):
+        return
+    for expression in _all(analyzed.expressions()):
+        if not expression.deterministic():
+            raise unstable("query", _culprit(expression, lambda e: not e.deterministic()))
+        if expression.containsPattern(clock):
+            raise unstable("query", _culprit(expression, lambda e: e.containsPattern(clock)))
+
+
+def _culprit(expression: Any, guilty: Any) -> str:
+    """The innermost part of an expression that is guilty, by the name of its function."""
+    while inner := next((e for e in _all(expression.children()) if guilty(e)), None):
+        expression = inner
+    return f"{expression.prettyName()}()"
+
+
+def _all(sequence: Any) -> list[Any]:
+    return [sequence.apply(i) for i in range(sequence.size())]
