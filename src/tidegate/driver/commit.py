@@ -1,4 +1,4 @@
-"""What a batch leaves in the manifest, between its outcomes and the commit."""
+"""Makes the next manifest from the outcomes of a batch, and the entries of epochs in it."""
 
 from __future__ import annotations
 

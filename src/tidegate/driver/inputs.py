@@ -1,4 +1,4 @@
-"""What a query reads, between its connections and the cut of each batch."""
+"""Holds the gate and the connections of a query, and cuts its batches from what they read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The handover of a switch, between the mapping that is asked for and the one that tasks get."""
+"""Decides how buckets come to their new owners at a switch: by state, by window, or shared."""
 
 from __future__ import annotations
 

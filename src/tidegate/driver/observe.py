@@ -1,4 +1,4 @@
-"""What committed batches showed of a subquery's load, between their outcomes and policies.
+"""Turns the counters of a committed batch into the load of its instances and buckets.
 
 A batch leaves a few numbers of it. What they mean for each bucket is worked out when somebody asks,
 or for several batches at a time: small batches are not to wait for it.
@@ -46,19 +46,8 @@ class InstanceCounts(NamedTuple):
 
     @staticmethod
     def of(outcome: Outcome) -> InstanceCounts:
-        get = outcome.counts.get
-        return InstanceCounts(
-            cpu_us=get("cpu_us", 0),
-            map_cpu_us=get("map_cpu_us", 0),
-            tuples=outcome.tuples,
-            comparisons=get("comparisons", 0),
-            outputs=get("outputs", 0),
-            compared=get("compared", 0),
-            taken=get("taken", 0),
-            left=get("left", 0),
-            right=get("right", 0),
-            closed=get("closed", 0),
-        )
+        told = {**outcome.counts, "tuples": outcome.tuples}
+        return InstanceCounts(*(told.get(name, 0) for name in InstanceCounts._fields))
 
 
 class CostDrivers(NamedTuple):

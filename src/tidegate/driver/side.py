@@ -1,4 +1,4 @@
-"""What came late or was rejected, and why, between the batches of a query and its summary.
+"""Counts late and rejected tuples by stream and reason, over all batches of a query.
 
 A manifest keeps it as plain data, so that it holds over restarts: by stream how many rows came
 late, the DISORDER that would have taken them all in, and the source that was furthest behind; and

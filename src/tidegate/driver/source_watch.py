@@ -1,4 +1,4 @@
-"""What each source brought to a batch, between the gate and those who need rates.
+"""Counts what each source brought to a batch and what arrived meanwhile.
 
 Rates are of arrivals, not of what batches take: what waits after a batch has arrived too, and what
 waited before it had arrived earlier. A few numbers for each source, as the gate has them.

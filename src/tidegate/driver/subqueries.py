@@ -1,4 +1,4 @@
-"""All subqueries of a query as they run, between the loop and what each batch asks of tasks."""
+"""Holds all subqueries of a running query, drafts their jobs and takes requests for mappings."""
 
 from __future__ import annotations
 

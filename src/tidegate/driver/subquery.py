@@ -1,4 +1,4 @@
-"""One subquery as it runs, between the loop of batches and its jobs: its mapping and its state."""
+"""Holds one subquery of a running query: its mapping, its state and its compactors."""
 
 from __future__ import annotations
 

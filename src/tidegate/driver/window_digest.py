@@ -1,4 +1,4 @@
-"""What is said of a subquery's windows over a run, between their log and the summary."""
+"""Summarises the figures of a subquery's windows over a run, as text and as JSON."""
 
 from __future__ import annotations
 

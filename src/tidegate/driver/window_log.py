@@ -1,4 +1,4 @@
-"""The figures of a subquery's windows over a run, between committed batches and who watches.
+"""Collects the figures of a subquery's windows from the tasks of committed batches.
 
 What map tasks told of panes waits here until the windows that cover them are closed. All of it is
 bounded: the panes that wait, the windows that are kept, and a few sums over the run.

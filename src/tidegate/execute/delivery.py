@@ -1,4 +1,4 @@
-"""The rows between two subqueries, between the pieces of the one's instances and the other's tasks.
+"""Reads the rows of one subquery as input of another, in an order that no batch cut changes.
 
 A tuple of an edge is placed by its time and its number among the tuples read with it: all of one
 instant are in one batch and one span, so the order does not depend on how either was cut.

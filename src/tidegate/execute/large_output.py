@@ -1,4 +1,4 @@
-"""A large output in parts, between the rows of instances and the sink: one part at a time.
+"""Merges and writes a large output in parts, so that nobody holds all of its rows.
 
 A part has what lies between two event times, of all instances, so that parts can be merged and
 written one by one or side by side, and no one holds all rows.

@@ -1,4 +1,4 @@
-"""What is the same in all jobs of a query, between the driver that sends it once and its workers.
+"""Sends the parts of a plan to workers once, so that the jobs of later batches only name them.
 
 A job is mostly its plan. Workers that stay keep the plan's parts as objects, by key: a job then
 names them, and what an operator has worked out about its plan is still there in the next batch.

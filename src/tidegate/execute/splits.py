@@ -1,4 +1,4 @@
-"""The map tasks of a job, between the gate's cut, what other subqueries gave, and the job."""
+"""Divides the input of a job into splits, one for each map task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the appended rows may wait for their turn, between a program's rows and sorted runs."""
+"""Checks rows that a program appends to a gate, and sorts those that may wait for their turn."""
 
 from __future__ import annotations
 

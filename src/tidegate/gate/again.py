@@ -1,4 +1,4 @@
-"""A batch that is cut once more, between the manifests before and after it and the gate.
+"""Cuts a batch once more exactly as it was, from the manifests before and after it.
 
 What the later manifest says of sources is where the batch has to end; what the earlier one says is
 where it begins. Sources that came with the batch begin at nothing, in the places they got then.

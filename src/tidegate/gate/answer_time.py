@@ -1,4 +1,4 @@
-"""Tuples that a batch is the first to answer, between a cut and the measurement of latency."""
+"""Samples when the tuples arrived that a batch is the first to answer, to measure latency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frontier F, between what each source has shown so far and what operators may finish."""
+"""Computes the frontier: the event time below which every source has shown all of its tuples."""
 
 from __future__ import annotations
 

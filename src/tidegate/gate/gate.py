@@ -1,4 +1,4 @@
-"""The gate as an object of its own, between threads that append tuples and threads that read them.
+"""Merges tuples that threads append, for threads that read them: the gate without a query.
 
 Every operation takes effect at one point: in its last (mostly its only) critical section under
 the gate's one lock. `append` makes its run and its source's newest time visible there together;

@@ -1,4 +1,4 @@
-"""One URI of one stream at the gate, between its connector and the tracks of its sources."""
+"""Follows the sources of one URI at the gate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The merge itself, between sorted runs of the sources and one table in the total order."""
+"""Merges sorted runs of several sources into one table in the total order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of a folder's files that are known, between manifests and a restart.
+"""Keeps the names of a folder's files that are known, across restarts.
 
 A restart has to tell a file that was read from one that came since, also where its name sorts
 before others, and to give unread files the places they had. So every name is kept with its order:

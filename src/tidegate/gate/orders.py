@@ -1,4 +1,4 @@
-"""A set of orders of sources as ranges, between sources that are consumed and a manifest."""
+"""Holds a set of whole numbers as ranges: the sources of a folder that are consumed."""
 
 from __future__ import annotations
 

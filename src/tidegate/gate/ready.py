@@ -1,4 +1,4 @@
-"""The sequence of ready tuples, between the merge and readers that each go through it once."""
+"""Holds the sequence of ready tuples, for readers that each go through it once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator does otherwise by itself, between its tasks and those who watch a run."""
+"""Reports changes that tasks made on their own, for example of their partitioner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small figures of windows, between the tasks that know them and the driver, which shows them.
+"""Carries small figures of windows from the tasks that know them to the driver.
 
 An instance tells of the windows that it closes (`WindowFigures`), a map task of what it has for an
 instance, pane by pane (`PaneFigures`); the driver adds up the panes until their windows are closed,

@@ -1,4 +1,4 @@
-"""What a query gives to one output in one batch, between the instances and its sink."""
+"""Holds what a query gives to one output in one batch, and the parts that sinks keep in memory."""
 
 from __future__ import annotations
 

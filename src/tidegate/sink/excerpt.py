@@ -1,4 +1,4 @@
-"""The newest rows of a result as aligned text, between committed batches and a terminal."""
+"""Prints the newest rows of a result as aligned text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as files of an object store or another file system, between a query and a URI.
+"""Writes results as files of an object store or another file system.
 
 ::
 

@@ -1,4 +1,4 @@
-"""The parts of a committed batch looked up again, between a manifest and whoever checks it."""
+"""Looks up the parts of a committed batch again, and compares them with their receipts."""
 
 from __future__ import annotations
 

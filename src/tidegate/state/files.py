@@ -1,4 +1,4 @@
-"""Whole files, written at once or not at all, between the store and any file system."""
+"""Writes whole files, at once or not at all, on any file system."""
 
 from __future__ import annotations
 

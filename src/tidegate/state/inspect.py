@@ -1,4 +1,4 @@
-"""What a checkpoint holds, between a store on disk and the person who asks `tidegate state DIR`.
+"""Describes what a checkpoint holds, for `tidegate state DIR`.
 
 Reading only: nothing is created, cleaned or repaired. A damaged manifest is a StateError here as
 it is in a run; damaged segments are listed when `verify` asks for it.

@@ -1,4 +1,4 @@
-"""Which files of a checkpoint can go, between its manifests and the store that deletes them."""
+"""Lists the files of a checkpoint that no state needs."""
 
 from __future__ import annotations
 

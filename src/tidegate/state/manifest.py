@@ -1,4 +1,4 @@
-"""The record of the state after one batch, between the loop that commits it and a restart.
+"""The record of the state after one batch: what a restart goes on from.
 
 State after batch i is what manifest i says, nothing else. Its file is one JSON object with sorted
 keys and, at its end, a `checksum` of all before it. Its length grows with the segments there are

@@ -1,4 +1,4 @@
-"""Whole objects on S3, Google's and Azure's stores, between the store and their servers.
+"""Reads and writes the files of a checkpoint on S3, Google's and Azure's stores.
 
 `pyarrow.fs` reaches them too, and cannot create an object only where there is none, which is how
 one of two runs gets the next manifest.

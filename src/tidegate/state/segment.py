@@ -1,4 +1,4 @@
-"""The immutable Arrow file that holds rows of several buckets, between operators and the store.
+"""Writes and reads segments: immutable Arrow files with rows of several buckets.
 
 A segment is an uncompressed Arrow IPC file whose rows are sorted by (bucket, order column). Its
 schema metadata has the row ranges of the buckets, so that a bucket is a slice of a memory map.

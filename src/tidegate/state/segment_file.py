@@ -1,4 +1,4 @@
-"""What the Arrow file of a segment holds, between its rows and the bytes in a store.
+"""Lays out the Arrow file of a segment, and says in its metadata where each bucket is.
 
 Its schema metadata says of the rows what is needed to find some of them: the buckets, and their
 ranges where rows are by bucket, or how many there are of each where they are not.

@@ -1,4 +1,4 @@
-"""The checkpoint location on any file system, between the driver or a task and the files in it.
+"""Reads and writes a checkpoint, on any file system.
 
 Layout: ``meta.json | manifest/NNNNNNNN.json | segment/*.arrow | gate/*.arrow | staged/* |
 epoch/NNNNNNNN.O.json``. Only a published manifest makes other files count, so a crash at any point

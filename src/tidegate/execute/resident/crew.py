@@ -1,4 +1,4 @@
-"""A crew of workers and who gets which work, between a driver's requests and their answers.
+"""Gives work to workers that stay, and has others do what a worker that died has left.
 
 One thread owns the connections. It gives each idle worker a unit of work, takes answers, notices at
 once when a worker's connection ends, and after a while when one no longer beats; what such a worker

@@ -1,4 +1,4 @@
-"""What a crew and its workers send each other, as bytes over a connection between two processes.
+"""Encodes what a crew and its workers send each other.
 
 What is pickled here comes from the other side of a connection whose two ends have proved to know
 the same secret (`channel`), and from nobody else.

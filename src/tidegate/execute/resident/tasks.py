@@ -1,4 +1,4 @@
-"""Rounds of tasks of a batch on a crew, between the shared exchange and messages to workers."""
+"""Runs rounds of tasks on a crew of workers."""
 
 from __future__ import annotations
 

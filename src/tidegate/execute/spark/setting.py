@@ -1,4 +1,4 @@
-"""Spark's settings, between what a user gives as `--conf` and what a session is started with."""
+"""Checks the settings of `--conf`, and adds those that a session is started with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers that a join's intervals compare, between tuples of either side and the search.
+"""Computes the numbers that the intervals of a join compare, from the tuples of either side.
 
 Stored tuples have a value, asking ones the bounds they set for it; both are doubles. An equality
 compares codes, which are equal where the values are.

@@ -1,4 +1,4 @@
-"""The newest stored tuples of a side in memory, between the batches that bring them.
+"""Keeps the newest stored tuples of a side in memory, as runs that are searched one by one.
 
 They are a **chain** of runs by time, and go on from batch to batch: small ones are merged with what
 comes, larger ones stay with their index, and what is in no window any more is let go. What a chain

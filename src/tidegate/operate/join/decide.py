@@ -1,4 +1,4 @@
-"""What the predicate of a join says of candidates: between the search and the pairs that match."""
+"""Evaluates the predicate of a join on candidate pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the work of a join was divided among buckets, between what was compared and its instance.
+"""Divides the work of a join among the buckets that caused it.
 
 Tuples that are stored by key meet those of their own bucket: what counts are the pairs that were
 looked at. Those that are stored in turn are met by all: what counts is how many a bucket holds.

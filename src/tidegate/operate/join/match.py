@@ -1,4 +1,4 @@
-"""The pairs of a join, between the new tuples of a batch and the ones stored before them.
+"""Finds the pairs of new tuples of a batch and the ones that came before them.
 
 New tuples of one side ask those held of the other: tables of stored tuples, and the new ones that
 will be stored. Stored tuples are in the order that the method searches: that of the index, or of

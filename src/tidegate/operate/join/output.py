@@ -1,4 +1,4 @@
-"""The output rows of a join, between matching pairs and the merge of all instances' rows."""
+"""Makes the output rows of a join from matching pairs."""
 
 from __future__ import annotations
 

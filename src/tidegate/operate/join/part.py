@@ -1,4 +1,4 @@
-"""The tuples of a segment that one instance owns, between a segment and the search.
+"""Searches the tuples of a segment that one instance owns without copying them.
 
 After a switch an instance has segments that it has never searched, and segments from before it hold
 buckets of several instances. To copy its own tuples out and to make an index of them would take a

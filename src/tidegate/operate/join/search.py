@@ -1,4 +1,4 @@
-"""Candidate pairs by one index or none, between the windows of a join and its predicate.
+"""Searches candidate pairs by one index or none.
 
 New tuples of one side ask the **runs** of the other: stored tuples, and the new ones that will be
 stored. Intervals narrow a run down to candidates.

@@ -1,4 +1,4 @@
-"""What a join is, between the plan that analyses its predicate and the kernels that find its pairs.
+"""Describes a join: its sides and windows, the intervals of its predicate, and its method.
 
 Plain picklable data: the two sides with their windows, the predicate, and the conjuncts of it that
 can be tested against an index.
