@@ -107,7 +107,7 @@ class Course:
             if batch + 1 == self.fill_batches:
                 from tidegate.driver.batch_limit import BatchLimit
 
-                loop._limit = BatchLimit(BATCH_ROWS)
+                loop.pipeline.limit = BatchLimit(BATCH_ROWS)
             if batch + 1 == self.batches:
                 loop.stop()
 

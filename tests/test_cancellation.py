@@ -11,7 +11,7 @@ from tests.driver.scene import loop_of, memory, plan_of
 from tidegate import cancellation
 from tidegate.cancellation import LOOK_ROWS, between_pieces, breakable
 from tidegate.errors import BrokenOffError
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.memory_limit import LIMIT
 from tidegate.operate.join import search
 
@@ -61,7 +61,7 @@ def test_a_scan_ends_at_the_piece_in_which_its_run_is_aborted(
 
     monkeypatch.setattr(search, "between_pieces", counted)
     loop = loop_of(plan_of(SCANNED), [memory(*ROWS, end=True)], tmp_path, batch_rows=400)
-    loop.executor = LocalExecutor()
+    loop.runner = LocalRunner()
     with pytest.raises(BrokenOffError):
         loop.run()
     assert pieces == 5

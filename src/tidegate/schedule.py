@@ -111,3 +111,15 @@ def wait(futures: Iterable[Future[Any]]) -> None:
     """Block until all of them are done, whatever came out."""
     for future in futures:
         future.exception()
+
+
+def beside(name: str, work: Callable[[], T]) -> Future[T] | None:
+    """Run work in a new thread; None where none can be started, so only for what can be left out.
+
+    Python starts no threads once it is ending, and a query may then be in its last batch. Pools of
+    `concurrent.futures` refuse work even before, as soon as the main thread has ended.
+    """
+    try:
+        return current().start(name, work)
+    except RuntimeError:
+        return None

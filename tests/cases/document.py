@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from tests.cases.case import ROOT, Golden, assert_same, lines_of
 from tests.property.course import IN_MEMORY
 from tidegate.batch import BatchId
-from tidegate.driver.loop import Observer
 from tidegate.driver.options import RunOptions
+from tidegate.driver.pipeline import StepSeen
 from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, Plan
 from tidegate.query.output import Output
@@ -183,7 +183,7 @@ class Last(FileSink):
             raise Killed
 
 
-def dies_at(step: str, after: int) -> Observer:
+def dies_at(step: str, after: int) -> StepSeen:
     """Ends the process at a step of the batch that comes after so many others."""
     met: list[int] = []
 

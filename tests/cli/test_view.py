@@ -14,9 +14,9 @@ from tidegate.cli.status import ViewStatus
 from tidegate.cli.view import LiveView
 from tidegate.driver.latency import Quantiles
 from tidegate.driver.metric.progress import SlowestSource
-from tidegate.execute.executor import Tasks
+from tidegate.execute.runner import TaskCounts
 from tidegate.gate.backlog import Backlog
-from tidegate.gate.standing import Extent
+from tidegate.gate.extent import Extent
 from tidegate.model.live.expected import Expectation
 from tidegate.testing import ManualClock
 
@@ -252,7 +252,7 @@ def test_several_outputs_fit_the_terminal(width: int, height: int) -> None:
 
 
 def test_the_first_batch_is_told_while_it_runs(run: Run) -> None:
-    tasks: list[Tasks | None] = [None]
+    tasks: list[TaskCounts | None] = [None]
     run.view.attend(lambda: 600_000, lambda: tasks[0])
     run.view.step("before gate", 0)
     run.clock.advance(2)
@@ -263,14 +263,14 @@ def test_the_first_batch_is_told_while_it_runs(run: Run) -> None:
     assert run.lines()[3] == "batch 0     600,000 rows to begin with"
     run.clock.advance(5)
     run.lines()
-    tasks[0] = Tasks(3, 8)
+    tasks[0] = TaskCounts(3, 8)
     run.clock.advance(4)
     assert "running  0:11" in run.lines()[0]
     assert run.lines()[3] == "batch 0     4.0 s, 600,000 rows, 3 of 8 tasks"
 
 
 def test_a_later_batch_is_told_when_it_takes_long(run: Run) -> None:
-    run.view.attend(lambda: 1000, lambda: Tasks(1, 2))
+    run.view.attend(lambda: 1000, lambda: TaskCounts(1, 2))
     run.batch(0)
     run.view.step("before gate", 1)
     run.view.step("after gate", 1)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import tidegate as tg
 from tests.cluster.rides import write_rides
 from tests.crash.process import wait_for
-from tidegate.execute.spark import shared as shared_exchange
+from tidegate.execute.spark import task_exchange as shared_exchange
 
 OWN = "/proc/self/cwd"
 """The same name in every process, and another folder in each: what a driver does not share."""

@@ -163,7 +163,7 @@ MISTAKES = {
 @pytest.mark.parametrize("message", MISTAKES)
 def test_what_a_wrong_field_is_answered_with(query: Asked, message: str) -> None:
     assert query.asked(**MISTAKES[message]) == message
-    assert query.loop.waiting() == {}
+    assert query.loop.controls.waiting() == {}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tests.crash.process import wait_for
 from tests.crash.scene import SCENES
 from tidegate.driver.options import RunOptions
 from tidegate.errors import TidegateError, UserError
-from tidegate.execute.executor import Executor
+from tidegate.execute.runner import JobRunner
 from tidegate.operate.kernels.exact_sum import (
     add_sums,
     covariances,
@@ -42,7 +42,7 @@ from tidegate.testing import FailAtChange, FullAtByte, KillAt, KillAtChange, Kil
 BUCKETS = 16
 
 
-def run(request: dict[str, Any], executor: Executor | None = None) -> None:
+def run(request: dict[str, Any], executor: JobRunner | None = None) -> None:
     """Run a scene to its end, or to the fault's; tasks are those of an executor, if one is given.
 
     The request may name where else they run, and how.
@@ -69,14 +69,14 @@ def run(request: dict[str, Any], executor: Executor | None = None) -> None:
     loop = prepare(
         plan, place.connected(), sinks, options, request["checkpoint"], observer=observer
     )
-    loop.executor = executor or loop.executor
+    loop.runner = executor or loop.runner
     if request.get("two_jobs"):
-        from tidegate.execute.spark import shared as spark_shared
+        from tidegate.execute.spark import task_exchange as spark_shared
 
         spark_shared.SMALL_ROWS = 0
     for number, more in enumerate(request.get("traps", ())):
         tally = f"{request['checkpoint']}-traps/{os.getpid()}-{number}"
-        loop.executor = KillInOperate(loop.executor, tally=tally, **more)
+        loop.runner = KillInOperate(loop.runner, tally=tally, **more)
     loop.run()
     if isinstance(observer, KillAtChange):
         print(json.dumps({"changes": observer.count, "bytes": observer.bytes}))

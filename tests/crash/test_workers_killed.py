@@ -18,10 +18,10 @@ from tests.crash.site import Golden, Site
 from tests.execute.resident.camp import Camp
 from tests.seed import seeds
 from tidegate.execute.exchange import clear
-from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.resident.tasks import CrewTasks
-from tidegate.execute.spark import shared
+from tidegate.execute.runner import Draft, JobRunner, Outcomes
+from tidegate.execute.spark import task_exchange
 from tidegate.testing import PHASES
 
 NAMES = ("aggregate", "whole", "several")
@@ -32,11 +32,11 @@ KILLS = 12 if LONG else 4
 """In each run."""
 
 
-class OnCrew(Executor):
+class OnCrew(JobRunner):
     """Runs batches as Spark's executor does, on workers that somebody else has started."""
 
     def __init__(self, camp: Camp) -> None:
-        self._shared = shared.SharedExecutor(CrewTasks(camp.crew))
+        self._shared = task_exchange.SharedExchange(CrewTasks(camp.crew))
 
     def run(self, job: Job) -> list[Outcome]:
         return self._shared.run(job)
@@ -66,7 +66,7 @@ def test_workers_killed_at_random(
     chance = random.Random(f"workers {seed}")
     name = NAMES[seed % len(NAMES)]
     if seed // len(NAMES) % 2:  # map tasks, then instances, with files between them
-        monkeypatch.setattr(shared, "SMALL_ROWS", 0)
+        monkeypatch.setattr(task_exchange, "SMALL_ROWS", 0)
     batches = [chance.randrange(1, golden(name).batches) for _ in range(KILLS)]
     traps = [{"victim": "worker", "batch": b, "phase": chance.choice(PHASES)} for b in batches]
     site = make_site(name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.docs.block import ROOT
+from tests.docs.package_copy import PackageCopy, blocks
 from tidegate.batch import from_bytes
 
 SQL = """
@@ -52,38 +51,25 @@ for line in sys.stdin:
 """Does what each line asks in a process of its own, which is forked: modules are imported once."""
 
 
-def shown() -> list[str]:
-    """The blocks of Python in the section on sinks."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (section,) = re.findall(r"^## A new sink\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
-    return re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
-
-
 @pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """A copy of the package with the sink of the page put into it, as a contributor would."""
-    file, line = shown()
-    copied = tmp_path / "src" / "tidegate"
-    shutil.copytree(ROOT / "src/tidegate", copied, ignore=shutil.ignore_patterns("__pycache__"))
-    new, registry = copied / "sink" / "arrow.py", copied / "sink" / "registry.py"
-    assert not new.exists()
-    new.write_text(file, encoding="utf-8")
-    text, table = registry.read_text(encoding="utf-8"), "SINKS: dict[str, str] = {\n"
-    assert text.count(table) == 1
-    assert line.count("\n") == 1
-    registry.write_text(text.replace(table, f"{table}    {line}"), encoding="utf-8")
-    return copied.parent
+def package(tmp_path: Path) -> PackageCopy:
+    """The package with the sink of the page."""
+    file, line = blocks("A new sink", "python")
+    copy = PackageCopy(tmp_path)
+    copy.add_file("sink/arrow.py", file)
+    copy.add_line("sink/registry.py", "SINKS: dict[str, str] = {\n", f"    {line}")
+    return copy
 
 
 Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def run(package: Path) -> Iterator[Run]:
+def run(package: PackageCopy) -> Iterator[Run]:
     """Runs a function of the program in a folder; its exit code, and what was said."""
     program = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
-        env={**os.environ, "PYTHONPATH": str(package)},
+        env={**os.environ, "PYTHONPATH": str(package.source)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -106,6 +92,10 @@ def run(package: Path) -> Iterator[Run]:
 
 def results(folder: Path) -> dict[str, pa.Table]:
     return {p.name: from_bytes(p.read_bytes()) for p in sorted(folder.glob("out/[!.]*.arrow"))}
+
+
+def test_it_touches_its_own_file_and_the_table(package: PackageCopy) -> None:
+    assert package.touched() == ["sink/arrow.py", "sink/registry.py"]
 
 
 def test_it_survives_crashes_on_both_sides_of_the_commit(run: Run, tmp_path: Path) -> None:

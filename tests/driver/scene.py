@@ -12,9 +12,10 @@ from pyarrow.fs import FileSystem
 
 from tidegate.clock import Clock
 from tidegate.driver.connection import Connection
-from tidegate.driver.loop import Loop, Observer
+from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
-from tidegate.execute.local import LocalExecutor
+from tidegate.driver.pipeline import StepSeen
+from tidegate.execute.local import LocalRunner
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import Plan
 from tidegate.query.node import StreamDef
@@ -83,7 +84,7 @@ def loop_of(
     checkpoint: Location,
     sink: Sink | None = None,
     clock: Clock | None = None,
-    observer: Observer | None = None,
+    observer: StepSeen | None = None,
     **options: Any,
 ) -> Loop:
     """A loop on a checkpoint, ready to step."""
@@ -91,7 +92,7 @@ def loop_of(
     chosen = RunOptions(**{"buckets": 8, "instances": 2, **options})
     store = Store.open(checkpoint)
     sinks = {None: sink or MemorySink()}
-    return Loop(plan, connections, store, sinks, LocalExecutor(), chosen, clock, observer)
+    return Loop(plan, connections, store, sinks, LocalRunner(), chosen, clock, observer)
 
 
 def drain(loop: Loop) -> int:
@@ -113,8 +114,8 @@ def compacted(loop: Loop) -> None:
 
     The next one takes in what was rewritten.
     """
-    loop._checkpoint.retirement.wait()
-    for subquery in loop._subqueries:
+    loop.pipeline.checkpoint.retirement.wait()
+    for subquery in loop.pipeline.subqueries:
         for compactor in subquery._compactors.values():
             compactor.wait()
 

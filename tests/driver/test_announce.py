@@ -28,7 +28,9 @@ def test_a_source_joins_at_the_frontier(tmp_path: Path) -> None:
     first, sink = memory((1, "a", 1), (12, "a", 2)), MemorySink()
     loop = loop_of(plan_of(PASSED), [first], tmp_path, sink)
     drain(loop)
-    loop.announce(Connection(0, memory((11, "late", 0), (13, "b", 0), (20, "b", 1), id="second")))
+    loop.controls.announce(
+        Connection(0, memory((11, "late", 0), (13, "b", 0), (20, "b", 1), id="second"))
+    )
     first.append(table((30, "a", 3)))
     drain(loop)
     assert loop.manifest.counters["rows_late"] == 1
@@ -41,9 +43,9 @@ def test_a_promise_below_the_frontier_is_refused_and_the_query_goes_on(tmp_path:
     loop = loop_of(plan_of(PASSED), [first], tmp_path)
     drain(loop)
     with pytest.raises(GateError, match="from 12000000 us on; got a promise of 11000000 us"):
-        loop.announce(Connection(0, memory(id="second")), 11_000_000)
+        loop.controls.announce(Connection(0, memory(id="second")), 11_000_000)
     with pytest.raises(GateError, match=r"source x: must be known.*There are: memory"):
-        loop.remove("x")
+        loop.controls.remove("x")
     first.append(table((30, "a", 3)))
     assert drain(loop) == 1
     loop.close()
@@ -54,7 +56,7 @@ def test_a_source_leaves_and_what_was_read_of_it_is_flushed(tmp_path: Path) -> N
     loop = loop_of(plan_of(PASSED), [first, slow], tmp_path, sink)
     drain(loop)
     assert rows_of(sink) == [(1.0, "a", 1)]
-    loop.remove("b")
+    loop.controls.remove("b")
     slow.append(table((4, "b", 2)))
     drain(loop)
     assert rows_of(sink) == [(1.0, "a", 1), (3.0, "b", 1)]
@@ -73,7 +75,7 @@ def test_an_announced_uri_is_opened_again_after_a_restart(tmp_path: Path) -> Non
     sink, plan = MemorySink(), plan_of(COUNTS)
     loop = loop_of(plan, [opened(first)], tmp_path / "c", sink, follow=True)
     drain(loop)
-    loop.announce(opened(second))
+    loop.controls.announce(opened(second))
     csv(tmp_path / "a.csv", (31, "a", 3), more=True)
     drain(loop)
     assert loop.manifest.frontier_us == 22_000_000
@@ -100,7 +102,7 @@ def test_an_announced_uri_that_is_gone_after_a_restart_is_named(tmp_path: Path) 
     plan = plan_of(COUNTS)
     loop = loop_of(plan, [opened(first)], tmp_path / "c")
     drain(loop)
-    loop.announce(opened(second))
+    loop.controls.announce(opened(second))
     drain(loop)
     loop.close()
     Path(second).unlink()
@@ -114,11 +116,11 @@ def test_a_uri_announced_twice_is_read_once(tmp_path: Path) -> None:
     plan = plan_of(COUNTS)
     loop = loop_of(plan, [opened(first)], tmp_path / "c")
     for uri in (first, second, second):
-        loop.announce(opened(uri))
+        loop.controls.announce(opened(uri))
     drain(loop)
     loop.close()
     again = loop_of(plan, [opened(first)], tmp_path / "c")
-    again.announce(opened(second))
+    again.controls.announce(opened(second))
     drain(again)
     again.close()
     assert again.manifest.counters["rows_in"] == 3
@@ -131,7 +133,7 @@ def test_the_output_waits_for_a_memory_source_that_is_not_announced_again(
     sink, plan = MemorySink(), plan_of(COUNTS)
     loop = loop_of(plan, [first], tmp_path, sink)
     drain(loop)
-    loop.announce(Connection(0, second))
+    loop.controls.announce(Connection(0, second))
     drain(loop)
     loop.close()
     first.append(table((60, "a", 3)))
@@ -139,7 +141,7 @@ def test_the_output_waits_for_a_memory_source_that_is_not_announced_again(
     drain(again)
     assert again.manifest.frontier_us == 12_000_000
     second.append(table((30, "b", 2)))
-    again.announce(Connection(0, second))
+    again.controls.announce(Connection(0, second))
     drain(again)
     assert again.manifest.frontier_us == 30_000_000
     second.end()
@@ -160,7 +162,7 @@ def test_what_joined_is_in_the_manifest(tmp_path: Path) -> None:
     first = csv(tmp_path / "a.csv", (1, "a", 1), (12, "a", 2))
     second = csv(tmp_path / "b.csv", (13, "b", 1))
     loop = loop_of(plan_of(COUNTS), [opened(first)], tmp_path / "c")
-    loop.announce(opened(second))
+    loop.controls.announce(opened(second))
     drain(loop)
     loop.close()
     (newest,) = (tmp_path / "c" / "manifest").glob("*.json")
@@ -175,4 +177,4 @@ def test_nothing_joins_a_query_that_has_finished(tmp_path: Path) -> None:
     loop = loop_of(plan_of(COUNTS), [memory((1, "a", 1), end=True)], tmp_path)
     loop.run()
     with pytest.raises(OptionError, match="needs a query that runs; got one that has finished"):
-        loop.announce(Connection(0, memory(id="second")))
+        loop.controls.announce(Connection(0, memory(id="second")))

@@ -23,9 +23,9 @@ from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, RunOptions
 from tidegate.errors import MemoryExceededError, TaskError
-from tidegate.execute.executor import Draft, Outcomes
 from tidegate.execute.job import Job
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
+from tidegate.execute.runner import Draft, Outcomes
 from tidegate.execute.within_memory import within_memory
 from tidegate.sink.memory import MemorySink
 from tidegate.state.inspect import inspect
@@ -36,7 +36,7 @@ JOINED = """SELECT l.v AS x, r.v AS y FROM s [RANGE 5 SECONDS] AS l JOIN s [RANG
     ON l.k = r.k"""
 
 
-class Small(LocalExecutor):
+class Small(LocalRunner):
     """Has memory for so many rows of a batch."""
 
     def __init__(self, rows: int, error: type[BaseException] = MemoryError) -> None:
@@ -53,10 +53,10 @@ class Small(LocalExecutor):
         return found
 
 
-def run(loop: Loop, executor: LocalExecutor) -> list[tuple[Any, ...]]:
-    loop.executor = executor
+def run(loop: Loop, executor: LocalRunner) -> list[tuple[Any, ...]]:
+    loop.runner = executor
     loop.run()
-    return rows_of(loop._outlets._sinks[None])
+    return rows_of(loop.pipeline.outlets._sinks[None])
 
 
 @pytest.mark.parametrize("sql", [COUNTS, PASSED, JOINED])
@@ -66,7 +66,7 @@ def test_the_output_is_the_same(
 ) -> None:
     plan = plan_of(sql, disorder_s=3)
     plain = loop_of(plan, [memory(*ROWS, end=True)], tmp_path / "plain")
-    wanted = run(plain, LocalExecutor())
+    wanted = run(plain, LocalRunner())
     assert wanted
     executor = Small(30, error)
     with caplog.at_level(logging.WARNING):
@@ -92,7 +92,7 @@ def test_files_of_a_folder_are_let_go_when_their_batch_is_kept(tmp_path: Path) -
     for number in range(10):
         csv(folder / f"{number}.csv", *ROWS[20 * number : 20 * (number + 1)])
     plan, found = plan_of(PASSED, disorder_s=2), []
-    for place, executor in (("plain", LocalExecutor()), ("small", Small(50))):
+    for place, executor in (("plain", LocalRunner()), ("small", Small(50))):
         loop = loop_of(plan, [opened(str(folder), follow=False)], tmp_path / place)
         found.append(run(loop, executor))
     assert found[0] == found[1]
@@ -117,11 +117,11 @@ def test_memory_of_the_driver(step: str, tmp_path: Path, monkeypatch: pytest.Mon
         return run
 
     if step == "cut":
-        monkeypatch.setattr(loop._inputs, "cut", scarce(loop._inputs.cut))
+        monkeypatch.setattr(loop.pipeline.inputs, "cut", scarce(loop.pipeline.inputs.cut))
     else:
-        monkeypatch.setattr(loop._outlets, "stage", scarce(loop._outlets.stage))
+        monkeypatch.setattr(loop.pipeline.outlets, "stage", scarce(loop.pipeline.outlets.stage))
     loop.run()
-    sink = loop._outlets._sinks[None]
+    sink = loop.pipeline.outlets._sinks[None]
     assert isinstance(sink, MemorySink)
     assert [row[-1] for row in rows_of(sink)] == list(range(200))
     assert tried[0] > 60
@@ -130,7 +130,7 @@ def test_memory_of_the_driver(step: str, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_batch_that_never_fits(tmp_path: Path) -> None:
     loop = loop_of(plan_of(COUNTS), [memory(*ROWS, end=True)], tmp_path)
-    executor = loop.executor = Small(-1)
+    executor = loop.runner = Small(-1)
     with pytest.raises(MemoryExceededError) as caught:
         loop.run()
     assert str(caught.value) == (
@@ -193,14 +193,14 @@ def test_a_join_of_few_values_has_smaller_batches_unless_they_are_sized(
 ) -> None:
     monkeypatch.setattr("tidegate.driver.options.FIRST_ROWS", 20)
     monkeypatch.setattr("tidegate.driver.batch_limit.MOST_OUTPUT_ROWS", 150)
-    monkeypatch.setattr("tidegate.driver.fan_out.LEAST_ROWS", 1)
-    monkeypatch.setattr("tidegate.driver.fan_out.MANY_ROWS", 3)
+    monkeypatch.setattr("tidegate.driver.books.LEAST_ROWS", 1)
+    monkeypatch.setattr("tidegate.driver.books.MANY_ROWS", 3)
     plan, found = plan_of(JOINED.replace("ON l.k = r.k", "ON TRUE")), []
     for place, sized in (("sized", {"batch_rows": 200}), ("free", {"batch_rows": None})):
         loop = loop_of(plan, [memory(*ROWS, end=True)], tmp_path / place, **sized)
         reports: list[BatchReport] = []
         loop._on_batch = reports.append
-        found.append(run(loop, LocalExecutor()))
+        found.append(run(loop, LocalRunner()))
         if place == "sized":
             assert len(reports) == 1
             assert "join: batch 0 gave " in caplog.text

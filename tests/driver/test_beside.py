@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tidegate.driver.beside import beside
+from tidegate.schedule import beside
 
 
 def test_the_result_or_the_failure_comes_with_the_future() -> None:

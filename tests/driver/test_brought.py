@@ -40,7 +40,7 @@ def join_loop(clock: ManualClock, folder: Path, rows: int = 1_000) -> Loop:
 
 def seen(loop: Loop) -> Observation:
     assert loop.step() is not None
-    (found,) = loop.observed
+    (found,) = loop.books.load.observed
     return found
 
 
@@ -92,7 +92,7 @@ def test_rows_of_other_subqueries_are_inputs_without_a_source(tmp_path: Path) ->
     loop.step()
     source.append(table(*((t, "ab"[t % 2], t) for t in range(20, 30))))
     loop.step()
-    inner, outer = loop.observed
+    inner, outer = loop.books.load.observed
     assert [(one.stream, one.tuples, one.arrived) for one in inner.inputs] == [("s", 10, 10)]
     assert [(one.source, one.tuples, one.arrived) for one in outer.inputs] == [(None, 10, 10)]
     assert outer.inputs[0].stream == inner.subquery

@@ -23,9 +23,9 @@ from tests.execute.test_shared_task import SharedTasks
 from tidegate import schedule
 from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
-from tidegate.execute.executor import Executor
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
+from tidegate.execute.runner import JobRunner
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.method import JoinOptions
@@ -83,10 +83,10 @@ def vector(outcome: Outcome) -> npt.NDArray[np.float32]:
     return np.frombuffer(outcome.bucket_work, "<f4")
 
 
-class Recorded(Executor):
+class Recorded(JobRunner):
     """Runs jobs as another does, and keeps what they were and what came out."""
 
-    def __init__(self, runner: Executor) -> None:
+    def __init__(self, runner: JobRunner) -> None:
         self._runner = runner
         self.runs: list[Ran] = []
 
@@ -129,13 +129,13 @@ def bucket(key: str | None) -> int:
 
 
 def stepped(
-    plan: Plan, chunks: Sequence[Sequence[Row]], folder: Path, runner: Executor | None = None
+    plan: Plan, chunks: Sequence[Sequence[Row]], folder: Path, runner: JobRunner | None = None
 ) -> tuple[Loop, list[Ran]]:
     """Run a query, a batch for each chunk, and one for the end of the input."""
     sources = [memory(id=f"source {i}") for i in range(len(plan.streams))]
     connections = [Connection(i, source) for i, source in enumerate(sources)]
     loop = loop_of(plan, connections, folder, buckets=BUCKETS, instances=INSTANCES)
-    loop.executor = recorded = Recorded(runner or LocalExecutor())
+    loop.runner = recorded = Recorded(runner or LocalRunner())
     for chunk in chunks:
         for source in sources:
             source.append(table(*chunk))
@@ -287,7 +287,7 @@ def test_a_process(drawn: Any, folders: Iterator[Path]) -> None:
         woken = {(at, bucket(key)) for at, key, _ in news}
         work.update(b for _, b in woken)
         assert ran.work == {b: n for b, n in work.items() if n}
-        (last,) = loop.observed
+        (last,) = loop.books.load.observed
     assert last.batch == runs[-1].job.batch
     assert last.buckets.sum() == sum(runs[-1].work.values())
 
@@ -328,6 +328,6 @@ def test_the_bucket_of_a_hot_key_is_found(plan: Plan, tmp_path: Path) -> None:
     (hottest, most), (_, second), *_ = work.most_common()
     assert hottest == bucket("c")
     assert most > 2 * second
-    (subquery,), mapping = loop._subqueries, runs[-1].job.mapping
-    loads = loop._subqueries.loads(subquery.name)
+    (subquery,), mapping = loop.pipeline.subqueries, runs[-1].job.mapping
+    loads = loop.pipeline.subqueries.loads(subquery.name)
     assert hottest == max(mapping.owned_by(mapping.owners[hottest]), key=lambda b: loads[b])

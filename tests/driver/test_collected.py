@@ -9,7 +9,7 @@ import pyarrow as pa
 from tests.driver.scene import COUNTS, PASSED, plan_of, table
 from tidegate.batch import to_bytes
 from tidegate.collect.order import TotalOrder
-from tidegate.driver.collected import collected, side_outputs
+from tidegate.driver.outlet import collected, side_outputs
 from tidegate.execute.job import LATE, REJECTED, Outcome, Parcel, Piece
 from tidegate.plan.physical import Plan
 from tidegate.schema import TIME

@@ -24,7 +24,7 @@ from tidegate.driver import compactor as compactor_module
 from tidegate.driver.compactor import Compactor
 from tidegate.driver.loop import Loop
 from tidegate.errors import StateError
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.state import PaneHorizon, PaneKeeper
 from tidegate.operate.keeper import OrderHorizon
@@ -202,7 +202,7 @@ def test_a_failure_is_raised_by_the_next_batch(store: Store) -> None:
     compactor.close()
 
 
-class Tasks(LocalExecutor):
+class Tasks(LocalRunner):
     """Counts what it is given to run beside the batches, and runs it or not."""
 
     def __init__(self, broken: bool = False) -> None:
@@ -234,7 +234,7 @@ def test_a_large_group_is_rewritten_by_a_task_and_a_small_one_here(store: Store)
     tasks, compactor = Tasks(), Compactor(store, PaneKeeper(SPEC))
     for batch, rows in ((0, 9), (10, 10)):
         segments = quarters(store, batch, rows)
-        compactor.consider(batch, segments, 0, executor=tasks)
+        compactor.consider(batch, segments, 0, runner=tasks)
         compactor.wait()
         (made,) = compactor.apply(segments)
         assert made.rows == 4 * rows
@@ -248,7 +248,7 @@ def test_many_bytes_make_a_group_large_too(store: Store, monkeypatch: pytest.Mon
     for limit, given in ((sum(s.bytes for s in segments) + 1, 0), (1, 1)):
         monkeypatch.setattr(compactor_module, "TASK_BYTES", limit)
         tasks, compactor = Tasks(), Compactor(store, PaneKeeper(SPEC))
-        compactor.consider(0, segments, 0, executor=tasks)
+        compactor.consider(0, segments, 0, runner=tasks)
         compactor.wait()
         assert len(tasks.given) == given
         compactor.close()
@@ -260,12 +260,12 @@ def test_a_task_that_died_leaves_its_group_as_it_was(
 ) -> None:
     compactor = Compactor(store, PaneKeeper(SPEC))
     segments = quarters(store, 0, 10)
-    compactor.consider(3, segments, 0, executor=Tasks(broken=True))
+    compactor.consider(3, segments, 0, runner=Tasks(broken=True))
     compactor.wait()
     assert compactor.apply(segments) == tuple(segments)
     said = "00000003.0-compact-00: its segments stay as they are: worker 7 is gone"
     assert said in caplog.text
-    compactor.consider(4, segments, 0, executor=Tasks())
+    compactor.consider(4, segments, 0, runner=Tasks())
     compactor.wait()
     (made,) = compactor.apply(segments)
     assert made.rows == 40
@@ -277,7 +277,7 @@ def test_damage_that_a_task_finds_is_told_by_the_next_batch(store: Store) -> Non
     compactor = Compactor(store, PaneKeeper(SPEC))
     segments = quarters(store, 0, 10)
     store.delete(segments[2].path)
-    compactor.consider(3, segments, 0, executor=Tasks())
+    compactor.consider(3, segments, 0, runner=Tasks())
     compactor.wait()
     with pytest.raises(StateError, match="00000002-0000"):
         compactor.apply(segments)
@@ -292,7 +292,7 @@ def test_a_run_whose_groups_are_all_rewritten_by_tasks_has_the_same_results(
         monkeypatch.setattr(compactor_module, "TASK_ROWS", rows)
         source, sink, tasks = memory(), MemorySink(), Tasks()
         loop = loop_of(plan_of(LONG), [source], (_MockFileSystem(), "c"), sink, instances=2)
-        loop.executor = tasks
+        loop.runner = tasks
         for row in ROWS[:60]:
             source.append(table(row))
             step_and_compact(loop)
@@ -358,7 +358,7 @@ def test_equal_keys_stay_in_the_total_order_when_segments_are_merged(
     assert places == sorted(places)
 
 
-class Slow(LocalExecutor):
+class Slow(LocalRunner):
     """Has begun with what it is given, and is not done before it is told to be."""
 
     def __init__(self) -> None:
@@ -386,15 +386,15 @@ def in_turn(store: Store, numbers: Sequence[int], rows: int) -> list[Segment]:
 def test_small_segments_do_not_pile_up_while_a_large_group_is_rewritten(store: Store) -> None:
     slow, compactor = Slow(), Compactor(store, Apart())
     large = in_turn(store, range(4), rows=20)
-    compactor.consider(3, large, 0, executor=slow)
+    compactor.consider(3, large, 0, runner=slow)
     assert slow.begun.wait(60)
     new = in_turn(store, range(4, 8), rows=5)
-    compactor.consider(7, [*large, *new], 0, executor=slow)
+    compactor.consider(7, [*large, *new], 0, runner=slow)
     assert len(compactor._pieces) == 2
     schedule.wait([compactor._pieces[1].running])
     *kept, made = compactor.apply([*large, *new])
     assert (kept, made.rows) == (large, 20)
-    compactor.consider(8, [*large, made], 0, executor=slow)
+    compactor.consider(8, [*large, made], 0, runner=slow)
     slow.go_on.set()
     compactor.wait()
     assert [s.rows for s in compactor.apply([*large, made])] == [80, 20]

@@ -17,7 +17,7 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.plan.lower import lower
 from tidegate.query.node import StreamDef
 from tidegate.query.output import single
@@ -108,7 +108,7 @@ def reports(
         connections,
         Store.open(str(folder)),
         {None: CallSink(lambda batch, output: None)},
-        LocalExecutor(),
+        LocalRunner(),
         RunOptions(**options),  # type: ignore[arg-type]
         on_batch=made.append,
     )

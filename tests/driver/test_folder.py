@@ -286,7 +286,7 @@ def test_an_announced_folder_keeps_its_promise_across_a_restart(tmp_path: Path) 
     plan = plan_of(PASSED, disorder_s=5)
     loop = loop_of(plan, [opened(str(first))], tmp_path / "c", sink, batch_rows=1)
     drain(loop)
-    loop.announce(opened(str(second)), 55_000_000)
+    loop.controls.announce(opened(str(second)), 55_000_000)
     assert loop.step() is not None
     loop.close()
     again = loop_of(plan, [opened(str(first))], tmp_path / "c", sink, batch_rows=1, follow=True)

@@ -12,10 +12,10 @@ from tidegate.batch import BatchId
 from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.plan.lower import lower
 from tidegate.query.node import StreamDef
-from tidegate.sink.held import HeldParts
+from tidegate.sink.batch_output import HeldParts
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.source.memory import MemorySource
@@ -82,7 +82,7 @@ def outputs(folder: Path, sinks: dict[str | None, MemorySink], source: MemorySou
         [Connection(0, source)],
         Store.open(folder),
         sinks,
-        LocalExecutor(),
+        LocalRunner(),
         options,
     )
 

@@ -28,7 +28,7 @@ from tidegate.execute.job import Job
 from tidegate.execute.task import run_instance
 from tidegate.operate.aggregate import operator as pane_operator
 from tidegate.operate.aggregate.state import read_panes
-from tidegate.operate.join.stored import StoredSegments
+from tidegate.operate.join.stored_segment import StoredSegments
 from tidegate.operate.kept import Kept
 from tidegate.operate.kept import forget as forget_kept
 from tidegate.operate.operator import InstanceWork
@@ -92,7 +92,7 @@ def switched(loop: Loop, chance: random.Random, how_often: float) -> int:
     asked = 0
     while not loop.manifest.finished:
         if chance.random() < how_often:
-            loop.ask(Request(Scale(chance.randint(1, 6))))
+            loop.controls.ask(Request(Scale(chance.randint(1, 6))))
             asked += 1
         assert loop.step() is not None
     return asked
@@ -204,7 +204,7 @@ def transition(query: str, place: Path) -> tuple[dict[str, Any], int]:
     lasted = 0
     while loop.step() is not None:
         if loop.manifest.batch == 4:
-            loop.ask(Request(Scale(3)))
+            loop.controls.ask(Request(Scale(3)))
         epoch = dict(loop.manifest.epochs[-1])
         lasted += epoch.get("handover") == WINDOW and "completed" not in epoch
         assert (" (under way)" in epoch_text(epoch)) == (lasted > 0 and "completed" not in epoch)

@@ -137,7 +137,7 @@ def test_a_file_that_left_the_query_may_be_another(tmp_path: Path) -> None:
 
     loop = both()
     loop.step()
-    loop.remove(str(left))
+    loop.controls.remove(str(left))
     loop.step()
     loop.close()
     write(left, OTHER)

@@ -16,8 +16,8 @@ from tests.property.test_kept import watched
 from tidegate.elastic.request import Request, Scale
 from tidegate.memory import MEMORY
 from tidegate.operate import opened
-from tidegate.operate.join import chain, left, stored
-from tidegate.operate.join import operator as join
+from tidegate.operate.join import chain, memory, stored_segment
+from tidegate.operate.join import instance as join
 from tidegate.state.segment import Segment, read_segment
 from tidegate.state.store import Store
 
@@ -66,7 +66,7 @@ def run(
         reads[-1] += 1
         return read_segment(*arguments, **named)
 
-    for module in (stored, opened):
+    for module in (stored_segment, opened):
         patch.setattr(module, "read_segment", read)
     given = {"batch_rows": 12, "rows": 110, "method": method, "rate": 8, "domain": 9}
     parts = []
@@ -78,7 +78,7 @@ def run(
                 parts.append(sink.table())
                 loop, sink = loop_of(sql, folder, **given)
             if scaled and loop.manifest.batch % 3 == 2:
-                loop.ask(Request(Scale(scaled[loop.manifest.batch // 3 % len(scaled)])))
+                loop.controls.ask(Request(Scale(scaled[loop.manifest.batch // 3 % len(scaled)])))
             reads.append(0)
             loop.step()
             assert MEMORY.bytes <= MEMORY.limit_bytes
@@ -107,7 +107,7 @@ def test_what_is_not_in_memory_is_read(
 ) -> None:
     """The same rows, counts and segments, whatever of the tuples is in memory."""
     monkeypatch.setattr(chain, "FEW_ROWS", 6)
-    monkeypatch.setattr(stored, "FEW_ROWS", 6)
+    monkeypatch.setattr(stored_segment, "FEW_ROWS", 6)
     made, _, _ = run(name, folder / "all", monkeypatch)
     monkeypatch.setattr(join, "_most_bytes", lambda: 1_800)
     some, reads, found = run(name, folder / "some", monkeypatch, forget=0.1)
@@ -126,10 +126,10 @@ def test_a_switch_finds_what_instances_keep_in_memory(
 ) -> None:
     """The same rows, counts and segments as where all is read; of kept buckets little is read."""
     monkeypatch.setattr(chain, "FEW_ROWS", 6)
-    monkeypatch.setattr(stored, "FEW_ROWS", 6)
-    for module, what in ((stored, "_MOST_ADOPTED_ROWS"), (left, "MOST_MOVED_ROWS")):
+    monkeypatch.setattr(stored_segment, "FEW_ROWS", 6)
+    for module, what in ((stored_segment, "_MOST_ADOPTED_ROWS"), (memory, "MOST_MOVED_ROWS")):
         monkeypatch.setattr(module, what, most_rows)
-    monkeypatch.setattr(stored, "MOST_MOVED_ROWS", most_rows)
+    monkeypatch.setattr(stored_segment, "MOST_MOVED_ROWS", most_rows)
     scaled = (3, 2, 4, 1, 3)
     read, reads, _ = run(name, folder / "read", monkeypatch, forget=1, scaled=scaled)
     kept, fewer, found = run(name, folder / "kept", monkeypatch, scaled=scaled)
@@ -151,9 +151,9 @@ def test_who_only_loses_buckets_reads_nothing(
         read.append(segment.name)
         return read_segment(store, segment, *arguments, **named)
 
-    for module in (stored, opened):
+    for module in (stored_segment, opened):
         monkeypatch.setattr(module, "read_segment", noted)
-    loop.ask(Request(Scale(3)))
+    loop.controls.ask(Request(Scale(3)))
     loop.step()
     assert read
     assert len(read) == len({*read})

@@ -12,7 +12,7 @@ from tests.driver.test_join_state import BANDS, EQUAL, loop_of
 from tidegate.driver.loop import Loop
 from tidegate.elastic.request import Request, Scale
 from tidegate.operate import kept, opened
-from tidegate.operate.join import bound, division, match, operator, run_index, state
+from tidegate.operate.join import bound, division, instance, match, run_index, state
 from tidegate.state.segment import read_segment
 
 SIZES = {"rows": 60_000, "rate": 8_000, "domain": 16_000}
@@ -30,7 +30,7 @@ def to_the_switch(sql: str, folder: Path) -> tuple[Loop, Any]:
     loop, sink = loop_of(sql, folder, 40_000, **SIZES)
     loop.step()
     loop.step()
-    loop.ask(Request(Scale(3)))
+    loop.controls.ask(Request(Scale(3)))
     new_process()
     return loop, sink
 
@@ -66,7 +66,7 @@ def test_segments_without_keys_are_searched_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Versions before wrote them."""
-    for module in (operator, state):
+    for module in (instance, state):
         monkeypatch.setattr(module, "with_key", lambda table, key: table)
     loop, sink = to_the_switch(BANDS, tmp_path / "old")
     names = [read_segment(loop.store, s).column_names for s in loop.manifest.segments()]

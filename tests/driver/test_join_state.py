@@ -196,7 +196,7 @@ def test_segments_of_former_owners_are_compacted_into_the_same_output(
     rewritten = 0
     while not loop.manifest.finished:
         if loop.manifest.batch % 11 == 10:
-            loop.ask(Request(Scale(1 + loop.manifest.batch * 5 % 4)))
+            loop.controls.ask(Request(Scale(1 + loop.manifest.batch * 5 % 4)))
         loop.step()
         compacted(loop)
         rewritten += sum("compact" in s.name for s in loop.manifest.segments())

@@ -29,8 +29,8 @@ from tidegate.driver.latency import (
 from tidegate.driver.loop import Loop
 from tidegate.driver.metric.text import ms_text
 from tidegate.driver.metrics import BatchReport
-from tidegate.execute.executor import Draft
-from tidegate.gate.completed import MOST_POSITIONS, Completed
+from tidegate.execute.runner import Draft
+from tidegate.gate.answer_time import MOST_POSITIONS, AnsweredTuples
 from tidegate.gate.intake import Intake
 from tidegate.plan.lower import lower
 from tidegate.query.output import Output
@@ -138,7 +138,7 @@ def test_starting_the_executor_is_not_latency(tmp_path: Path) -> None:
         started.append(clock.now())
         return True
 
-    loop.executor.start = start  # type: ignore[method-assign]
+    loop.runner.start = start  # type: ignore[method-assign]
     report = stepped(loop)
     assert started == [5.0]
     assert ms_of(report) == same(40.0, 1)
@@ -411,12 +411,12 @@ def test_of_very_many_tuples_some_stand_for_the_others() -> None:
             raise AssertionError("only sources drop")
 
     rows = 1_000_003
-    completed = Completed.of_range(Second(), 7, 7 + rows)
+    completed = AnsweredTuples.of_range(Second(), 7, 7 + rows)
     assert len(completed.arrived_at) == MOST_POSITIONS
     assert int(completed.counts.sum()) == rows
     assert completed.arrived_at[0] == 7, "the oldest stands for itself: the largest is exact"
     assert completed.counts.max() - completed.counts.min() <= 1
-    picked = Completed.of(Second(), np.arange(10, dtype=np.int64) * 3)
+    picked = AnsweredTuples.of(Second(), np.arange(10, dtype=np.int64) * 3)
     assert list(picked.arrived_at) == [*range(0, 30, 3)]
     assert set(picked.counts) == {1}
 

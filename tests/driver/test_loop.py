@@ -28,7 +28,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.elastic.request import Request, Scale
 from tidegate.errors import CheckpointError, OptionError, RunError, SinkError, SourceError
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.plan.physical import QUERY_CLOUD
 from tidegate.sink.call import CallSink
 from tidegate.sink.memory import MemorySink
@@ -153,13 +153,13 @@ def test_one_subquery_is_scaled_and_the_checkpoint_remembers(tmp_path: Path) -> 
     plan = plan_of(NESTED)
     loop = loop_of(plan, [source], tmp_path, sink, instances=None, default_instances=2)
     drain(loop)
-    loop.ask(Request(Scale(5), "aggregate2"))
+    loop.controls.ask(Request(Scale(5), "aggregate2"))
     source.append(table(*ROWS[1:3]))
     report = loop.step()
     assert report is not None
     assert (report.instances, report.epoch) == (5, 1)
     assert report.subqueries == ("aggregate",) * 2 + ("aggregate2",) * 5
-    loop.ask(Request(Scale(3)))
+    loop.controls.ask(Request(Scale(3)))
     source.append(table(*ROWS[3:4]))
     loop.step()
     loop.close()
@@ -184,7 +184,7 @@ def test_one_subquery_is_scaled_and_the_checkpoint_remembers(tmp_path: Path) -> 
 def test_a_subquery_that_is_not_there_is_not_scaled(tmp_path: Path) -> None:
     loop = loop_of(plan_of(NESTED), [memory(end=True)], tmp_path)
     with pytest.raises(OptionError) as caught:
-        loop.ask(Request(Scale(3), "aggregat"))
+        loop.controls.ask(Request(Scale(3), "aggregat"))
     assert str(caught.value) == (
         "scale: must name a subquery of the query; got aggregat. "
         "Did you mean aggregate or aggregate2? There are: aggregate, aggregate2."
@@ -193,7 +193,7 @@ def test_a_subquery_that_is_not_there_is_not_scaled(tmp_path: Path) -> None:
     shared = replace(plan_of(NESTED), strategy=QUERY_CLOUD)
     loop = loop_of(shared, [memory(end=True)], tmp_path / "shared")
     with pytest.raises(OptionError, match="query-cloud has one number of instances"):
-        loop.ask(Request(Scale(3), "aggregate"))
+        loop.controls.ask(Request(Scale(3), "aggregate"))
     loop.close()
 
 
@@ -202,12 +202,12 @@ def test_instances_change_between_batches_and_the_checkpoint_remembers(tmp_path:
     plan = plan_of(COUNTS)
     loop = loop_of(plan, [source], tmp_path, sink, instances=None, default_instances=2)
     drain(loop)
-    loop.ask(Request(Scale(5)))
+    loop.controls.ask(Request(Scale(5)))
     source.append(table(*ROWS[1:3]))
     report = loop.step()
     assert report is not None
     assert (report.instances, report.epoch) == (5, 1)
-    loop.ask(Request(Scale(5)))
+    loop.controls.ask(Request(Scale(5)))
     source.append(table(*ROWS[3:4]))
     report = loop.step()
     assert report is not None
@@ -231,7 +231,7 @@ def test_a_number_of_instances_that_cannot_be_is_refused_at_once(
 ) -> None:
     loop = loop_of(plan_of(COUNTS), [memory(*ROWS)], tmp_path)
     with pytest.raises(OptionError, match=message):
-        loop.ask(Request(Scale(instances)))
+        loop.controls.ask(Request(Scale(instances)))
     report = loop.step()
     assert report is not None
     assert report.instances == 2
@@ -368,12 +368,12 @@ def test_a_loop_that_cannot_start_lets_go_of_what_it_opened(tmp_path: Path) -> N
 
 
 def test_a_failure_before_the_commit_leaves_the_state_as_it_was(tmp_path: Path) -> None:
-    class Broken(LocalExecutor):
+    class Broken(LocalRunner):
         def run(self, job: Job) -> list[Outcome]:
             return super().run(job)[1:]
 
     loop = loop_of(plan_of(COUNTS), [memory(*ROWS)], tmp_path)
-    loop.executor = Broken()
+    loop.runner = Broken()
     with pytest.raises(RunError, match=r"all 2 instances must answer once; got answers of \[1\]"):
         loop.run()
     assert Store.open(tmp_path).latest() is None

@@ -22,17 +22,17 @@ COUNTS = "SELECT k, COUNT(*) AS n FROM s [RANGE 2 SECONDS] GROUP BY k"
 
 
 def bucket_loads(loop: Loop) -> list[float]:
-    (subquery,) = loop._subqueries
-    return list(loop._subqueries.loads(subquery.name))
+    (subquery,) = loop.pipeline.subqueries
+    return list(loop.pipeline.subqueries.loads(subquery.name))
 
 
 def test_buckets_add_up_to_instances_and_instances_to_what_was_measured(tmp_path: Path) -> None:
     loop = loop_of(plan_of(COUNTS), [memory(*ROWS)], tmp_path, instances=3, batch_rows=40)
-    assert loop.observed == ()
+    assert loop.books.load.observed == ()
     batches = 0
     while (report := loop.step()) is not None:
         batches += 1
-        (seen,) = loop.observed
+        (seen,) = loop.books.load.observed
         assert (seen.subquery, seen.batch) == ("aggregate", report.batch)
         busy = np.bincount(seen.mapping.owner_array, weights=seen.buckets, minlength=3)
         assert busy.tolist() == pytest.approx([load.cpu_s for load in seen.instances])
@@ -51,13 +51,13 @@ def test_utilisation_is_the_busy_share_of_the_time_since_the_batch_before(tmp_pa
     with schedule.using(Clocked()):
         loop = loop_of(process_plan(), [source], tmp_path, clock=clock, instances=1, batch_rows=3)
         assert drain(loop) == 2
-        (second,) = loop.observed
+        (second,) = loop.books.load.observed
         assert (second.seconds, second.period_s) == (9.0, 9.0), "3 tuples of 2 s, 3 timers of 1 s"
         assert second.utilisation.tolist() == [1.0]
         clock.advance(14)
         source.append(table((9, "a", 1)))
         loop.step()
-        (third,) = loop.observed
+        (third,) = loop.books.load.observed
         assert third.seconds == 3.0, "the last of those before, and its timer"
         assert third.period_s == 14.0 + 3.0
         assert third.utilisation.tolist() == [3 / 17]
@@ -74,7 +74,7 @@ def test_the_bucket_of_a_hot_key_is_told(tmp_path: Path) -> None:
         loop = loop_of(process_plan(), [memory(*rows, end=True)], tmp_path, clock=clock)
         load = loop.run().as_dict()["load"]["process"]
     hot, *others = load["hottest_buckets"]
-    (seen,) = loop.observed
+    (seen,) = loop.books.load.observed
     assert hot == {"bucket": bucket("a"), "instance": seen.mapping.owners[hot["bucket"]]} | {
         "utilisation": hot["utilisation"]
     }
@@ -94,9 +94,9 @@ def test_loads_stay_with_buckets_across_a_switch_and_begin_anew_with_a_run(
     loop.step()
     before = bucket_loads(loop)
     assert sum(before) > 0
-    loop.ask(Request(Scale(3)))
+    loop.controls.ask(Request(Scale(3)))
     loop.step()
-    (seen,) = loop.observed
+    (seen,) = loop.books.load.observed
     assert seen.mapping.instances == 3
     load = loop.summary.as_dict()["load"]["aggregate"]
     assert len(load["utilisation"]) == 3

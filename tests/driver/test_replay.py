@@ -28,7 +28,7 @@ from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.errors import LostOutputError
 from tidegate.plan.physical import Plan
-from tidegate.sink.held import HeldParts
+from tidegate.sink.batch_output import HeldParts
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
 from tidegate.source.memory import MemorySource
@@ -235,8 +235,8 @@ def test_sources_that_joined_and_left_in_the_batch(tmp_path: Path) -> None:
     first, more = csv(tmp_path / "a.csv", *ROWS[:6]), csv(tmp_path / "b.csv", *ROWS[6:12])
     loop = loop_of(plan, [opened(first)], tmp_path / "c", sink, follow=True, batch_rows=3)
     loop.step()
-    loop.announce(opened(more))
-    loop.remove(str(tmp_path / "a.csv"))
+    loop.controls.announce(opened(more))
+    loop.controls.remove(str(tmp_path / "a.csv"))
     sink.loses = {1}
     with pytest.raises(LostOutputError):
         drain(loop)

@@ -15,8 +15,8 @@ from tests.driver.scene import COUNTS, compacted, drain, loop_of, memory, plan_o
 from tests.state.faulty import Steps, faulty
 from tests.state.mapping import mappings
 from tidegate.batch import BatchId
+from tidegate.driver.checkpoint import MOST_PENDING, Retirement
 from tidegate.driver.loop import Loop
-from tidegate.driver.retirement import MOST_PENDING, Retirement
 from tidegate.errors import StateError
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.receipt import Receipt
@@ -61,7 +61,7 @@ def test_a_batch_is_published_before_anything_is_deleted_for_it() -> None:
     sink.store = loop.store
     for batch in range(5):
         step(loop, source, 10 * batch)  # closes a window, which is published
-        loop._checkpoint.retirement.wait()
+        loop.pipeline.checkpoint.retirement.wait()
     assert sink.seen[4] == [2, 3, 4]
     assert loop.store.numbers() == [3, 4]
     loop.close()
@@ -140,7 +140,7 @@ def test_a_deletion_that_fails_is_told_by_the_next_batch(
     loop, source = loop_and_source(place=str(tmp_path))
     for second in range(2):
         step(loop, source, second)
-    loop._checkpoint.retirement.wait()
+    loop.pipeline.checkpoint.retirement.wait()
     allow = refuse(loop.store, monkeypatch)
     step(loop, source, 2)
     tried(loop)
@@ -197,7 +197,7 @@ def test_the_first_error_is_the_one_that_is_told(
 
 def tried(loop: Loop) -> None:
     """Until the deletion has been tried, and without hearing how it ended."""
-    for future in loop._checkpoint.retirement._pending:
+    for future in loop.pipeline.checkpoint.retirement._pending:
         future.exception()
 
 

@@ -46,7 +46,7 @@ class Fed:
         assert self.loop.step() is not None
 
     def ask(self, change: Change, subquery: str | None = None, **more: str) -> None:
-        self.loop.ask(Request(change, subquery, **more))
+        self.loop.controls.ask(Request(change, subquery, **more))
 
     def restart(self, **options: Any) -> None:
         self.loop.close()
@@ -106,11 +106,11 @@ def test_the_newest_request_counts_and_what_was_pending_is_gone(tmp_path: Path) 
     fed.ask(Scale(5))
     fed.ask(Scale(3), "aggregate2")
     fed.ask(Scale(4), "aggregate2")
-    said = {n: str(a.request.change) for n, a in fed.loop.waiting().items()}
+    said = {n: str(a.request.change) for n, a in fed.loop.controls.waiting().items()}
     assert said == {"aggregate": "scale 5", "aggregate2": "scale 4"}
     fed.batch()
     assert fed.instances == (5, 4)
-    assert fed.loop.waiting() == {}
+    assert fed.loop.controls.waiting() == {}
     fed.ask(Scale(8))
     fed.ask(Scale(5))
     fed.batch()
@@ -210,7 +210,7 @@ def test_a_batch_that_is_tried_again_has_what_it_had(tmp_path: Path) -> None:
     fed.loop._observe = fails_once
     fed.batch()
     assert (fed.instances, tries) == ((5,), [1, 1])
-    assert list(fed.loop.waiting()) == ["aggregate"]
+    assert list(fed.loop.controls.waiting()) == ["aggregate"]
     fed.loop._observe = lambda step, batch: None
     fed.batch()
     assert fed.owners[0] == 4
@@ -229,7 +229,7 @@ def test_a_query_that_has_ended_cannot_be_asked(tmp_path: Path) -> None:
 
 
 def test_a_switch_is_recorded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "tidegate.driver.loop")
+    caplog.set_level(logging.INFO, "tidegate.driver.books")
     fed = Fed(tmp_path)
     fed.batch()
     fed.ask(Scale(4), by="ctl", why="rush hour")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ from tidegate.operate.figures import (
     WindowFigures,
     newest_windows,
 )
-from tidegate.operate.operator import Operator
+from tidegate.operate.operator import Operator, OperatorState, Traits
 from tidegate.route.mapping import Mapping, even
 from tidegate.route.reach import Reach
 
@@ -34,8 +34,8 @@ from tidegate.route.reach import Reach
 class Approximate:
     """An operator that answers some groups approximately, over windows of ten microseconds."""
 
-    levels: ClassVar[tuple[str, ...]] = ("sample",)
-    reach = Reach(10)
+    traits = Traits(levels=("sample",))
+    state = OperatorState(reach=Reach(10))
     shown_figures = (
         Shown("share", "approximate", "share", brief=True),
         Shown("widest", "widest interval"),

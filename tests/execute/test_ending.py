@@ -10,7 +10,7 @@ from tests.crash.process import ENVIRONMENT
 ORDER = """
 import threading
 from tidegate import schedule
-from tidegate.execute.ending import clean_at_end, stop_at_end
+from tidegate.execute.shutdown import clean_at_end, stop_at_end
 
 stopped = threading.Event()
 
@@ -27,7 +27,7 @@ print("the program ends")
 
 FORK = """
 import os, sys
-from tidegate.execute.ending import clean_at_end
+from tidegate.execute.shutdown import clean_at_end
 
 clean_at_end(print, "taken down", flush=True)
 if os.fork() == 0:

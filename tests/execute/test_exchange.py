@@ -84,7 +84,7 @@ def test_an_instance_receives_its_parcels_and_those_for_all(job: Job) -> None:
 
 def test_what_was_left_for_tasks_is_opened_only_as_it_was_written(job: Job) -> None:
     left = exchange.leave(job, "job", b"code")
-    assert exchange.Left.of(str(left)) == left
+    assert exchange.LeftFile.of(str(left)) == left
     assert left.open().to_pybytes() == b"code"
     Path(left.path).write_bytes(b"c0de")
     with pytest.raises(StateError, match="must be as the driver left it; got other bytes"):

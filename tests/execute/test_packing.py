@@ -11,12 +11,12 @@ from pyspark import cloudpickle
 from tests.driver.scene import loop_of, memory, plan_of, rows_of
 from tests.execute.test_shared_task import QUERY, ROWS
 from tidegate.errors import RunError
-from tidegate.execute import lasting, work
+from tidegate.execute import plan_part, work
 from tidegate.execute.job import Job
 from tidegate.execute.spark.packing import Packing
-from tidegate.execute.spark.shared import SharedExecutor
+from tidegate.execute.spark.task_exchange import SharedExchange
 from tidegate.execute.task_runner import Task, TaskRunner
-from tidegate.execute.work import Sent, Work, keep_sent, key_of
+from tidegate.execute.work import SentWork, TaskWork, keep_sent, key_of
 from tidegate.sink.memory import MemorySink
 
 
@@ -33,14 +33,14 @@ class Here(TaskRunner):
     def groups(self, instances: int) -> int:
         return min(instances, 2)
 
-    def leave(self, job: Job, name: str, data: bytes) -> Work:
+    def leave(self, job: Job, name: str, data: bytes) -> TaskWork:
         key = key_of(data)
         self.sent[key] = data
         if name == "job":
             self.sizes.append(len(data))
-        return Sent(key)
+        return SentWork(key)
 
-    def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
+    def each(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Any]:
         for key, data in self.sent.items():
             keep_sent(key, data)
         self.jobs.append(job)
@@ -55,13 +55,13 @@ class Here(TaskRunner):
 
 def test_rows_are_the_same_and_jobs_are_short(tmp_path: Path) -> None:
     found, runner = [], Here()
-    for folder, executor in (("local", None), ("packed", SharedExecutor(runner))):
+    for folder, executor in (("local", None), ("packed", SharedExchange(runner))):
         sink = MemorySink()
         source = memory(*ROWS, end=True)
         loop = loop_of(plan_of(QUERY), [source], tmp_path / folder, sink, batch_rows=50)
         if executor is not None:
-            loop.executor.start = executor.start  # type: ignore[method-assign]
-            loop.executor.run_batch = executor.run_batch  # type: ignore[method-assign]
+            loop.runner.start = executor.start  # type: ignore[method-assign]
+            loop.runner.run_batch = executor.run_batch  # type: ignore[method-assign]
         loop.run()
         found.append(rows_of(sink))
     assert found[0] == found[1]
@@ -73,13 +73,13 @@ def test_rows_are_the_same_and_jobs_are_short(tmp_path: Path) -> None:
 def test_parts_of_the_plan_are_one_object_in_all_jobs(tmp_path: Path) -> None:
     loop = loop_of(plan_of(QUERY), [memory(*ROWS, end=True)], tmp_path, batch_rows=50)
     drafts = []
-    run_batch = loop.executor.run_batch
+    run_batch = loop.runner.run_batch
 
     def noted(these: Any) -> Any:
         drafts.append(these)
         return run_batch(these)
 
-    loop.executor.run_batch = noted  # type: ignore[method-assign]
+    loop.runner.run_batch = noted  # type: ignore[method-assign]
     loop.run()
     runner = Here()
     packing = Packing(runner)
@@ -89,7 +89,7 @@ def test_parts_of_the_plan_are_one_object_in_all_jobs(tmp_path: Path) -> None:
         left = packing.leave(these[0].job, "job", these[0].job)
         for key, data in runner.sent.items():
             keep_sent(key, data)
-        jobs.append(lasting.load(left.open()))
+        jobs.append(plan_part.load(left.open()))
     one, two = (job.subquery for job in jobs)
     assert one.operator is two.operator
     assert one.prefixes is two.prefixes
@@ -107,11 +107,11 @@ def test_a_part_that_was_never_sent_is_told(tmp_path: Path) -> None:
     def pack(drafts: Any) -> Any:
         packing.know(drafts)
         left = packing.leave(drafts[0].job, "job", drafts[0].job)
-        lasting._loaded.clear()
+        plan_part._loaded.clear()
         work._sent.clear()
         keep_sent(left.key, runner.sent[left.key])  # type: ignore[attr-defined]
-        return lasting.load(left.open())
+        return plan_part.load(left.open())
 
-    loop.executor.run_batch = pack  # type: ignore[method-assign]
+    loop.runner.run_batch = pack  # type: ignore[method-assign]
     with pytest.raises(RunError, match="must have been sent to this worker"):
         loop.run()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.driver.scene import loop_of, memory, plan_of, rows_of
-from tidegate.execute import shared_read
+from tidegate.execute import task
 from tidegate.sink.memory import MemorySink
 from tidegate.source import memory as memory_source
 
@@ -40,7 +40,7 @@ def test_rows_that_two_splits_want_are_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, once = reads_of(tmp_path / "once", monkeypatch)
-    monkeypatch.setattr(shared_read, "_MOST_ROWS", 0)
+    monkeypatch.setattr(task, "_MOST_ROWS", 0)
     each, twice = reads_of(tmp_path / "each", monkeypatch)
     assert len(rows) > 50
     assert rows == each

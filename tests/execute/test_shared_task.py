@@ -12,8 +12,8 @@ from tests.driver.scene import loop_of, memory, plan_of, rows_of
 from tidegate.driver.metrics import BatchReport
 from tidegate.errors import TaskError
 from tidegate.execute.exchange import FOLDER, begin, clear, leave
-from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job, Outcome
+from tidegate.execute.runner import Draft, JobRunner, Outcomes
 from tidegate.execute.shared_task import (
     batch_task,
     instance_task,
@@ -32,7 +32,7 @@ ROWS = [(second / 10, "abc"[second % 3], second) for second in range(200)]
 INSTANCES = 3
 
 
-class SharedTasks(Executor):
+class SharedTasks(JobRunner):
     """Runs the tasks of a job as the executor on Spark does, one after the other."""
 
     def __init__(self, groups: int | None = None) -> None:
@@ -75,7 +75,7 @@ def run(folder: Path, executor: SharedTasks | None) -> tuple[list[tuple], BatchR
     sink = MemorySink()
     loop = loop_of(plan_of(QUERY), [memory(*ROWS, end=True)], folder, sink, instances=INSTANCES)
     if executor is not None:
-        loop.executor = executor
+        loop.runner = executor
     (report,) = loop.run().reports
     return rows_of(sink), report
 

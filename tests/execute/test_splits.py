@@ -19,10 +19,10 @@ from tidegate.collect.order import TotalOrder
 from tidegate.execute import delivery as edge
 from tidegate.execute import splits
 from tidegate.execute.delivery import Delivery
-from tidegate.execute.executor import Draft
 from tidegate.execute.job import Job, Piece
+from tidegate.execute.runner import Draft
 from tidegate.execute.splits import splits_of, time_span
-from tidegate.gate.intake import Cut, Intake, Taken
+from tidegate.gate.intake import Cut, Intake, SourceCut
 from tidegate.gate.track import Slice
 from tidegate.operate.stateless import Stateless
 from tidegate.plan.physical import Edge, Subquery
@@ -201,7 +201,7 @@ class Anything:
 
 def cut_between(low: int, high: int, previous: int, reached: int) -> Cut:
     track: Any = Anything()
-    part = Taken(0, track, Slice(0, 0, 1, None, 0, low, high))
+    part = SourceCut(0, track, Slice(0, 0, 1, None, 0, low, high))
     return Cut((part,), 1, previous, reached, False)
 
 

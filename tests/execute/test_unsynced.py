@@ -25,7 +25,7 @@ def test_what_tasks_wrote_outlives_the_commit(executor: SharedTasks, tmp_path: P
     with disk.using(DurableDisk(watch)) as watched:
         assert isinstance(watched, DurableDisk)
         loop = loop_of(plan_of(QUERY), [memory(*ROWS, end=True)], checkpoint, batch_rows=120)
-        loop.executor = executor
+        loop.runner = executor
         loop.run()
         written = [c for c in watched.changes if c.kind == "replace" and "/segment/" in c.target]
     assert len(commits) >= 2

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.gate.frontier import Feed, Progress, frontier
+from tidegate.gate.frontier import Progress, SourceFeed, frontier
 
 
 def feed(*members, disorder=0, live=False, idle=False):
-    return Feed(tuple(members), disorder, live, idle)
+    return SourceFeed(tuple(members), disorder, live, idle)
 
 
 def test_the_slowest_source_decides():

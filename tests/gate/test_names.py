@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import StateError
-from tidegate.gate.names import FEW_NAMES, Known, NameLog
-from tidegate.gate.orders import Orders
+from tidegate.gate.names import FEW_NAMES, ListedFile, NameLog
+from tidegate.gate.orders import ConsumedOrders
 from tidegate.state.store import Store
 
 
 def noted(log: NameLog, first: int, names: int) -> None:
     for order in range(first, first + names):
-        log.note(Known(order, f"part-{order:05d}", 10, order * 7))
+        log.note(ListedFile(order, f"part-{order:05d}", 10, order * 7))
 
 
 def test_few_names_stay_in_the_manifest(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_many_names_move_into_a_few_pages(tmp_path: Path) -> None:
         assert len(log.files) <= batch.bit_length() + 1
     found = NameLog(json.loads(json.dumps(log.saved()))).read(store)
     assert [k.order for k in found.values()] == list(range(batches * of_each))
-    assert found["part-00007"] == Known(7, "part-00007", 10, 49)
+    assert found["part-00007"] == ListedFile(7, "part-00007", 10, 49)
 
 
 def test_what_is_noted_last_counts(tmp_path: Path) -> None:
@@ -47,8 +47,8 @@ def test_what_is_noted_last_counts(tmp_path: Path) -> None:
     log, store = NameLog(), Store.open(tmp_path)
     noted(log, 0, FEW_NAMES + 1)
     log.write(store, "gate/a.arrow", lambda known: True)
-    log.note(Known(3, "part-00003", 99))
-    log.note(Known(500, "part-00004", 10))
+    log.note(ListedFile(3, "part-00003", 99))
+    log.note(ListedFile(500, "part-00004", 10))
     assert log.read(store)["part-00003"].extent == 99
     noted(log, 1000, 2 * FEW_NAMES)
     log.write(store, "gate/b.arrow", lambda known: True)
@@ -82,10 +82,10 @@ def test_a_damaged_page_is_named(tmp_path: Path) -> None:
 
 @given(st.permutations(range(40)), st.integers(0, 40))
 def test_orders_are_a_set_of_few_ranges(order: list[int], count: int) -> None:
-    orders = Orders()
+    orders = ConsumedOrders()
     for number in order[:count]:
         orders.add(number, number)
-        again = Orders(json.loads(json.dumps(orders.ranges())))
+        again = ConsumedOrders(json.loads(json.dumps(orders.ranges())))
         assert again.ranges() == orders.ranges()
     added = set(order[:count])
     assert [n for n in range(-1, 45) if n in orders] == sorted(added)
@@ -97,7 +97,7 @@ def test_orders_are_a_set_of_few_ranges(order: list[int], count: int) -> None:
 @given(st.lists(st.tuples(st.integers(1, 5), st.booleans()), max_size=20))
 def test_ranges_join_up(runs: list[tuple[int, bool]]) -> None:
     """Whether numbers come as ranges, as those of other folders do, or one by one."""
-    orders, at = Orders(), 0
+    orders, at = ConsumedOrders(), 0
     for rows, in_one in runs:
         if in_one:
             orders.add(at, at + rows - 1)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tidegate.gate.extent import Extent, Holder
 from tidegate.gate.intake import Intake
-from tidegate.gate.standing import Extent, Holder
 from tidegate.source.registry import open_uri
 
 FAR = 10**6

@@ -74,11 +74,11 @@ def test_a_large_group_does_not_wait_for_its_rows_to_die() -> None:
 def test_every_operator_has_its_keepers() -> None:
     (tuples,) = plan_of("SELECT COUNT(*) AS n FROM s [ROWS 5]").subqueries
     assert isinstance(tuples.operator, TupleAggregate)
-    assert tuples.operator.keepers() == {TUPLES: TupleKeeper(tuples.operator.spec)}
-    (panes,) = plan_of(COUNTS).subqueries[0].operator.keepers().items()
+    assert tuples.operator.state.keepers == {TUPLES: TupleKeeper(tuples.operator.spec)}
+    (panes,) = plan_of(COUNTS).subqueries[0].operator.state.keepers.items()
     assert panes[0] == PANES
     assert isinstance(panes[1], PaneKeeper)
-    assert plan_of(PASSED).subqueries[0].operator.keepers() == {}
+    assert plan_of(PASSED).subqueries[0].operator.state.keepers == {}
 
 
 # --- compaction --------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ import numpy as np
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Source
-from tidegate.gate.frontier import Feed, frontier
-from tidegate.gate.intake import Cut, Taken
+from tidegate.gate.frontier import SourceFeed, frontier
+from tidegate.gate.intake import Cut, SourceCut
 from tidegate.gate.lateness import Int64s
 from tidegate.gate.track import Track
 
@@ -85,9 +85,9 @@ class PlainIntake:
         for inlet, track in every:
             taken = rows.get(id(track), 0)
             if taken or (self.hold and track.waiting_from < track.position):
-                parts.append(Taken(inlet.stream, track, track.take(taken, self.frontier_us)))
+                parts.append(SourceCut(inlet.stream, track, track.take(taken, self.frontier_us)))
         feeds = [
-            Feed(tuple(t.progress() for t in i.tracks), i.disorder_us, i.live, i.is_idle(now))
+            SourceFeed(tuple(t.progress() for t in i.tracks), i.disorder_us, i.live, i.is_idle(now))
             for i in self.inlets
         ]
         previous, reached = self.frontier_us, frontier(self.frontier_us, feeds)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tidegate.errors import TaskError
 from tidegate.expression.tree import Expr, describe
-from tidegate.operate.join.spec import BAND, BOUND, EQUAL, Interval
+from tidegate.operate.join.spec import BAND, BOUND, EQUAL, PairInterval
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.conjunct import Conjunct, intervals_of
 from tidegate.query.typing import UnknownKernel, bind_predicate
@@ -41,12 +41,12 @@ TYPES = {f"{side}_{k}{n}": t for side in "lr" for k, t in KINDS.items() for n in
 LEFT = {name for name in TYPES if name.startswith("l")}
 
 
-def intervals(text: str) -> tuple[Interval, ...]:
+def intervals(text: str) -> tuple[PairInterval, ...]:
     tree = sqlglot.parse_one(text, dialect="spark")
     return intervals_of([Conjunct(bind_predicate(tree, TYPES, "ON"), text)], LEFT)
 
 
-def shape(interval: Interval) -> tuple[str, int]:
+def shape(interval: PairInterval) -> tuple[str, int]:
     bounds = (
         interval.left_low,
         interval.left_high,
@@ -281,14 +281,14 @@ def is_true(text: str, table: pa.Table) -> bool:
         return False
 
 
-def passes(interval: Interval, table: pa.Table) -> bool:
+def passes(interval: PairInterval, table: pa.Table) -> bool:
     try:
         return bool(passed(interval, table)[0])
     except TaskError:  # an overflow, which the row would also meet as a pair
         return True
 
 
-def passed(interval: Interval, table: pa.Table) -> np.ndarray[Any, Any]:
+def passed(interval: PairInterval, table: pa.Table) -> np.ndarray[Any, Any]:
     """Which rows of a table of pairs pass, as the operator would test them."""
     if interval.kind == EQUAL:
         pairs = zip(

@@ -13,7 +13,7 @@ from tests.query.catalog import CALLS, RIDES, sql, stream
 from tidegate.errors import OptionError, QueryError
 from tidegate.expression.tree import describe
 from tidegate.operate.join.operator import StreamJoin
-from tidegate.operate.join.spec import Extent, Interval
+from tidegate.operate.join.spec import PairInterval, WindowExtent
 from tidegate.operate.port import Port
 from tidegate.plan.explain import explain
 from tidegate.plan.lower import lower
@@ -89,8 +89,8 @@ def test_conditions_stay_above_a_window_that_counts_tuples() -> None:
     )
     assert [p.sql_where for p in only(plan).prefixes] == [None, "`fare` > 2"]
     assert joined(plan).conjuncts == ("r.tip > 1", "r.paid")
-    assert joined(plan).spec.left.extent == Extent(None, 5)
-    assert joined(plan).spec.right.extent == Extent(3_600_000_000, None)
+    assert joined(plan).spec.left.extent == WindowExtent(None, 5)
+    assert joined(plan).spec.right.extent == WindowExtent(3_600_000_000, None)
 
 
 def test_unions_and_subqueries_below_a_join() -> None:
@@ -502,5 +502,5 @@ def test_explain_of_a_function() -> None:
 
 def test_intervals_are_over_the_columns_of_prefixes() -> None:
     (interval,) = planned(f"SELECT tip {FROM} ON r.tip = c.fare").spec.intervals
-    assert isinstance(interval, Interval)
+    assert isinstance(interval, PairInterval)
     assert (describe(interval.left_value), describe(interval.right_value)) == ("l0", "r0")

@@ -15,7 +15,7 @@ from tests.property.queries import SCHEMA
 from tidegate.driver.loop import Connection, Loop
 from tidegate.driver.options import RunOptions
 from tidegate.elastic import request
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.plan.physical import Plan
 from tidegate.sink.memory import MemorySink
 from tidegate.source.memory import MemorySource
@@ -137,7 +137,7 @@ class _Run:
             self.connections,
             store,
             {None: self.sink},
-            LocalExecutor(),
+            LocalRunner(),
             options,
             observer=self.observe,
         )
@@ -168,7 +168,7 @@ class _Run:
             case Step() if not self.loop.manifest.finished:
                 self.step()
             case Scale(instances) if not self.loop.manifest.finished:
-                self.loop.ask(request.Request(request.Scale(instances)))
+                self.loop.controls.ask(request.Request(request.Scale(instances)))
             case Restart(instances):
                 self.restart(instances)
             case Crash(step, instances):

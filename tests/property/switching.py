@@ -23,13 +23,14 @@ from tests.property.course import IN_MEMORY, lines
 from tests.property.graphs import CELLS
 from tests.property.steps import BUCKETS, Graph, Line
 from tidegate.batch import EpochId
-from tidegate.driver.loop import Loop, Observer
+from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
+from tidegate.driver.pipeline import StepSeen
 from tidegate.elastic import handover
 from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
 from tidegate.errors import OptionError
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.execute.task import map_here, run_instance, start_parcels
 from tidegate.operate.process.advance import Process
 from tidegate.plan.method import AUTO
@@ -74,7 +75,7 @@ class Sight:
 _events = itertools.count()
 
 
-class Witness(LocalExecutor):
+class Witness(LocalRunner):
     """Runs jobs in this process, and notes who does what. Grows with batches: it is for tests."""
 
     now: ClassVar[tuple[Job, int] | None] = None
@@ -187,10 +188,10 @@ def run(graph: Graph, course: Course) -> Run:
             try:
                 loop.step()
             except Crashed:
-                made.ran += loop.executor.ran
+                made.ran += loop.runner.ran
                 loop.close()
                 loop = _loop(graph, course, folder, sinks, observe)
-        made.ran += loop.executor.ran
+        made.ran += loop.runner.ran
         made.counters = dict(loop.manifest.counters)
         made.handovers.update(e["handover"] for e in loop.manifest.epochs if "handover" in e)
         loop.close()
@@ -199,7 +200,7 @@ def run(graph: Graph, course: Course) -> Run:
 
 
 def _loop(
-    graph: Graph, course: Course, folder: str, sinks: dict[str, MemorySink], observe: Observer
+    graph: Graph, course: Course, folder: str, sinks: dict[str, MemorySink], observe: StepSeen
 ) -> Loop:
     session = tg.Session(master="none")
     streams = graph.build(_streams(graph, session))
@@ -223,7 +224,7 @@ def _loop(
         connectors=connectors,
         observer=observe,
     )
-    loop.executor = Witness()
+    loop.runner = Witness()
     return loop
 
 
@@ -256,7 +257,7 @@ def _ask(loop: Loop, course: Course, made: Run) -> None:
     asked: dict[str, route.Mapping] = {}
     for request in course.requests.get(batch, ()):
         with suppress(OptionError):  # an instance that is not there; nothing changes
-            taken = loop.ask(request)
+            taken = loop.controls.ask(request)
             asked |= {keys[name]: replace(of.mapping, formers=()) for name, of in taken.items()}
     made.asked[batch] = asked
 
@@ -337,7 +338,7 @@ def buckets_are_their_owners_alone(run: Run) -> None:
             for segment in (s for of in outcome.segments.values() for s in of):
                 assert set(segment.buckets) <= own, (ran.job.name, outcome.instance, segment)
                 written += 1
-    assert written or not any(ran.job.operator.keepers() for ran in run.ran)
+    assert written or not any(ran.job.operator.state.keepers for ran in run.ran)
 
 
 def tuples_are_ready_and_in_order(run: Run) -> None:

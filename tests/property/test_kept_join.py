@@ -23,9 +23,9 @@ def short_runs(most_bytes: int | None) -> Iterator[None]:
     """Runs of a few tuples, so that small streams have many; with little memory if told."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidegate.operate.join.chain.FEW_ROWS", 3)
-        patch.setattr("tidegate.operate.join.stored.FEW_ROWS", 3)
+        patch.setattr("tidegate.operate.join.stored_segment.FEW_ROWS", 3)
         if most_bytes is not None:
-            patch.setattr("tidegate.operate.join.operator._most_bytes", lambda: most_bytes)
+            patch.setattr("tidegate.operate.join.instance._most_bytes", lambda: most_bytes)
         yield
 
 

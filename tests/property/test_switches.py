@@ -43,7 +43,7 @@ from tests.property.switching import (
 from tests.seed import SEED, seeds
 from tidegate.elastic.handover import SHARED, STATE, WINDOW
 from tidegate.elastic.request import Request, Scale
-from tidegate.operate.join.part import Part
+from tidegate.operate.join.part import BucketPart
 from tidegate.plan.physical import STRATEGIES
 from tidegate.testing import STEPS
 
@@ -179,17 +179,17 @@ def large_state(affords: bool | None) -> Iterator[list[bool]]:
     owned a part of one.
     """
     taken: list[bool] = []
-    afforded = Part.affords
+    afforded = BucketPart.affords
 
-    def asked(part: Part, candidates: int) -> bool:
+    def asked(part: BucketPart, candidates: int) -> bool:
         taken.append(not part.is_whole)
         return afforded(part, candidates) if affords is None else affords
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidegate.operate.join.chain.FEW_ROWS", 1)
-        patch.setattr("tidegate.operate.join.stored.FEW_ROWS", 1)
-        patch.setattr("tidegate.operate.join.operator._most_bytes", lambda: 0)
-        patch.setattr(Part, "affords", asked)
+        patch.setattr("tidegate.operate.join.stored_segment.FEW_ROWS", 1)
+        patch.setattr("tidegate.operate.join.instance._most_bytes", lambda: 0)
+        patch.setattr(BucketPart, "affords", asked)
         yield taken
 
 

@@ -72,7 +72,7 @@ def test_spark_is_not_started_on_the_main_thread(monkeypatch: pytest.MonkeyPatch
         return master
 
     spark = SimpleNamespace(connect=connect)
-    monkeypatch.setitem(sys.modules, "tidegate.execute.spark.executor", spark)
+    monkeypatch.setitem(sys.modules, "tidegate.execute.spark.session", spark)
     assert Place("local[1]").connected().session == "local[1]"
     assert threads != [threading.main_thread()]
 
@@ -171,7 +171,7 @@ def test_a_spooling_source_is_opened_for_each_stream(tmp_path: Path) -> None:
             connections,
             Store.open(tmp_path),
             {None: MemorySink()},
-            HERE.executor(),
+            HERE.runner(),
             RunOptions(),
         )
     assert all(s.closed for s in spools if isinstance(s, Spool))
@@ -228,13 +228,13 @@ def test_a_master_that_was_submitted_is_the_default(
 ) -> None:
     """As whoever prepares a notebook does it; tests/cluster has spark-submit itself."""
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)
-    monkeypatch.setattr("tidegate.execute.spark.submitted.active_session", lambda: None)
+    monkeypatch.setattr("tidegate.execute.spark.submission.active_session", lambda: None)
     assert Place.at(None).master == master
     assert Place.at("local[3]").master == "local[3]"
 
 
 def test_settings_of_a_prepared_notebook_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tidegate.execute.spark.submitted import prepared_conf
+    from tidegate.execute.spark.submission import prepared_conf
 
     words = "--conf spark.ui.enabled=true --packages a:b:1 --conf spark.x='y z' pyspark-shell"
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", words)

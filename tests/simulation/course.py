@@ -21,9 +21,9 @@ from tests.simulation.fault import Astray, Damage, Fault, Refuses, Replaced, Rot
 from tests.simulation.harm import Undo, damage, replace
 from tests.simulation.place import CALLED, Called
 from tests.simulation.scenario import Scenario, Start
-from tidegate.driver.handing import reach_of
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
+from tidegate.driver.migration import reach_of
 from tidegate.elastic import handover
 from tidegate.errors import OptionError, TidegateError
 from tidegate.plan.options import JoinOptions, PlanOptions
@@ -37,10 +37,10 @@ from tidegate.session.planning import plan_for
 from tidegate.sink.files import FileSink
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import of
-from tidegate.testing.simulation.executor import SimExecutor
 from tidegate.testing.simulation.fault import Kill, Strike
 from tidegate.testing.simulation.life import Ended, Life
 from tidegate.testing.simulation.process import Process
+from tidegate.testing.simulation.runner import SimRunner
 from tidegate.testing.simulation.world import World
 
 PLACE = Place("none")
@@ -189,7 +189,7 @@ class Course:
         one.fails_in, one.failed = None, False
         return ends
 
-    def drive(self, start: Start, executor: SimExecutor) -> Summary:
+    def drive(self, start: Start, executor: SimRunner) -> Summary:
         sinks = {o.name: self.sink(start, o.name or "") for o in self.outputs}
         options = run_options(
             start.instances,
@@ -210,7 +210,7 @@ class Course:
             observer=lambda step, batch: self.ask(loops[-1], asked, step, batch),
         )
         loops.append(loop)
-        loop.executor = executor
+        loop.runner = executor
         if start.follow:
             writer, _ = self.world.begin("writer", lambda: self.write(loop))
             self.writers.append(writer)
@@ -223,7 +223,7 @@ class Course:
             return
         request = drawn(random.Random(number), list(loop.plan.names.values()))
         with suppress(OptionError):  # an instance that is not there; nothing changes
-            loop.ask(request)
+            loop.controls.ask(request)
             self.report.asked[type(request.change).__name__] += 1
 
     def handover(self, start: Start) -> str:

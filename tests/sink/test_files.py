@@ -28,7 +28,7 @@ from tidegate.sink import verify
 from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.files import FileSink
 from tidegate.sink.receipt import Part, Receipt
-from tidegate.sink.verify import Found
+from tidegate.sink.verify import VerifiedParts
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -510,9 +510,9 @@ def test_a_batch_is_verified_by_what_its_manifest_says(tmp_path: Path) -> None:
         receipts = stage(sink, 0, SIDES)
         told = [r.to_dict() for r in receipts]
         size = sum(r.bytes or 0 for r in receipts)
-        assert verify.found(sink.uri, 0, told) == Found(False, 3, size, ())
+        assert verify.found(sink.uri, 0, told) == VerifiedParts(False, 3, size, ())
         sink.publish(BatchId(0), receipts)
-        assert verify.found(sink.uri, 0, told) == Found(True, 3, size, ())
+        assert verify.found(sink.uri, 0, told) == VerifiedParts(True, 3, size, ())
         late = tmp_path / name / "_late/batch=00000000/s.json"
         flip(late)
         assert verify.found(sink.uri, 0, told).problems == (

@@ -14,7 +14,7 @@ from tests.cases.case import CASES, Case
 from tests.cases.document import DOCUMENTS, Document, Way
 from tests.cases.document import run as run_document
 from tests.cases.run import Run, outputs_of
-from tidegate.execute.spark import shared as spark_shared
+from tidegate.execute.spark import task_exchange as spark_shared
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.sink.batch_output import BatchOutput

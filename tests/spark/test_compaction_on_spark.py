@@ -18,7 +18,7 @@ from tidegate.driver import compactor as compactor_module
 from tidegate.driver.compactor import Compactor
 from tidegate.driver.options import RunOptions
 from tidegate.errors import StateError
-from tidegate.execute.spark.executor import SparkExecutor
+from tidegate.execute.spark.runner import SparkRunner
 from tidegate.operate.aggregate.state import PaneKeeper
 from tidegate.query.node import StreamDef
 from tidegate.session.launch import prepare
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def executor(spark: SparkSession) -> Iterator[SparkExecutor]:
-    made = SparkExecutor(spark)
+def executor(spark: SparkSession) -> Iterator[SparkRunner]:
+    made = SparkRunner(spark)
     yield made
     made.close()
 
@@ -48,12 +48,12 @@ def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compactor_module, "TASK_ROWS", 1)
 
 
-def test_a_function_runs_in_another_process(executor: SparkExecutor) -> None:
+def test_a_function_runs_in_another_process(executor: SparkRunner) -> None:
     assert executor.submit(os.getpid).result() != os.getpid()
     assert executor.submit(pow, 2, 10).result() == 1024
 
 
-def test_what_a_function_raises_comes_back(executor: SparkExecutor) -> None:
+def test_what_a_function_raises_comes_back(executor: SparkRunner) -> None:
     class Odd(Exception):
         def __init__(self, one: int, two: int) -> None:
             super().__init__(f"{one} and {two}")
@@ -69,7 +69,7 @@ def test_what_a_function_raises_comes_back(executor: SparkExecutor) -> None:
         executor.submit(fail, "other").result()
 
 
-def test_a_worker_that_dies_breaks_the_future(executor: SparkExecutor) -> None:
+def test_a_worker_that_dies_breaks_the_future(executor: SparkRunner) -> None:
     def die() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -79,13 +79,13 @@ def test_a_worker_that_dies_breaks_the_future(executor: SparkExecutor) -> None:
 
 
 def test_after_the_end_nothing_is_begun(spark: SparkSession) -> None:
-    executor = SparkExecutor(spark)
+    executor = SparkRunner(spark)
     executor.close()
     with pytest.raises(BrokenExecutor, match="the run has ended"):
         executor.submit(os.getpid).result()
 
 
-def test_a_large_group_is_rewritten_by_a_worker(executor: SparkExecutor, tmp_path: Path) -> None:
+def test_a_large_group_is_rewritten_by_a_worker(executor: SparkRunner, tmp_path: Path) -> None:
     @dataclass(frozen=True)
     class Telling(PaneKeeper):
         """Leaves the process that rewrites in a file."""
@@ -104,7 +104,7 @@ def test_a_large_group_is_rewritten_by_a_worker(executor: SparkExecutor, tmp_pat
         store.create({})
         segments = [partials(store, f"{i:08d}-0000", [20] * 50, 0) for i in range(4)]
         compactor = Compactor(store, Telling(SPEC, str(tally)))
-        compactor.consider(3, segments, 0, executor=tasks)
+        compactor.consider(3, segments, 0, runner=tasks)
         compactor.wait()
         (made,) = compactor.apply(segments)
         found.append((made, read_segment(store, made)))

@@ -15,8 +15,8 @@ import pytest
 
 from tests.s3.server import KEYS, Server
 from tidegate.cli.main import invoke
-from tidegate.driver.loop import Observer
 from tidegate.driver.options import RunOptions
+from tidegate.driver.pipeline import StepSeen
 from tidegate.execute import task_runner
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
@@ -52,7 +52,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def run(
-    place: Place, uri: str, out: str, checkpoint: str, observer: Observer | None = None
+    place: Place, uri: str, out: str, checkpoint: str, observer: StepSeen | None = None
 ) -> None:
     script = read_script(QUERY.replace("{uri}", uri))
     plan = plan_for(list(bind(script, streams_of(script))), place)

@@ -13,7 +13,7 @@ import pytest
 import tidegate as tg
 from tidegate.errors import TaskError
 from tidegate.execute import delivery as edge
-from tidegate.execute.spark import shared as spark_shared
+from tidegate.execute.spark import task_exchange as spark_shared
 from tidegate.query.stream import Stream
 from tidegate.sink.memory import MemorySink
 from tidegate.source.memory import MemorySource

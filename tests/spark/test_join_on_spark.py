@@ -15,7 +15,7 @@ from tests.duckdb import predicate
 from tests.duckdb.compare import by_duckdb, by_tidegate, differences
 from tests.duckdb.test_join import query, sides
 from tidegate.errors import TaskError
-from tidegate.execute.spark import shared as spark_shared
+from tidegate.execute.spark import task_exchange as spark_shared
 from tidegate.sink.memory import MemorySink
 
 if TYPE_CHECKING:

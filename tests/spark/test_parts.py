@@ -12,8 +12,9 @@ import pytest
 
 from tests.driver.test_join_state import BANDS, STREAMS
 from tidegate.batch import BatchId
-from tidegate.driver.loop import Loop, Observer
+from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
+from tidegate.driver.pipeline import StepSeen
 from tidegate.errors import SinkError
 from tidegate.execute import task_runner
 from tidegate.query.output import Output
@@ -60,7 +61,7 @@ def loop_of(
     place: Place,
     folder: Path,
     instances: int,
-    observer: Observer | None = None,
+    observer: StepSeen | None = None,
 ) -> Loop:
     plan = plan_for(outputs, place)
     options = RunOptions(instances=instances, batch_rows=5_000)

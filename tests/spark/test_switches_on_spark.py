@@ -18,7 +18,7 @@ from tests.seed import seeds
 from tests.spark.test_graphs_on_spark import GRAPHS, ROWS, Runs, stream
 from tidegate.elastic.handover import AUTO, SHARED, STATE, WINDOW
 from tidegate.errors import OptionError
-from tidegate.execute.spark import shared as spark_shared
+from tidegate.execute.spark import task_exchange as spark_shared
 from tidegate.sink.memory import MemorySink
 from tidegate.testing import Watched, disorder, visits
 
@@ -51,7 +51,7 @@ class Switching:
         names = list(self._query.status()["subqueries"])
         for request in requests(self._chance, names, 2, 0.9).get(1, ()):
             with suppress(OptionError):  # an instance that is not there
-                self._query._loop.ask(request)
+                self._query._loop.controls.ask(request)
 
 
 def all_outputs(session: tg.Session, seen: str | None, handover: str) -> dict[str, tg.Stream]:

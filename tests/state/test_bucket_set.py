@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.packed import pack_numbers, unpack_numbers
+from tidegate.state.short_text import pack_numbers, unpack_numbers
 
 BUCKETS = st.sets(st.integers(0, 300), max_size=40)
 

@@ -19,7 +19,7 @@ from tidegate.sink.memory import MemorySink
 from tidegate.state import epoch_log
 from tidegate.state.epoch_log import logged, shortened
 from tidegate.state.inspect import describe, inspect
-from tidegate.state.leftover import Cleaned
+from tidegate.state.leftover import CleanedFiles
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -69,7 +69,7 @@ def test_a_manifest_has_the_newest_and_files_have_the_others(store: Store) -> No
     files = [e.name for e in store.files.list("epoch")]
     assert files == [f"epoch/{n:08d}.0.json" for n in range(0, manifest.epochs_logged, MOVED)]
     assert store.latest() == manifest
-    assert store.clean() == Cleaned()
+    assert store.clean() == CleanedFiles()
     assert history(store, manifest) == list(range(3 * KEPT))
 
 
@@ -163,7 +163,7 @@ def test_a_run_that_switches_again_and_again(tmp_path: Path) -> None:
             loop.close()
             loop = loop_of(plan_of(COUNTS), [source], place, sink, instances=None)
         source.append(table((second, "a", 1)))
-        loop.ask(Request(Scale(1 + second % 2)))
+        loop.controls.ask(Request(Scale(1 + second % 2)))
         assert loop.step() is not None
         assert len(loop.manifest.epochs) <= KEPT
     source.end()

@@ -14,7 +14,7 @@ from tests.state.mapping import mappings
 from tidegate import disk
 from tidegate.durable import Due
 from tidegate.errors import FencedError, StateError
-from tidegate.state.leftover import Cleaned
+from tidegate.state.leftover import CleanedFiles
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -113,13 +113,13 @@ class TestEnter:
         entry = other.enter(FIRST, HOLDER)
         assert entry == replace(manifest, owner=1, holder=entry.holder)
         assert {**entry.holder, **HOLDER} == entry.holder
-        assert other.clean() == replace(Cleaned(), manifests=1, bytes=len(manifest.to_json()))
+        assert other.clean() == replace(CleanedFiles(), manifests=1, bytes=len(manifest.to_json()))
         assert [m.batch for m in other.kept()] == [2, 3]
         assert [e.name for e in other.files.list("gate")] == ["gate/2.arrow", "gate/3.arrow"]
         commit(other, entry, "gate/4.arrow")
         assert [m.batch for m in other.kept()] == [3, 4]
         assert [e.name for e in other.files.list("gate")] == ["gate/3.arrow", "gate/4.arrow"]
-        assert other.clean() == Cleaned()
+        assert other.clean() == CleanedFiles()
 
     def test_the_run_before_cannot_commit(self, store: Store) -> None:
         manifest = commit(store, FIRST)
@@ -191,7 +191,7 @@ class TestEnter:
         store.publish(manifest)
         other = again(store)
         assert other.enter(FIRST, HOLDER) == manifest
-        assert (other.clean(), other.numbers()) == (Cleaned(), [0])
+        assert (other.clean(), other.numbers()) == (CleanedFiles(), [0])
 
     def test_damage_is_told_before_anything_changes(self, store: Store) -> None:
         commit(store, FIRST, "gate/0.arrow")
@@ -279,7 +279,7 @@ def test_the_first_run_leaves_alone_what_one_that_took_over_writes(tmp_path: Pat
     other = Store.open(tmp_path)
     other.enter(FIRST, HOLDER)
     other.write("segment/00000000.1-x.arrow", b"not committed yet")
-    assert first.clean() == Cleaned(temporary=1, bytes=22)
+    assert first.clean() == CleanedFiles(temporary=1, bytes=22)
     assert other.files.exists("segment/00000000.1-x.arrow")
 
 

@@ -18,7 +18,7 @@ from tidegate.errors import CheckpointError, FencedError, StateError
 from tidegate.state import files as files_module
 from tidegate.state.files import LocalFiles, RemoteFiles
 from tidegate.state.handle import StoreHandle
-from tidegate.state.leftover import Cleaned
+from tidegate.state.leftover import CleanedFiles
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
@@ -57,7 +57,7 @@ def names(store: Store) -> list[str]:
 class TestOpen:
     def test_opening_and_asking_changes_nothing(self, location: Location) -> None:
         store = Store.open(location)
-        assert (store.meta(), store.latest(), store.clean()) == (None, None, Cleaned())
+        assert (store.meta(), store.latest(), store.clean()) == (None, None, CleanedFiles())
         assert not store.files.is_folder()
 
     def test_local_places_are_mapped(self, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ class TestCreate:
         store.write(name, b"precious")
         with pytest.raises(CheckpointError, match=r"without meta\.json"):
             store.create({})
-        assert store.clean() == Cleaned()
+        assert store.clean() == CleanedFiles()
         assert store.read(name) == b"precious"
 
     def test_other_files_in_the_folder_are_left_alone(self, location: Location) -> None:
@@ -159,7 +159,7 @@ class TestCreate:
         store.write("notes.txt", b"mine")
         store.write(".other.tmp", b"mine too")
         store.create({})
-        assert store.clean() == Cleaned()
+        assert store.clean() == CleanedFiles()
         assert "notes.txt" in names(store)
         assert ".other.tmp" in names(store)
 
@@ -241,7 +241,7 @@ class TestRetire:
         assert store.numbers() == [8, 9]
         kept = {f"segment/{batch:08d}-0000.arrow" for batch in (6, 7, 8, 9)}
         assert {entry.name for entry in store.files.list("segment")} == kept
-        assert store.clean() == Cleaned()
+        assert store.clean() == CleanedFiles()
 
     def test_it_goes_on_after_a_restart_with_or_without_clean(self, store: Store) -> None:
         last = run(store, 4)
@@ -326,11 +326,11 @@ class TestClean:
         kept = ["staged/00000003.arrow", "staged/00000003/rows/part.parquet"]
         for name in kept:
             store.write(name, b"output")
-        assert store.clean() == Cleaned(
+        assert store.clean() == CleanedFiles(
             temporary=4, segments=2, gate=1, staged=3, manifests=1, bytes=5 * len(leftovers)
         )
         assert sorted(names(store)) == sorted(before + kept)
-        assert store.clean() == Cleaned()
+        assert store.clean() == CleanedFiles()
 
     def test_before_the_first_batch_nothing_counts(self, store: Store) -> None:
         segment_of(store, 0)
@@ -349,7 +349,7 @@ class TestClean:
     def test_files_that_are_not_of_a_store_stay(self, store: Store) -> None:
         store.write("segment/notes.txt", b"")
         store.write("manifest/notes.json", b"")
-        assert store.clean() == Cleaned()
+        assert store.clean() == CleanedFiles()
 
     @pytest.mark.parametrize("damage", ["missing", "short"])
     def test_a_state_that_is_not_whole_stops_before_anything_goes(

@@ -8,7 +8,7 @@ MUTANTS = (
     # Latency, and when batches start.
     Mutant(
         "what is taken counts for what arrives",
-        "driver/brought.py",
+        "driver/source_watch.py",
         "return tuples if rows is None else max(tuples + rows",
         "return tuples if True else max(tuples + rows",
         "tests/driver/test_brought.py",
@@ -23,8 +23,8 @@ MUTANTS = (
     Mutant(
         "the latency of tuples that wait for the watermark ends when they are read",
         "gate/track.py",
-        "if not self.hold:\n            return Completed",
-        "if True:\n            return Completed",
+        "if not self.hold:\n            return AnsweredTuples",
+        "if True:\n            return AnsweredTuples",
         "tests/driver/test_latency.py",
     ),
     Mutant(
@@ -44,7 +44,7 @@ MUTANTS = (
     Mutant(
         "a run that waits is not woken by input, and adds to latency",
         "driver/loop.py",
-        "self._clock.wait(self._news, self._inputs.expected_s())",
+        "self._clock.wait(self._news, inputs.expected_s())",
         "self._clock.wait(self._stop, self.options.poll_s)",
         "tests/driver/test_trigger.py",
     ),
@@ -58,7 +58,7 @@ MUTANTS = (
     # Runs that go on another time.
     Mutant(
         "new input on a finished checkpoint is ignored",
-        "driver/finished.py",
+        "driver/recovery.py",
         "if not new:",
         "if True:",
         "tests/cli/test_scheduled.py",

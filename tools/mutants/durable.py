@@ -28,7 +28,7 @@ MUTANTS = (
     ),
     Mutant(
         "a batch is committed before what its tasks wrote is synced",
-        "driver/loop.py",
+        "driver/pipeline.py",
         "            due.add_names(outcome.due)\n",
         "            pass\n",
         "tests/execute/test_unsynced.py",

@@ -28,14 +28,14 @@ MUTANTS = (
     ),
     Mutant(
         "stored tuples of another arrangement are searched as they are",
-        "operate/join/stored.py",
+        "operate/join/stored_segment.py",
         "known = [(s, *self._mine(s)) for s in segments if s.tag == way]",
         "known = [(s, *self._mine(s)) for s in segments]",
         JOIN_STATE,
     ),
     Mutant(
         "stored tuples of another arrangement are forgotten",
-        "operate/join/stored.py",
+        "operate/join/stored_segment.py",
         "            if segment.tag != way:\n",
         "            if False:\n",
         JOIN_STATE,

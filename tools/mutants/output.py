@@ -8,15 +8,16 @@ MUTANTS = (
     # Commit, recovery, output.
     Mutant(
         "a batch is shown before it is committed",
-        "driver/loop.py",
-        "        self._checkpoint.commit(manifest, due)\n",
-        "        self._outlets.publish(manifest)\n        self._checkpoint.commit(manifest, due)\n",
+        "driver/pipeline.py",
+        "        self.checkpoint.commit(prepared.manifest, prepared.due)\n",
+        "        self.outlets.publish(prepared.manifest)\n"
+        "        self.checkpoint.commit(prepared.manifest, prepared.due)\n",
         DURABLE,
     ),
     Mutant(
         "what is committed is not shown at the next start",
-        "driver/loop.py",
-        "lost = self._outlets.publish_again(manifest)",
+        "driver/pipeline.py",
+        "lost = self.outlets.publish_again(newest)",
         "lost = {}",
         EVERY_STEP,
     ),

@@ -70,8 +70,8 @@ MUTANTS = (
     ),
     Mutant(
         "what did not fit into memory is not taken back",
-        "driver/loop.py",
-        "        self._inputs.undo()\n",
+        "driver/pipeline.py",
+        "        self.inputs.undo()\n",
         "",
         "tests/driver/test_batch_limit.py",
     ),

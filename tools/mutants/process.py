@@ -105,6 +105,6 @@ MUTANTS = (
         "execute/spark/failure.py",
         'return "with indeterminate output was failed and retried" in str(error)',
         "return False",
-        "tests/spark/test_executor.py",
+        "tests/spark/test_runner.py",
     ),
 )

@@ -184,7 +184,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a query waits for input counts as busy",
-        "driver/load_watch.py",
+        "driver/books.py",
         "period_s=seconds + before_s",
         "period_s=seconds",
         "tests/driver/test_observe.py",

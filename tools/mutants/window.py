@@ -87,8 +87,8 @@ MUTANTS = (
     ),
     Mutant(
         "a query goes on when it has all the rows of its LIMIT",
-        "driver/loop.py",
-        'return self._manifest.counters.get("rows_out", 0) >= wanted',
+        "driver/pipeline.py",
+        'return self.manifest.counters.get("rows_out", 0) >= self._most_rows',
         "return False",
         "tests/session/test_limit.py",
     ),

@@ -14,7 +14,7 @@ from tidegate.cli.option import (
     read_query,
     settings,
 )
-from tidegate.driver.handing import reach_of
+from tidegate.driver.migration import reach_of
 from tidegate.driver.options import MAX_BUCKETS, RunOptions
 from tidegate.elastic.handover import Site, check, foreseen
 from tidegate.errors import UserError

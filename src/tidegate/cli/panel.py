@@ -17,8 +17,8 @@ from tidegate.driver.metric.metric import RunMetric, Where
 from tidegate.driver.metric.registry import METRICS
 from tidegate.driver.metric.text import ms_text
 from tidegate.driver.metrics import BatchReport
-from tidegate.execute.executor import Tasks
-from tidegate.gate.standing import Extent
+from tidegate.execute.runner import TaskCounts
+from tidegate.gate.extent import Extent
 from tidegate.model.live.expected import Expectation
 from tidegate.sink.excerpt import SHOWN_ROWS, Excerpt
 from tidegate.state.epoch import counted
@@ -60,7 +60,7 @@ class AtHand:
     batch: int
     seconds: float
     rows: int | None
-    tasks: Tasks | None
+    tasks: TaskCounts | None
 
 
 @dataclass(frozen=True)

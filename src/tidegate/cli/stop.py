@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from tidegate import schedule
-from tidegate.execute.ending import clean_now
+from tidegate.execute.shutdown import clean_now
 
 if TYPE_CHECKING:  # commands that run no query start without the engine
     from tidegate.driver.loop import Loop

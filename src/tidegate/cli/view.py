@@ -14,7 +14,7 @@ from tidegate.cli.panel import AtHand, Scene, picture
 from tidegate.cli.status import ViewStatus
 from tidegate.clock import Clock, SystemClock
 from tidegate.driver.metrics import BatchReport
-from tidegate.execute.executor import Tasks
+from tidegate.execute.runner import TaskCounts
 from tidegate.model.live.expected import Expectation
 from tidegate.sink.excerpt import Excerpt
 
@@ -54,7 +54,7 @@ class LiveView:
         self._batch: tuple[int, float] | None = None
         self._cut = False
         self._rows: Callable[[], int] = lambda: 0
-        self._tasks: Callable[[], Tasks | None] = lambda: None
+        self._tasks: Callable[[], TaskCounts | None] = lambda: None
         self._expected: Callable[[], Expectation | None] = lambda: None
         self._figures: Callable[[], str] = str
 
@@ -90,7 +90,7 @@ class LiveView:
     def attend(
         self,
         rows: Callable[[], int],
-        tasks: Callable[[], Tasks | None],
+        tasks: Callable[[], TaskCounts | None],
         expected: Callable[[], Expectation | None] = lambda: None,
         figures: Callable[[], str] = str,
     ) -> None:

@@ -44,9 +44,9 @@ def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
         return run_stoppable(loop, lambda state: None)
     view.continue_from(loop.summary.counters)
     view.attend(
-        lambda: loop.rows_at_hand,
-        loop.executor.tasks,
-        loop.forecast.newest,
+        lambda: loop.controls.rows_at_hand,
+        loop.runner.tasks,
+        loop.books.forecast.newest,
         lambda: newest_figures(loop.summary.windows()),
     )
     with view:

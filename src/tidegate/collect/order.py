@@ -1,4 +1,4 @@
-"""How instances' outputs become one sequence, between operators and whoever takes their rows."""
+"""Merges the rows of all instances of an operator into one sequence."""
 
 from __future__ import annotations
 

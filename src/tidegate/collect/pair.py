@@ -1,4 +1,4 @@
-"""The order of a join's output, between the pairs that instances found and the sink's sequence.
+"""Orders the pairs of a join by their later tuple, then by the earlier one.
 
 Rows are in the order of the later tuple, then of the earlier one. Hidden columns carry both.
 """

@@ -1,4 +1,4 @@
-"""The order of rows that single tuples trigger, between the instances and the output sequence.
+"""Orders rows by the tuple that triggered each of them.
 
 Hidden columns carry the order of the trigger, and what tells rows of one trigger apart.
 """

@@ -1,4 +1,4 @@
-"""The order inside and across windows, between the instances' outputs and the sink's sequence."""
+"""Orders rows of time windows by the end of the window, then as ORDER BY says, then by key."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def answer(loop: Loop, question: Arguments) -> dict[str, Any]:
         )
     change, why = CHANGES[command](question), question.get("why", "")
     request = Request(change, question.get("subquery"), by=BY, why=why)
-    made = loop.ask(request)
+    made = loop.controls.ask(request)
     return {
         "request": str(request.change),
         "subqueries": {

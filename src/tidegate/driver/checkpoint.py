@@ -1,15 +1,16 @@
-"""A checkpoint in use: entered by one process, committed to batch by batch, then let go."""
+"""Holds the checkpoint of a run: entered by one process, committed to, cleaned up, released."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 
+from tidegate import schedule
 from tidegate.driver.change import QueryLog
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.recovery import enter
-from tidegate.driver.replay import Replay
-from tidegate.driver.retirement import Retirement
 from tidegate.durable import Due
 from tidegate.errors import FencedError, StateError, TidegateError
 from tidegate.plan.physical import Plan
@@ -17,6 +18,51 @@ from tidegate.state.epoch_log import shortened
 from tidegate.state.lock import Lock
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
+
+MOST_PENDING = 8
+"""So many batches may wait for their deletions; the next one waits with them."""
+
+
+class Retirement:
+    """Deletes what each commit has made superfluous, in the order of the commits.
+
+    A batch is published first and waits for no deletion. What fails is raised once, by the next
+    call; the state is whole all the same, and the next start deletes what was left. Holds a few
+    manifests at most.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._line = schedule.current().line("tidegate-retire")
+        self._pending: deque[Future[int]] = deque()
+
+    def retire(
+        self, previous: Manifest, current: Manifest, replaced: Manifest | None = None
+    ) -> None:
+        """After `current` was published: delete what neither manifest needs, soon."""
+        while len(self._pending) >= MOST_PENDING:
+            self._pending.popleft().result()
+        try:
+            done = self._line.submit(self._store.retire, previous, current, replaced)
+            self._pending.append(done)
+        except RuntimeError:  # Python is ending, and no more is taken: this is the last batch
+            self.wait()
+            self._store.retire(previous, current, replaced)
+
+    def check(self) -> None:
+        """Raise the StateError of a deletion that has failed; does not wait."""
+        while self._pending and self._pending[0].done():
+            self._pending.popleft().result()
+
+    def wait(self) -> None:
+        """Block until all that was asked for is deleted."""
+        while self._pending:
+            self._pending.popleft().result()
+
+    def close(self) -> None:
+        """Wait for all deletions, then raise where one has failed."""
+        self._line.shutdown(wait=True)
+        self.wait()
 
 
 class Checkpoint:
@@ -58,10 +104,6 @@ class Checkpoint:
         """Make a batch count, after what is due; one that ran again counts as it is now."""
         self._store.publish(manifest, due)
 
-    def retire(self, previous: Manifest, current: Manifest, replay: Replay | None = None) -> None:
-        """After a commit: delete what is superfluous, soon."""
-        self.retirement.retire(previous, current, None if replay is None else replay.after)
-
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Where something fails because another run has taken the checkpoint over, say that.
@@ -75,20 +117,9 @@ class Checkpoint:
                 self._store.check_owner()
             except FencedError as fenced:
                 raise fenced from error
-            except (
-                TidegateError,
-                OSError,
-            ):  # then the first failure is the one to tell
+            except (TidegateError, OSError):  # then the first failure is the one to tell
                 raise error from None
             raise
-
-    def check(self) -> None:
-        """Raise the StateError of a deletion that has failed."""
-        self.retirement.check()
-
-    def close(self) -> None:
-        """Wait for deletions; raises where one has failed."""
-        self.retirement.close()
 
     def release(self) -> None:
         """Let another process have it."""

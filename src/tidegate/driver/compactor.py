@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from tidegate import schedule
 from tidegate.batch import MIN_US, ORDER, ints
-from tidegate.driver.beside import beside
 from tidegate.errors import StateError
-from tidegate.execute.executor import Executor
+from tidegate.execute.runner import JobRunner
 from tidegate.memory import ANY, Allowance
 from tidegate.operate.keeper import Horizon, Keeper
+from tidegate.schedule import beside
 from tidegate.state.compaction import choose, compact, replace, replace_any
 from tidegate.state.handle import StoreHandle
 from tidegate.state.name import owned
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Work:
+class SegmentRewrite:
     """One group to be rewritten as the segment `name`, by a thread of the driver or by a task."""
 
     store: StoreHandle
@@ -138,12 +138,12 @@ class Compactor:
         frontier_us: int,
         tuples: int = 0,
         owners: Sequence[int] = (),
-        executor: Executor | None = None,
+        runner: JobRunner | None = None,
         since: int = MIN_US,
     ) -> None:
         """Start rewriting where it is worth it; what is under way is not looked at again.
 
-        Without an executor this process does all of it. What is stored below `since`, a time or
+        Without a runner this process does all of it. What is stored below `since`, a time or
         a number of tuples, is not all with these `owners`.
         """
         if not segments or not self._may_begin():
@@ -155,7 +155,7 @@ class Compactor:
         horizon = partial(self._keeper.horizon, frontier_us, tuples, piece.considered)
         alike = partial(self._keeper.kin, piece.considered, owners, since)
         small = bool(self._pieces)
-        work = partial(self._rewrite, piece, batch, horizon, alike, executor, small)
+        work = partial(self._rewrite, piece, batch, horizon, alike, runner, small)
         running = beside("tidegate-compact", work)
         if running is not None:
             piece.running = running
@@ -238,13 +238,13 @@ class Compactor:
         batch: int,
         horizon_of: Callable[[], Horizon],
         alike: Callable[[], list[int | None]],
-        executor: Executor | None,
+        runner: JobRunner | None,
         small: bool,
     ) -> list[Rewrite]:
         """Choose groups and rewrite them, `small` ones only where a large one is under way."""
         horizon = horizon_of()
         works = [
-            Work(
+            SegmentRewrite(
                 store=self._store.handle(),
                 keeper=self._keeper,
                 horizon=horizon,
@@ -260,9 +260,9 @@ class Compactor:
             piece.large = frozenset(s.name for work in works for s in work.group)
         # Tasks are started first: they run while this thread does the rest.
         tasks = {
-            work.name: executor.submit(work.run)
+            work.name: runner.submit(work.run)
             for work in works
-            if executor is not None and work.is_large
+            if runner is not None and work.is_large
         }
         done: list[Rewrite] = []
         failures: list[Exception] = []

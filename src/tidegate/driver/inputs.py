@@ -1,4 +1,4 @@
-"""What a query reads, between its connections and the cut of each batch."""
+"""Holds the gate and the connections of a query, and cuts its batches from what they read."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from tidegate import schedule
 from tidegate.clock import Clock
 from tidegate.connector import Connector
-from tidegate.driver.beside import beside
 from tidegate.driver.connection import Connection, opened
 from tidegate.driver.options import RunOptions
 from tidegate.gate.again import Goal, rewound
 from tidegate.gate.backlog import Backlog
+from tidegate.gate.extent import Extent, Holder
 from tidegate.gate.intake import Cut, Intake
-from tidegate.gate.standing import Extent, Holder
 from tidegate.plan.physical import Plan
+from tidegate.schedule import beside
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.arrival import Floats, Int64s
-from tidegate.gate.completed import Completed
+from tidegate.gate.answer_time import AnsweredTuples
 
 RELATIVE_ERROR = 0.01
 """How far a quantile over a run may be from a latency that was measured."""
@@ -130,7 +130,7 @@ class LatencyLog:
         """From now on the run can take what arrives; called before any batch is committed."""
         self._ready_at = now
 
-    def committed(self, completed: Sequence[Completed], at: float) -> Quantiles | None:
+    def committed(self, completed: Sequence[AnsweredTuples], at: float) -> Quantiles | None:
         """The latencies of a batch that was committed at a time; None where it answers nothing."""
         arrived = [np.maximum(one.arrived_at, self._ready_at) for one in completed]
         seconds = np.maximum(at - np.concatenate([np.empty(0), *arrived]), 0.0)

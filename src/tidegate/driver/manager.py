@@ -1,4 +1,4 @@
-"""A policy at work, between what each batch showed and the requests that the next one takes."""
+"""Asks the policy after each batch, and hands its requests to the next one."""
 
 from __future__ import annotations
 

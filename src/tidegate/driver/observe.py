@@ -12,7 +12,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.driver.brought import Arriving, inputs_of
+from tidegate.driver.source_watch import SubqueryArrivals, inputs_of
 from tidegate.elastic.load import RecentLoad
 from tidegate.execute.job import Job, Outcome
 from tidegate.gate.backlog import Backlog
@@ -27,7 +27,7 @@ _MOST_WAITING = 32
 """After so many batches their loads are worked out, asked for or not."""
 
 
-class Counts(NamedTuple):
+class InstanceCounts(NamedTuple):
     """What one instance counted in a batch; times are of CPU.
 
     `compared` are pairs that were looked at, `taken` the tuples that map tasks took, `left` and
@@ -46,20 +46,9 @@ class Counts(NamedTuple):
     closed: int
 
     @staticmethod
-    def of(outcome: Outcome) -> Counts:
-        get = outcome.counts.get
-        return Counts(
-            cpu_us=get("cpu_us", 0),
-            map_cpu_us=get("map_cpu_us", 0),
-            tuples=outcome.tuples,
-            comparisons=get("comparisons", 0),
-            outputs=get("outputs", 0),
-            compared=get("compared", 0),
-            taken=get("taken", 0),
-            left=get("left", 0),
-            right=get("right", 0),
-            closed=get("closed", 0),
-        )
+    def of(outcome: Outcome) -> InstanceCounts:
+        told = {**outcome.counts, "tuples": outcome.tuples}
+        return InstanceCounts(*(told.get(name, 0) for name in InstanceCounts._fields))
 
 
 @dataclass(frozen=True)
@@ -77,9 +66,9 @@ class MeasuredBatch:
     between_s: float
     mapping: Mapping
     span_us: tuple[int, int]
-    counts: tuple[Counts, ...]
+    counts: tuple[InstanceCounts, ...]
     work: tuple[bytes, ...]
-    arriving: Arriving
+    arriving: SubqueryArrivals
     backlog: int | None
 
     @staticmethod
@@ -87,7 +76,7 @@ class MeasuredBatch:
         job: Job,
         outcomes: Sequence[Outcome],
         times: tuple[float, float, float],
-        arriving: Arriving,
+        arriving: SubqueryArrivals,
         backlog: Backlog | None = None,
     ) -> MeasuredBatch:
         """`outcomes` are those of all its instances, in their order.
@@ -103,7 +92,7 @@ class MeasuredBatch:
             between_s=between_s,
             mapping=job.mapping,
             span_us=(job.previous_us, job.frontier_us),
-            counts=tuple(Counts.of(outcome) for outcome in outcomes),
+            counts=tuple(InstanceCounts.of(outcome) for outcome in outcomes),
             work=tuple(outcome.bucket_work for outcome in outcomes),
             arriving=arriving,
             backlog=waiting_rows(backlog),

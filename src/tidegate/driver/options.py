@@ -34,7 +34,7 @@ class RunOptions:
     there is input and the one before it is done. Where there is none, `poll_s` is how long a run
     waits at most until it looks again; sources that tell, or know when more is due, cut it short.
     `policy` decides about instances after every batch, besides what the user asks for; `slots` is
-    how many of them run at once, None where only the executor knows.
+    how many of them run at once, None where only the runner knows.
     A run that neither follows its input nor takes what is `available_now` reads to the end of it
     and finishes every window. `handover` is how buckets come to other instances at a switch
     (`elastic.handover`), and `one_host` whether all instances are on the driver's.

@@ -1,4 +1,4 @@
-"""The outputs of a query on their way out, between the outcomes of a batch and the sinks."""
+"""Writes the rows of a batch to the sinks of a query: staged before the commit, then published."""
 
 from __future__ import annotations
 
@@ -6,22 +6,54 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate.batch import BatchId
-from tidegate.driver.collected import collected, side_outputs
+import pyarrow as pa
+
+from tidegate.batch import BatchId, from_bytes
+from tidegate.collect.order import OutputOrder
 from tidegate.driver.replay import Replay
 from tidegate.errors import LostOutputError
-from tidegate.execute.executor import Outcomes
+from tidegate.execute.job import LATE, REJECTED, Outcome, Parcel
+from tidegate.execute.runner import Outcomes
+from tidegate.operate.port import Port
 from tidegate.plan.physical import Plan, Target
-from tidegate.sink.batch_output import BatchOutput
-from tidegate.sink.held import CountedParts
+from tidegate.sink.batch_output import BatchOutput, CountedParts
 from tidegate.sink.protocol import Opening, PartWriter, Preparing, Sink
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
 
+def collected(
+    order: OutputOrder, number: int, port: Port, outcomes: Sequence[Outcome]
+) -> BatchOutput:
+    """What an output of the query gets of a batch through a port, without side outputs."""
+    if any(o.receipts is not None for o in outcomes):
+        tables = [o.pieces[number].load().select(port.schema.names) for o in outcomes]
+        receipts = tuple(r for o in outcomes for r in o.receipts or ())
+        return BatchOutput(pa.concat_tables(tables).cast(port.schema), receipts=receipts)
+    return BatchOutput(port.merged(order, [o.pieces[number].load() for o in outcomes]))
+
+
+def side_outputs(
+    outcomes: Sequence[Sequence[Outcome]],
+) -> tuple[dict[str, pa.Table], pa.Table | None]:
+    """The late tuples by stream and the rejected ones, in the order of their sources."""
+    side: list[Parcel] = []
+    for found in outcomes:
+        side += sorted((p for o in found for p in o.side), key=lambda p: p.split)
+    late: dict[str, list[pa.Table]] = {}
+    for parcel in side:
+        if parcel.kind == LATE:
+            late.setdefault(parcel.label, []).append(from_bytes(parcel.data))
+    rejected = [from_bytes(p.data) for p in side if p.kind == REJECTED]
+    return (
+        {name: pa.concat_tables(tables) for name, tables in sorted(late.items())},
+        pa.concat_tables(rejected) if rejected else None,
+    )
+
+
 @dataclass(frozen=True)
-class Staged:
+class StagedBatch:
     """A batch that its sinks have, invisibly: what each output got, and the receipts.
 
     `receipts` are as in a manifest: all parts of an output, side outputs after its rows. `places`
@@ -75,7 +107,7 @@ class Outlets:
             return None
         return self._writers[target.name]
 
-    def stage(self, outcomes: Outcomes) -> Staged:
+    def stage(self, outcomes: Outcomes) -> StagedBatch:
         """Put the rows of every output in their order and write what tasks have not written.
 
         The first output has the side outputs too.
@@ -98,7 +130,7 @@ class Outlets:
             receipts[target.name or ""] = tuple(receipt.to_dict() for receipt in written)
         uris = {n or "": getattr(sink, "uri", None) for n, sink in self._sinks.items()}
         places = {name: str(uri) for name, uri in uris.items() if uri is not None}
-        return Staged(tuple(outputs), receipts, places)
+        return StagedBatch(tuple(outputs), receipts, places)
 
     def publish(self, manifest: Manifest) -> None:
         """Make the batch that was committed visible."""

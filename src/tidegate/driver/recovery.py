@@ -1,9 +1,14 @@
-"""Coming into a checkpoint: is it this query's, is it free, and which state does it hold."""
+"""Enters a checkpoint: is it this query's, is it free, and which state does it hold.
+
+A run that reads to the end of its input emits its last windows. What comes afterwards may belong to
+those, so a start on a finished checkpoint does not read it: it is refused, and named.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +21,9 @@ from tidegate.state.lock import Lock
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 from tidegate.version import __version__
+
+_NAMED = 3
+"""How many sources a message names."""
 
 
 def enter(
@@ -87,3 +95,18 @@ def _checked_meta(location: str, meta: dict[str, Any] | None, buckets: int) -> d
             f"Use --buckets {meta.get('buckets')}, or another --checkpoint and --out.",
         )
     return meta
+
+
+def check_finished(location: str, new: Sequence[str]) -> None:
+    """Refuse a finished checkpoint where there are sources that it has not read, or not whole."""
+    if not new:
+        return
+    named = ", ".join(new[:_NAMED])
+    more = f" and {len(new) - _NAMED:,} more" if len(new) > _NAMED else ""
+    raise CheckpointError(
+        location,
+        "is finished: its last windows are closed, and nothing can be added to them",
+        f"new input in {named}{more}",
+        "Run over all of it with another --checkpoint and another --out. To take new input at each "
+        "run, begin such a checkpoint with --available-now.",
+    )

@@ -1,4 +1,4 @@
-"""A committed batch that has to run again, between a start that finds output lost and the loop.
+"""Finds the state from which a committed batch runs again whose output was lost.
 
 The manifest of the batch counts until the one of the second run comes after it in the log. So a
 crash on the way changes nothing: the next start finds the same, and begins anew.

@@ -27,7 +27,7 @@ def status_of(loop: Loop) -> dict[str, Any]:
             loop.plan.names[key]: {"epoch": of["epoch"], "instances": of["instances"]}
             for key, of in manifest.mappings.items()
         },
-        "executors": loop.executor.executors(),
+        "executors": loop.runner.executors(),
         "sources": [
             {name: value for name, value in source.items() if name != "log"}
             for source in manifest.sources
@@ -55,7 +55,7 @@ def pending_of(loop: Loop) -> list[dict[str, Any]]:
             "why": asked.request.why,
             "asked": asked.time,
         }
-        for name, asked in loop.waiting().items()
+        for name, asked in loop.controls.waiting().items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""All subqueries of a query as they run, between the loop and what each batch asks of tasks."""
+"""Holds all subqueries of a running query, drafts their jobs and takes requests for mappings."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
-from tidegate.driver.brought import Arriving, Brought, given_to
 from tidegate.driver.change_log import Changes
-from tidegate.driver.handing import loaded_bytes, reach_of
+from tidegate.driver.commit import epoch_of
+from tidegate.driver.migration import loaded_bytes, reach_of
 from tidegate.driver.observe import MeasuredBatch
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
+from tidegate.driver.source_watch import SourceBatch, SubqueryArrivals, given_to
 from tidegate.driver.subquery import RunningSubquery
-from tidegate.driver.timeline import epoch_of
 from tidegate.driver.window_log import WindowDigest
 from tidegate.elastic import handover
 from tidegate.elastic.load import RecentLoad
 from tidegate.elastic.request import Request, Scale
 from tidegate.elastic.switchboard import Asked, Switchboard, Taken
 from tidegate.errors import OptionError, near
-from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job
+from tidegate.execute.runner import Draft, JobRunner, Outcomes
 from tidegate.execute.splits import telling_inputs
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.intake import Cut
@@ -253,14 +253,14 @@ class Subqueries:
         seconds: float,
         period_s: float,
         between_s: float,
-        brought: Sequence[Brought],
+        brought: Sequence[SourceBatch],
         backlog: Backlog | None,
     ) -> list[MeasuredBatch]:
         """What was measured of the load of each in the newest batch that counts."""
         found = []
         for subquery, job, of in zip(self._all, jobs, outcomes, strict=True):
             given = given_to(subquery.subquery, self._plan, outcomes)
-            arriving = Arriving(self._streams, brought, given)
+            arriving = SubqueryArrivals(self._streams, brought, given)
             measured = MeasuredBatch.of(job, of, (seconds, period_s, between_s), arriving, backlog)
             subquery.load_log.add(measured)
             found.append(measured)
@@ -281,10 +281,10 @@ class Subqueries:
         found = ((s.name, s.change_log.newest()) for s in self._all)
         return {name: newest for name, newest in found if newest}
 
-    def compact(self, manifest: Manifest, executor: Executor) -> None:
+    def compact(self, manifest: Manifest, runner: JobRunner) -> None:
         """After a commit: start what rewriting is worth it."""
         for subquery in self._all:
-            subquery.compact(manifest, executor)
+            subquery.compact(manifest, runner)
 
     def close(self) -> None:
         for subquery in self._all:

@@ -1,4 +1,4 @@
-"""One subquery as it runs, between the loop of batches and its jobs: its mapping and its state."""
+"""Holds one subquery of a running query: its mapping, its state and its compactors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tidegate import schedule
 from tidegate.batch import MIN_US, EpochId
 from tidegate.driver.change_log import ChangeLog
 from tidegate.driver.compactor import Compactor
-from tidegate.driver.handing import Arrived, handed_over
+from tidegate.driver.migration import InputProgress, handed_over
 from tidegate.driver.observe import LoadLog
 from tidegate.driver.options import RunOptions
 from tidegate.driver.window_log import WindowLog
 from tidegate.elastic.handover import MOST_BATCHES, Site, relieved
-from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.job import Job, Outcome
+from tidegate.execute.runner import Draft, JobRunner
 from tidegate.execute.splits import splits_of, time_span
 from tidegate.gate.intake import Cut
 from tidegate.memory import ANY, Allowance
@@ -57,7 +57,7 @@ class RunningSubquery:
         self._outputs = plan.output_ports(number)
         self._compactors = {
             what: Compactor(store, keeper, f"{subquery.key}-{what}-compact", memory)
-            for what, keeper in subquery.operator.keepers().items()
+            for what, keeper in subquery.operator.state.keepers.items()
         }
         self._state: dict[str, tuple[Segment, ...]] = {}
         self._run = schedule.current().token()
@@ -108,7 +108,7 @@ class RunningSubquery:
 
     def counts(self, counters: Mapping[str, int]) -> dict[str, int]:
         """What the operator has counted in all batches, out of the counters of a manifest."""
-        return {n: counters.get(self.key(n), 0) for n in self.subquery.operator.counted}
+        return {n: counters.get(self.key(n), 0) for n in self.subquery.operator.traits.counted}
 
     def finishing(
         self, mapping: route.Mapping, frontier_us: int, counters: Mapping[str, int]
@@ -122,7 +122,7 @@ class RunningSubquery:
     ) -> tuple[route.Mapping, dict[str, Any]]:
         """The mapping of an epoch, and what is recorded of how its buckets are handed over."""
         last_us = manifest.frontier_us if self._last is None else self._last.previous_us
-        arrived = Arrived(
+        arrived = InputProgress(
             manifest.frontier_us,
             self.counts(manifest.counters),
             self._before,
@@ -190,10 +190,10 @@ class RunningSubquery:
 
     def _stored_before(self, frontier_us: int, counts: Mapping[str, int]) -> int:
         """The time from which on nothing is stored: windows from it on are of this run alone."""
-        operator = self.subquery.operator
-        if not isinstance(operator.reach, Reach):
+        state = self.subquery.operator.state
+        if not isinstance(state.reach, Reach):
             return MIN_US
-        migration = operator.migration(frontier_us, self._state, counts)
+        migration = state.migration(frontier_us, self._state, counts)
         return MIN_US if migration is None else migration.until_us
 
     def committed(self, job: Job, outcomes: Sequence[Outcome]) -> None:
@@ -204,9 +204,9 @@ class RunningSubquery:
 
     def counted(self, outcomes: Sequence[Outcome]) -> Counter[str]:
         """What the operator is told again of earlier batches, by the names that a manifest has."""
-        operator, found = self.subquery.operator, Counter[str]()
+        counted, found = self.subquery.operator.traits.counted, Counter[str]()
         for outcome in outcomes:
-            found.update({self.key(name): outcome.counts.get(name, 0) for name in operator.counted})
+            found.update({self.key(name): outcome.counts.get(name, 0) for name in counted})
         return found
 
     def operators(
@@ -222,7 +222,7 @@ class RunningSubquery:
             after[self.key(what)] = (*kept, *written)
         return after
 
-    def compact(self, manifest: Manifest, executor: Executor) -> None:
+    def compact(self, manifest: Manifest, runner: JobRunner) -> None:
         """Let the compactors know what was committed, and start what is worth it."""
         for what, compactor in self._compactors.items():
             segments = manifest.operators.get(self.key(what), ())
@@ -236,7 +236,7 @@ class RunningSubquery:
                     manifest.frontier_us,
                     manifest.counters.get(self.key(what), 0),
                     mapping.owners,
-                    executor,
+                    runner,
                     since,
                 )
 

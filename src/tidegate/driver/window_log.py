@@ -146,7 +146,7 @@ class WindowLog:
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
         self._lock = Lock()
-        self._panes = ToldPanes(operator.levels)
+        self._panes = ToldPanes(operator.traits.levels)
         self._newest: deque[tuple[int, Values]] = deque(maxlen=KEPT_WINDOWS)
         self._windows = 0
         self._sums: dict[str, tuple[float, float, float, float]] = {}
@@ -194,7 +194,7 @@ class WindowLog:
         """Panes that begin here or earlier are in no window that is open."""
         if frontier_us in (MIN_US, MAX_US):
             return frontier_us
-        reach = self._operator.reach
+        reach = self._operator.state.reach
         return frontier_us - (reach.us if isinstance(reach, Reach) else 0)
 
 

@@ -1,4 +1,4 @@
-"""The rows between two subqueries, between the pieces of the one's instances and the other's tasks.
+"""Reads the rows of one subquery as input of another, in an order that no batch cut changes.
 
 A tuple of an edge is placed by its time and its number among the tuples read with it: all of one
 instant are in one batch and one span, so the order does not depend on how either was cut.
@@ -17,7 +17,6 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.collect.order import HIDDEN, OutputOrder
 from tidegate.connector import Rows
 from tidegate.execute.job import Outcome, Piece
-from tidegate.execute.merge import merged
 from tidegate.operate.port import Port
 
 SPAN_ROWS = 262_144
@@ -44,7 +43,7 @@ class EdgeReader:
             table.select([n for n in table.column_names if n in wanted or n.startswith(HIDDEN)])
             for table in (self._part(p.load(*self._span())) for p in self.pieces)
         ]
-        rows = merged(self.order, replace(self.port, schema=pa.schema(fields)), tables)
+        rows = replace(self.port, schema=pa.schema(fields)).merged(self.order, tables)
         return Rows(rows.select(columns), np.arange(rows.num_rows, dtype=np.int64))
 
     def _span(self) -> tuple[int, int]:

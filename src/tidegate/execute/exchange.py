@@ -3,7 +3,7 @@
 This is the shared exchange (virtual shared-nothing: every task may read all, each reads its own).
 Files live for one batch, are not forced to disk, and do not count for recovery.
 
-What instances get are Arrow tables. What the driver leaves (`Left`) may hold code, and is opened
+What instances get are Arrow tables. What the driver leaves (`LeftFile`) may hold code: it is opened
 only as the bytes that it wrote: their digest comes with the task, not by way of a file.
 """
 
@@ -44,7 +44,7 @@ class Shipment:
 
 
 @dataclass(frozen=True)
-class Left:
+class LeftFile:
     """Bytes that the driver left for the tasks of a batch: where, and their digest.
 
     Its text is small: it goes to tasks as a property of their job.
@@ -57,9 +57,9 @@ class Left:
         return f"{self.digest}:{self.path}"
 
     @staticmethod
-    def of(text: str) -> Left:
+    def of(text: str) -> LeftFile:
         digest, _, path = text.partition(":")
-        return Left(path, digest)
+        return LeftFile(path, digest)
 
     def open(self) -> pa.Buffer:
         """The bytes; others than the driver wrote are a StateError."""
@@ -138,12 +138,12 @@ def store_apart(job: Job, outcome: Outcome) -> Outcome:
     return replace(outcome, pieces=tuple(pieces))
 
 
-def leave(job: Job, name: str, data: bytes) -> Left:
+def leave(job: Job, name: str, data: bytes) -> LeftFile:
     """Leave bytes for the tasks of a batch."""
     path = _path(job, name)
     with _file(path) as file:
         file.write(data)
-    return Left(path, _digest(data))
+    return LeftFile(path, _digest(data))
 
 
 def begin(job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Finds the Java that Spark runs on, between the machine as it is and the Spark runtime.
+"""Finds the Java that Spark runs on, or says what to do where there is none.
 
 ``python -m tidegate.execute.java`` says which Java would be used; with ``--install`` it asks apt
 for one where there is none and the user may install packages. Nothing here needs PySpark.

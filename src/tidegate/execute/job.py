@@ -1,4 +1,4 @@
-"""What one batch asks of the tasks, as plain picklable data between the loop and an executor."""
+"""Describes what one batch asks of its tasks, as plain data that can be pickled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A large output in parts, between the rows of instances and the sink: one part at a time.
+"""Merges and writes a large output in parts, so that nobody holds all of its rows.
 
 A part has what lies between two event times, of all instances, so that parts can be merged and
 written one by one or side by side, and no one holds all rows.
@@ -16,7 +16,6 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.cancellation import between_pieces
 from tidegate.execute.job import Job, Outcome, Piece
-from tidegate.execute.merge import merged
 from tidegate.execute.within_memory import within_memory
 from tidegate.operate.port import Port
 from tidegate.sink.receipt import Part
@@ -62,7 +61,7 @@ def _written_part(
         low = _place(times, cuts[number - 1]) if number else 0
         high = _place(times, cuts[number]) if number < len(cuts) else len(times)
         pieces.append(rows.slice(low, high - low))
-    whole = merged(job.operator.order, port, pieces)
+    whole = port.merged(job.operator.order, pieces)
     receipt = job.parts.write(Part(number), whole)
     last = whole.slice(max(whole.num_rows - SHOWN_ROWS, 0))
     shown = Piece.of(port, pa.table(last.to_pydict(), schema=last.schema))

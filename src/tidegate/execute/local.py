@@ -1,41 +1,41 @@
-"""Batches in this process, without a JVM: the same tasks, one after the other."""
+"""Runs jobs in this process, without a JVM: the same tasks, one after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from threading import Event
 
 from tidegate.cancellation import breakable
-from tidegate.execute.executor import Executor, Tasks
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import PART_ROWS, cuts_of, write_part, written
+from tidegate.execute.runner import JobRunner, TaskCounts
 from tidegate.execute.task import map_here, run_instance, start_parcels
 from tidegate.route.partitioner import EVERY_INSTANCE
 
 
-class LocalExecutor(Executor):
+class LocalRunner(JobRunner):
     """Runs every task of a batch in the calling thread; for tests and small jobs.
 
     An output of many rows is merged and written part by part, where the sink takes parts.
     """
 
-    _tasks = Tasks(0, 0)
+    _tasks = TaskCounts(0, 0)
 
     @cached_property
     def _aborted(self) -> Event:
         return Event()
 
-    def tasks(self) -> Tasks:
+    def tasks(self) -> TaskCounts:
         return self._tasks
 
     def run(self, job: Job) -> list[Outcome]:
-        self._tasks = Tasks(0, len(job.splits) + job.mapping.running)
+        self._tasks = TaskCounts(0, len(job.splits) + job.mapping.running)
         try:
             with breakable(self._aborted):
                 return self._run(job)
         finally:
-            self._tasks = Tasks(0, 0)
+            self._tasks = TaskCounts(0, 0)
 
     def _done(self) -> None:
         self._tasks = self._tasks._replace(done=self._tasks.done + 1)
@@ -53,12 +53,6 @@ class LocalExecutor(Executor):
         """Have the batch end after the piece at hand: some million pairs of a join, a part."""
         self._aborted.set()
         return True
-
-    def release(self, jobs: Sequence[Job]) -> None:
-        """Nothing was left."""
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
 
 def run_here(job: Job, done: Callable[[], None] = lambda: None) -> list[Outcome]:

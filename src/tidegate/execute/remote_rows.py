@@ -1,4 +1,4 @@
-"""Rows of an instance as objects of a remote checkpoint, between it and the tasks that take them.
+"""Leaves many rows of an instance as objects of a remote checkpoint, for the tasks that take them.
 
 So the driver passes on names, however many rows there are. They are in chunks, so that a task that
 takes a span of time reads little else. The objects live for one batch and do not count for

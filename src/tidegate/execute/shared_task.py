@@ -13,18 +13,18 @@ from dataclasses import asdict, replace
 from tidegate import schedule
 from tidegate.durable import gathering
 from tidegate.execute.exchange import Shipment, receive, ship, store_apart, store_rows
-from tidegate.execute.executor import Draft, Outcomes, in_turn
 from tidegate.execute.job import SPANS, Job, Outcome, Parcel, Piece
 from tidegate.execute.large_output import write_part
-from tidegate.execute.lasting import load
 from tidegate.execute.local import run_here
+from tidegate.execute.plan_part import load
+from tidegate.execute.runner import Draft, Outcomes, in_turn
 from tidegate.execute.task import map_here, map_split, run_instance
-from tidegate.execute.work import Work, work_of
+from tidegate.execute.work import TaskWork, work_of
 from tidegate.route.partitioner import EVERY_INSTANCE
 from tidegate.spans import Spans, added
 
 
-def map_task(left: Work, number: int) -> Shipment:
+def map_task(left: TaskWork, number: int) -> Shipment:
     """Read one split and leave its parcels."""
     job = _job(left)
     parcels = map_split(job, job.splits[number])
@@ -34,12 +34,12 @@ def map_task(left: Work, number: int) -> Shipment:
     return replace(shipment, spans_ms=spans.spans_ms)
 
 
-def instance_work(job: Work, shipments: Sequence[Shipment]) -> bytes:
+def instance_work(job: TaskWork, shipments: Sequence[Shipment]) -> bytes:
     """What to leave for instance tasks."""
     return json.dumps({"job": str(job), "shipments": [asdict(s) for s in shipments]}).encode()
 
 
-def instance_task(left: Work, number: int) -> Outcome:
+def instance_task(left: TaskWork, number: int) -> Outcome:
     """Run one instance over the parcels left for it."""
     work = json.loads(left.open().to_pybytes())
     job = _job(work_of(work["job"]))
@@ -47,20 +47,20 @@ def instance_task(left: Work, number: int) -> Outcome:
     return _stored(job, _unsynced(job, number, receive(shipments, number)))
 
 
-def merge_work(job: Work, outcomes: Sequence[Outcome], cuts: Sequence[int]) -> bytes:
+def merge_work(job: TaskWork, outcomes: Sequence[Outcome], cuts: Sequence[int]) -> bytes:
     """What to leave for merge tasks, of outcomes whose rows are in files."""
     pieces = [asdict(outcome.pieces[0]) for outcome in outcomes]
     return json.dumps({"job": str(job), "pieces": pieces, "cuts": list(cuts)}).encode()
 
 
-def merge_task(left: Work, number: int) -> Outcome:
+def merge_task(left: TaskWork, number: int) -> Outcome:
     """Write one part of a large output."""
     work = json.loads(left.open().to_pybytes())
     outcomes = [Outcome(i, (Piece(**fields),)) for i, fields in enumerate(work["pieces"])]
     return write_part(_job(work_of(work["job"])), outcomes, work["cuts"], number)
 
 
-def whole_work(job: Work, groups: int, apart: bool = False) -> bytes:
+def whole_work(job: TaskWork, groups: int, apart: bool = False) -> bytes:
     """What to leave for tasks that run the instances of a small batch in so many groups.
 
     Tasks that are `apart` share the checkpoint with the driver, and no more: they answer with their
@@ -74,7 +74,7 @@ def by_instance(groups: Iterable[Sequence[Outcome]]) -> list[Outcome]:
     return sorted((o for found in groups for o in found), key=lambda o: o.instance)
 
 
-def whole_task(left: Work, number: int) -> list[Outcome]:
+def whole_task(left: TaskWork, number: int) -> list[Outcome]:
     """Read all splits of a small batch and run every so many-th instance over its part of them."""
     work = json.loads(left.open().to_pybytes())
     job = _job(work_of(work["job"]))
@@ -91,7 +91,7 @@ def whole_task(left: Work, number: int) -> list[Outcome]:
     return outcomes
 
 
-def batch_task(left: Work, number: int) -> tuple[Outcomes, float]:
+def batch_task(left: TaskWork, number: int) -> tuple[Outcomes, float]:
     """Run all instances of all subqueries of a small batch; with the seconds that took.
 
     Only the rows that go out are kept.
@@ -106,7 +106,7 @@ def batch_task(left: Work, number: int) -> tuple[Outcomes, float]:
     return kept, clock.now() - started
 
 
-def _job(left: Work) -> Job:
+def _job(left: TaskWork) -> Job:
     job: Job = load(left.open())
     return job
 

@@ -1,4 +1,4 @@
-"""Side outputs: late and rejected tuples in full, between a split and the sink."""
+"""Collects late and rejected tuples in full, for the side outputs of a sink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The map tasks of a job, between the gate's cut, what other subqueries gave, and the job."""
+"""Divides the input of a job into splits, one for each map task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.execute.delivery import Delivery
 from tidegate.execute.job import Split
-from tidegate.gate.intake import Cut, Taken
+from tidegate.gate.intake import Cut, SourceCut
 from tidegate.plan.physical import Plan, Subquery
 
 SPLIT_ROWS = 262_144
@@ -57,7 +57,7 @@ def edge_splits(number: int, delivery: Delivery) -> Iterator[Split]:
         )
 
 
-def _source_splits(number: int, part: Taken, telling: bool) -> Iterator[Split]:
+def _source_splits(number: int, part: SourceCut, telling: bool) -> Iterator[Split]:
     whole = part.slice
     source: Any = part.track.source
     breaks = source.breaks(whole.start, whole.stop)

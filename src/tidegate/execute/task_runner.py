@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tidegate.execute.exchange import store_rows
-from tidegate.execute.executor import Tasks
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import PART_ROWS, cuts_of, written
+from tidegate.execute.runner import TaskCounts
 from tidegate.execute.shared_task import merge_task, merge_work
-from tidegate.execute.work import Work
+from tidegate.execute.work import TaskWork
 
 LARGE_ROWS = 262_144
 """From so many rows on, the output of a subquery is merged and written by tasks."""
@@ -28,13 +28,13 @@ class TaskRunner(Protocol):
     def groups(self, instances: int) -> int:
         """How many tasks the instances of a small batch are divided among."""
 
-    def leave(self, job: Job, name: str, data: bytes) -> Work:
+    def leave(self, job: Job, name: str, data: bytes) -> TaskWork:
         """Leave bytes for the tasks of a job."""
 
-    def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
+    def each(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Any]:
         """Run one task per number below `count`, and give their answers in that order."""
 
-    def tasks(self) -> Tasks | None:
+    def tasks(self) -> TaskCounts | None:
         """How far the round is that runs; None where Spark knows."""
         return None
 
@@ -52,7 +52,7 @@ class TaskRunner(Protocol):
     def close(self) -> None:
         """Let go of what serves the tasks."""
 
-    def settled(self, job: Job, left: Work, outcomes: list[Outcome]) -> list[Outcome]:
+    def settled(self, job: Job, left: TaskWork, outcomes: list[Outcome]) -> list[Outcome]:
         """The outcomes of instances; where their rows are many, tasks have written them.
 
         `left` is the job.

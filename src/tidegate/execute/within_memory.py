@@ -1,4 +1,4 @@
-"""Work that may need more memory than there is, between a task and the loop that cuts batches."""
+"""Turns a lack of memory into an error that tells the loop to cut smaller batches."""
 
 from __future__ import annotations
 

@@ -11,10 +11,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from tidegate.errors import RunError
-from tidegate.execute.exchange import Left
+from tidegate.execute.exchange import LeftFile
 
 
-class Work(Protocol):
+class TaskWork(Protocol):
     """Bytes for tasks, opened where a task runs."""
 
     def open(self) -> pa.Buffer: ...
@@ -26,7 +26,7 @@ _sent: dict[str, bytes] = {}
 """What this process was sent and may be asked for again, oldest first; of the newest batches."""
 
 
-class Sent:
+class SentWork:
     """Bytes that a worker was sent with a request, or with one before it; known by their key."""
 
     def __init__(self, key: str) -> None:
@@ -60,8 +60,8 @@ def keep_sent(key: str, data: bytes) -> None:
         del _sent[next(iter(_sent))]
 
 
-def work_of(text: str) -> Work:
+def work_of(text: str) -> TaskWork:
     """The work that a text stands for."""
     if text.startswith(_SENT_MARK):
-        return Sent(text.removeprefix(_SENT_MARK))
-    return Left.of(text)
+        return SentWork(text.removeprefix(_SENT_MARK))
+    return LeftFile.of(text)

@@ -1,4 +1,4 @@
-"""Which of the appended rows may wait for their turn, between a program's rows and sorted runs."""
+"""Checks rows that a program appends to a gate, and sorts those that may wait for their turn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidegate.gate.frontier import lowered
 from tidegate.gate.lateness import Int64s, in_order, late_mask, running_newest
-from tidegate.gate.merge import Run
+from tidegate.gate.merge import SortedRun
 from tidegate.schema import event_times
 
 
@@ -30,7 +30,7 @@ class Appended:
 class Admission:
     """One append, decided: the run that waits, what is given back, and the newest time after it."""
 
-    run: Run | None
+    run: SortedRun | None
     appended: Appended
     newest_us: int
 
@@ -46,7 +46,7 @@ def admit(
     nothing = table.slice(0, 0)
     bound_us = max(lowered(newest_us, disorder_us), promised_us)
     if in_order(times, valid, max(newest_us, promised_us)):
-        run = Run.of(times, table, bound_us) if len(times) else None
+        run = SortedRun.of(times, table, bound_us) if len(times) else None
         newest_us = int(times[-1]) if len(times) else newest_us
         return Admission(run, Appended(len(times), nothing, nothing), newest_us)
     late = late_mask(times, valid, newest_us, disorder_us, promised_us)
@@ -60,11 +60,11 @@ def admit(
     return Admission(run, appended, int(running_newest(times, valid, newest_us)[-1]))
 
 
-def _sorted_run(times: Int64s, table: pa.Table, bound_us: int) -> Run | None:
+def _sorted_run(times: Int64s, table: pa.Table, bound_us: int) -> SortedRun | None:
     """Tuples by time, those of one time in their sequence."""
     if not len(times):
         return None
     if (times[1:] < times[:-1]).any():
         order = np.argsort(times, kind="stable")
         times, table = times[order], table.take(pa.array(order))
-    return Run.of(times, table, bound_us)
+    return SortedRun.of(times, table, bound_us)

@@ -1,4 +1,4 @@
-"""A batch that is cut once more, between the manifests before and after it and the gate.
+"""Cuts a batch once more exactly as it was, from the manifests before and after it.
 
 What the later manifest says of sources is where the batch has to end; what the earlier one says is
 where it begins. Sources that came with the batch begin at nothing, in the places they got then.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tidegate.batch import MIN_US
 from tidegate.gate.entry import CONSUMED, Entry
 from tidegate.gate.names import NameLog
-from tidegate.gate.orders import Orders
+from tidegate.gate.orders import ConsumedOrders
 from tidegate.gate.track import Track
 from tidegate.state.store import Store
 
@@ -39,7 +39,7 @@ class Goal:
     finished: bool
     entries: Mapping[tuple[int, str], Entry] = field(default_factory=dict)
     """By place of the inlet and id of the source."""
-    consumed: Mapping[int, Orders] = field(default_factory=dict)
+    consumed: Mapping[int, ConsumedOrders] = field(default_factory=dict)
     """By place of a folder, the orders of the sources of which nothing was left."""
 
     @staticmethod
@@ -50,7 +50,7 @@ class Goal:
             frontier_us=frontier_us,
             finished=finished,
             entries={(e["inlet"], e["id"]): e for e in after if e["id"] != CONSUMED},
-            consumed={e["inlet"]: Orders(e["log"]["orders"]) for e in after if "log" in e},
+            consumed={e["inlet"]: ConsumedOrders(e["log"]["orders"]) for e in after if "log" in e},
         )
 
     def reads(self, place: int, id_: str, order: int) -> bool:
@@ -108,7 +108,7 @@ def _rewound_folder(earlier: Entry | None, later: Entry, store: Store) -> Entry:
         earlier = {**later, **unread, "log": nothing}
     listed = sorted(NameLog(later["log"]["names"]).read(store).values())
     new = [name for name in listed if name.order > earlier["order"]]
-    consumed, following = Orders(earlier["log"]["orders"]), earlier["order"] + 1
+    consumed, following = ConsumedOrders(earlier["log"]["orders"]), earlier["order"] + 1
     for name in new:
         if name.order > following:  # those between are of other folders of the stream
             consumed.add(following, name.order - 1)

@@ -10,8 +10,8 @@ from tidegate.errors import GateError
 from tidegate.gate.entry import CONSUMED, Entry, check_same, check_whole, gone, is_needed, waits
 from tidegate.gate.folder import Folder
 from tidegate.gate.inlet import Absent, Inlet
-from tidegate.gate.names import Known, NameLog
-from tidegate.gate.orders import Orders
+from tidegate.gate.names import ListedFile, NameLog
+from tidegate.gate.orders import ConsumedOrders
 from tidegate.gate.track import Track
 from tidegate.state.store import Store
 
@@ -124,7 +124,7 @@ class Arrivals:
         """The source of an entry, of a whole folder the first that is unread."""
         if entry["id"] != CONSUMED:
             return str(entry["id"])
-        consumed = Orders(entry["log"]["orders"])
+        consumed = ConsumedOrders(entry["log"]["orders"])
         known = NameLog(entry["log"]["names"]).read(self._store).values()
         return min(k for k in known if k.order not in consumed).name
 
@@ -133,7 +133,7 @@ class Arrivals:
 
     def _list(self, inlet: Inlet, promised_us: int) -> bool:
         """Take in the files of a folder that were not listed before; few of them are opened."""
-        known: dict[str, Known] = {}
+        known: dict[str, ListedFile] = {}
         if inlet.folder is None:
             inlet.folder = self._folder(inlet)
             known = inlet.folder.names.read(self._store)
@@ -149,7 +149,7 @@ class Arrivals:
         inlet: Inlet,
         folder: Folder,
         found: ListedSource,
-        known: Known | None,
+        known: ListedFile | None,
         promised_us: int,
     ) -> None:
         saved = self._saved.pop((inlet.place, found.id), None)
@@ -172,7 +172,7 @@ class Arrivals:
 
         return Folder(inlet.connector, opened, self._saved.pop((inlet.place, CONSUMED), None))
 
-    def _drop_gone(self, inlet: Inlet, folder: Folder, known: Iterable[Known]) -> None:
+    def _drop_gone(self, inlet: Inlet, folder: Folder, known: Iterable[ListedFile]) -> None:
         """Of files that are not there any more, keep only those that are needed, to tell of it."""
         for file in known:
             entry = self._saved.get((inlet.place, file.name))

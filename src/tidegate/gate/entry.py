@@ -1,4 +1,4 @@
-"""What a manifest says of one source, between the run that wrote it and the one that reads it."""
+"""Reads and checks what a manifest says of one source."""
 
 from __future__ import annotations
 

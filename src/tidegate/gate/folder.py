@@ -12,8 +12,8 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Connector, ListedSource, Source
 from tidegate.gate.entry import CONSUMED, Entry
 from tidegate.gate.frontier import lowered
-from tidegate.gate.names import Known, NameLog
-from tidegate.gate.orders import Orders
+from tidegate.gate.names import ListedFile, NameLog
+from tidegate.gate.orders import ConsumedOrders
 from tidegate.gate.track import Track
 from tidegate.state.store import Store
 
@@ -51,8 +51,8 @@ class Folder:
         self._count: int = saved["consumed"] if saved else 0
         self._last: str = saved["last"] if saved else ""
         self._next: int = saved["order"] + 1 if saved else 0
-        self._consumed = Orders(log["orders"])
-        self._again = Orders(log.get("again", ()))
+        self._consumed = ConsumedOrders(log["orders"])
+        self._again = ConsumedOrders(log.get("again", ()))
         """Those that were consumed by a batch that runs once more (see `again`), or before it."""
         self._promises = [(order, promised_us) for order, promised_us in log["promises"]]
         self._opened = opened
@@ -85,7 +85,7 @@ class Folder:
         self._next = order + 1
         if promised_us != self.promised_us(order):
             self._promises.append((order, promised_us))
-        self.names.note(Known(order, found.id, found.extent, found.digest))
+        self.names.note(ListedFile(order, found.id, found.extent, found.digest))
 
     def enter(self, found: ListedSource, order: int) -> Track | None:
         """Take in a source that nothing was read of; its track where it is to be read at once."""
@@ -97,7 +97,7 @@ class Folder:
             heappush(self._unread, Unread(found.low_us, order, found.id))
         return None
 
-    def enter_again(self, found: ListedSource, known: Known) -> Track | None:
+    def enter_again(self, found: ListedSource, known: ListedFile) -> Track | None:
         """Take in a source that an earlier run listed and that was not being read.
 
         Of one that was consumed and has more now, the rest is read, as of a file that grew. One
@@ -117,10 +117,10 @@ class Folder:
         self.note_again(found, known)
         return track
 
-    def note_again(self, found: ListedSource, known: Known | None) -> None:
+    def note_again(self, found: ListedSource, known: ListedFile | None) -> None:
         """Keep the extent that a source has now, which grew while an earlier run read it."""
         if known is not None and found.extent != known.extent:
-            self.names.note(Known(known.order, found.id, found.extent, found.digest))
+            self.names.note(ListedFile(known.order, found.id, found.extent, found.digest))
 
     def is_consumed(self, order: int) -> bool:
         return order in self._consumed
@@ -246,7 +246,7 @@ class Folder:
     def _let_go(self, id_: str, order: int, newest_us: int) -> None:
         changed = self.listing.let_go(id_)
         if changed is not None:
-            self.names.note(Known(order, id_, *changed))
+            self.names.note(ListedFile(order, id_, *changed))
         if order not in self._consumed:  # else a source that grew after it was consumed
             self._consumed.add(order, order)
             self._count += 1

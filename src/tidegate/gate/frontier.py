@@ -1,4 +1,4 @@
-"""The frontier F, between what each source has shown so far and what operators may finish."""
+"""Computes the frontier: the event time below which every source has shown all of its tuples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Feed:
+class SourceFeed:
     """Sources that one URI stands for: a single one, or the files of a folder.
 
     `live` says that more sources may join it (a followed folder); `idle` that it has been silent
@@ -57,7 +57,7 @@ def lowered(time_us: int, by_us: int) -> int:
     return max(time_us - by_us, MIN_US)
 
 
-def frontier(previous_us: int, feeds: Iterable[Feed]) -> int:
+def frontier(previous_us: int, feeds: Iterable[SourceFeed]) -> int:
     """The next frontier: the smallest reach of all feeds that hold it, never behind the previous.
 
     Idle feeds do not hold it. Where nothing but idle feeds is left unfinished, the frontier goes

@@ -1,4 +1,4 @@
-"""The gate as an object of its own, between threads that append tuples and threads that read them.
+"""Merges tuples that threads append, for threads that read them: the gate without a query.
 
 Every operation takes effect at one point: in its last (mostly its only) critical section under
 the gate's one lock. `append` makes its run and its source's newest time visible there together;
@@ -23,9 +23,8 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, OptionError, near
 from tidegate.gate.admission import Appended, admit
-from tidegate.gate.frontier import Feed, check_promise, frontier
-from tidegate.gate.ready import ReadySequence
-from tidegate.gate.waiting import WaitingSource
+from tidegate.gate.frontier import SourceFeed, check_promise, frontier
+from tidegate.gate.ready import ReadySequence, WaitingSource
 from tidegate.microsecond import LONGEST_US, MICROSECOND, time_us
 from tidegate.schema import check_time, fit_rows, normal_schema
 
@@ -249,10 +248,10 @@ class Gate:
             self._leaving = [s for s in self._leaving if s.waits()]
         return self._frontier_us
 
-    def _feeds(self) -> list[Feed]:
+    def _feeds(self) -> list[SourceFeed]:
         """One feed of all sources; where there are none, more may come."""
         members = tuple(s.progress for s in self._sources.values())
-        return [Feed(members, self.disorder_us, live=not members)]
+        return [SourceFeed(members, self.disorder_us, live=not members)]
 
     def _all(self) -> list[WaitingSource]:
         """Also those that have left, by their places in the total order."""

@@ -1,4 +1,4 @@
-"""One URI of one stream at the gate, between its connector and the tracks of its sources."""
+"""Follows the sources of one URI at the gate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tidegate.batch import MIN_US
 from tidegate.connector import Connector, Source
 from tidegate.gate.folder import Folder
-from tidegate.gate.frontier import Feed, Progress
+from tidegate.gate.frontier import Progress, SourceFeed
 from tidegate.gate.track import Rank, Track
 
 
@@ -72,9 +72,9 @@ class Inlet:
     def open_reach_us(self) -> int:
         """How far the frontier may go for the sake of the sources that are open, or were."""
         live = self.unread() == 0 and self._may_get_more()
-        return Feed(self._open_members(), self.disorder_us, live).reach()
+        return SourceFeed(self._open_members(), self.disorder_us, live).reach()
 
-    def feed(self, idle: bool, below_us: int) -> Feed:
+    def feed(self, idle: bool, below_us: int) -> SourceFeed:
         """What counts for the frontier: exact where it is below `below_us`, else not below it.
 
         Unread sources count by what they promise, and are looked into only where that decides.
@@ -88,7 +88,7 @@ class Inlet:
             if len(self.folder):
                 unread = (Progress(promise_us=promise_us),)
         members = (*self._open_members(), *unread)
-        return Feed(members, self.disorder_us, self._may_get_more(), idle)
+        return SourceFeed(members, self.disorder_us, self._may_get_more(), idle)
 
     def fold(self) -> None:
         """Let go of the sources of a folder of which nothing is needed any more."""

@@ -11,21 +11,21 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Connector
 from tidegate.errors import GateError, near
 from tidegate.gate.again import Goal
+from tidegate.gate.answer_time import AnsweredTuples
 from tidegate.gate.arrivals import Arrivals
 from tidegate.gate.backlog import Backlog, backlog_of
-from tidegate.gate.completed import Completed
 from tidegate.gate.cut import cut
 from tidegate.gate.entry import CONSUMED
-from tidegate.gate.frontier import Feed, check_promise, frontier
+from tidegate.gate.extent import Extent, Holder, extent_of, holder_of
+from tidegate.gate.frontier import SourceFeed, check_promise, frontier
 from tidegate.gate.inlet import Absent, Inlet, in_order
-from tidegate.gate.standing import Extent, Holder, extent_of, holder_of
-from tidegate.gate.track import Mark, Slice, Track
+from tidegate.gate.track import Slice, Track, TrackMark
 from tidegate.state.name import owned
 from tidegate.state.store import Store
 
 
 @dataclass(frozen=True)
-class Taken:
+class SourceCut:
     """One source's part in a cut."""
 
     stream: int
@@ -37,12 +37,12 @@ class Taken:
 class Cut:
     """One batch as the gate gives it to operators: who contributes what, and how far F goes."""
 
-    parts: tuple[Taken, ...]
+    parts: tuple[SourceCut, ...]
     rows: int
     previous_us: int
     frontier_us: int
     exhausted: bool
-    completed: tuple[Completed, ...] = ()
+    completed: tuple[AnsweredTuples, ...] = ()
     """Of sources that are live: the tuples that this batch is the first to answer."""
 
 
@@ -62,7 +62,7 @@ class Intake:
         self.frontier_us = MIN_US
         self.inlets: list[Inlet] = []
         self._arrivals = Arrivals(hold)
-        self._marked: tuple[list[tuple[Track, Mark]], int] | None = None
+        self._marked: tuple[list[tuple[Track, TrackMark]], int] | None = None
         """Where tracks and frontier were before the newest cut, until it is kept."""
 
     def add(
@@ -333,16 +333,16 @@ class Intake:
         for inlet in self.inlets:
             inlet.fold()
 
-    def _taken(self, counts: Mapping[Track, int]) -> list[Taken]:
+    def _taken(self, counts: Mapping[Track, int]) -> list[SourceCut]:
         """Move the reading positions; also of sources of which only waiting tuples are needed."""
         return [
-            Taken(inlet.stream, track, track.take(counts.get(track, 0), self.frontier_us))
+            SourceCut(inlet.stream, track, track.take(counts.get(track, 0), self.frontier_us))
             for inlet in self.inlets
             for track in in_order(inlet)
             if counts.get(track, 0) or (self.hold and track.waiting_from < track.position)
         ]
 
-    def _release(self, parts: list[Taken], frontier_us: int) -> tuple[Completed, ...]:
+    def _release(self, parts: list[SourceCut], frontier_us: int) -> tuple[AnsweredTuples, ...]:
         """Move the frontier, let go of what a batch has consumed, and put its parts in order."""
         every = [p.track.completed(p.slice, self.frontier_us, frontier_us) for p in parts]
         self.frontier_us = frontier_us
@@ -376,7 +376,7 @@ class Intake:
         tracks = [t for i in self.inlets for t in i.tracks.values() if not t.exhausted()]
         return dict(cut(tracks, limit_rows, [i for i in self.inlets if i.unread()]))
 
-    def _feeds(self, now: float) -> list[Feed]:
+    def _feeds(self, now: float) -> list[SourceFeed]:
         """What every inlet says of the frontier.
 
         Where open sources hold it, unread ones need not be looked into that begin later.

@@ -1,4 +1,4 @@
-"""The merge itself, between sorted runs of the sources and one table in the total order."""
+"""Merges sorted runs of several sources into one table in the total order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate.gate.lateness import Int64s
 
 
 @dataclass(frozen=True)
-class Run:
+class SortedRun:
     """Tuples [start, stop) of one source, sorted by time, those of one time by sequence.
 
     `times_us` and `table` belong to the whole run and are shared by its parts, so that splitting
@@ -28,8 +28,8 @@ class Run:
     bound_us: int
 
     @staticmethod
-    def of(times_us: Int64s, table: pa.Table, bound_us: int) -> Run:
-        return Run(times_us, table, 0, len(times_us), bound_us)
+    def of(times_us: Int64s, table: pa.Table, bound_us: int) -> SortedRun:
+        return SortedRun(times_us, table, 0, len(times_us), bound_us)
 
     @property
     def rows(self) -> int:
@@ -39,7 +39,7 @@ class Run:
     def newest_us(self) -> int:
         return int(self.times_us[self.stop - 1])
 
-    def split(self, frontier_us: int) -> tuple[Run | None, Run | None]:
+    def split(self, frontier_us: int) -> tuple[SortedRun | None, SortedRun | None]:
         """What is below the frontier and what waits; all of it is below +inf."""
         if frontier_us == MAX_US or self.times_us[self.stop - 1] < frontier_us:
             return self, None
@@ -48,8 +48,8 @@ class Run:
         ready = int(np.searchsorted(self.times_us[self.start : self.stop], frontier_us, "left"))
         middle = self.start + ready
         return (
-            Run(self.times_us, self.table, self.start, middle, self.bound_us),
-            Run(self.times_us, self.table, middle, self.stop, self.bound_us),
+            SortedRun(self.times_us, self.table, self.start, middle, self.bound_us),
+            SortedRun(self.times_us, self.table, middle, self.stop, self.bound_us),
         )
 
 
@@ -60,7 +60,7 @@ class Section:
     comes first merges, others who come meanwhile wait for that and get the same table.
     """
 
-    def __init__(self, start: int, parts: Sequence[Run]) -> None:
+    def __init__(self, start: int, parts: Sequence[SortedRun]) -> None:
         self.start = start
         self.stop = start + sum(part.rows for part in parts)
         self._parts = tuple(parts)
@@ -77,7 +77,7 @@ class Section:
         return self._merged.slice(low - self.start, high - low)
 
 
-def merge_ready(parts: Sequence[Run]) -> pa.Table:
+def merge_ready(parts: Sequence[SortedRun]) -> pa.Table:
     """The tuples of all parts by (time, place of the part, place in it).
 
     Parts come in the order of their sources and, of one source, of their sequence; a stable sort

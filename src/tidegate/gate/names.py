@@ -1,4 +1,4 @@
-"""The names of a folder's files that are known, between manifests and a restart.
+"""Keeps the names of a folder's files that are known, across restarts.
 
 A restart has to tell a file that was read from one that came since, also where its name sorts
 before others, and to give unread files the places they had. So every name is kept with its order:
@@ -30,7 +30,7 @@ _SCHEMA = pa.schema(
 )
 
 
-class Known(NamedTuple):
+class ListedFile(NamedTuple):
     """A file that was listed: its order among the sources of its stream, its name, its extent.
 
     The digest tells it from another of the same name and extent.
@@ -59,7 +59,7 @@ class NameLog:
 
     def __init__(self, saved: Mapping[str, Any] | None = None) -> None:
         saved = saved or {"recent": [], "pages": []}
-        self._recent = [Known(*entry) for entry in saved["recent"]]
+        self._recent = [ListedFile(*entry) for entry in saved["recent"]]
         self._pages = [Page(*entry) for entry in saved["pages"]]
 
     @property
@@ -67,11 +67,11 @@ class NameLog:
         """The files of the store that hold names."""
         return [page.file for page in self._pages]
 
-    def note(self, known: Known) -> None:
+    def note(self, known: ListedFile) -> None:
         """Keep a source that is new, or that has another extent than it was kept with."""
         self._recent.append(known)
 
-    def write(self, store: Store, file: str, is_needed: Callable[[Known], bool]) -> None:
+    def write(self, store: Store, file: str, is_needed: Callable[[ListedFile], bool]) -> None:
         """Move names into a file of this name where there are many; call before `saved`.
 
         Pages are merged like the digits of a binary counter, so that each has at least twice the
@@ -87,9 +87,9 @@ class NameLog:
         if kept:
             self._pages.append(_write(store, file, kept))
 
-    def read(self, store: Store | None) -> dict[str, Known]:
+    def read(self, store: Store | None) -> dict[str, ListedFile]:
         """All that is known, by name; for starts only."""
-        found: dict[str, Known] = {}
+        found: dict[str, ListedFile] = {}
         for page in self._pages:
             assert store is not None, "names in files need the store they are in"
             found |= {known.name: known for known in _read(store, page)}
@@ -100,7 +100,7 @@ class NameLog:
         return {"recent": [list(k) for k in self._recent], "pages": [list(p) for p in self._pages]}
 
 
-def _write(store: Store, file: str, names: Iterable[Known]) -> Page:
+def _write(store: Store, file: str, names: Iterable[ListedFile]) -> Page:
     rows = sorted(names)
     table = pa.table([list(column) for column in zip(*rows, strict=True)], schema=_SCHEMA)
     sink = pa.BufferOutputStream()
@@ -111,11 +111,11 @@ def _write(store: Store, file: str, names: Iterable[Known]) -> Page:
     return Page(file, len(rows), zlib.crc32(data))
 
 
-def _read(store: Store, page: Page) -> list[Known]:
+def _read(store: Store, page: Page) -> list[ListedFile]:
     data = store.read(page.file)
     if zlib.crc32(data) != page.checksum:
         where = store.files.full(page.file)
         raise StateError(where, "must be as it was written", "other bytes", REMEDY)
     with pa.ipc.open_file(pa.BufferReader(data)) as reader:
         columns = [column.to_pylist() for column in reader.read_all().columns]
-    return [Known(*row) for row in zip(*columns, strict=True)]
+    return [ListedFile(*row) for row in zip(*columns, strict=True)]

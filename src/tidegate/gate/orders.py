@@ -1,4 +1,4 @@
-"""A set of orders of sources as ranges, between sources that are consumed and a manifest."""
+"""Holds a set of whole numbers as ranges: the sources of a folder that are consumed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 
-class Orders:
+class ConsumedOrders:
     """Whole numbers from 0 on. Sources are consumed about in the order in which they came, so that
     most of them are one range from 0 on: its end is the watermark. Grows with the gaps above it.
     """

@@ -11,10 +11,9 @@ import numpy as np
 from tidegate.arrival import ArrivalTimes
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Source
-from tidegate.gate.completed import Completed
+from tidegate.gate.answer_time import AnsweredTuples
 from tidegate.gate.frontier import Progress, lowered
-from tidegate.gate.lateness import Bools, Int64s, late_mask, needed_disorder_us
-from tidegate.gate.times import Times
+from tidegate.gate.lateness import Bools, Int64s, Times, late_mask, needed_disorder_us
 
 _LOOK_ROWS = 8192
 
@@ -43,7 +42,7 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Mark:
+class TrackMark:
     """Where a source was before a batch took of it; costs nothing but references."""
 
     position: int
@@ -200,7 +199,7 @@ class Track:
         before = np.concatenate([[self.floor_us], taken.keys[:-1]])
         return needed_disorder_us(taken.times, late, before, self.disorder_us, consumed_us)
 
-    def completed(self, taken: Slice, previous_us: int, frontier_us: int) -> Completed | None:
+    def completed(self, taken: Slice, previous_us: int, frontier_us: int) -> AnsweredTuples | None:
         """The tuples that the batch which got `taken` is the first to answer; before `release`.
 
         With `hold` those that have become ready, else all that it reads; late ones and those
@@ -209,15 +208,15 @@ class Track:
         if self.arrivals is None:
             return None
         if not self.hold:
-            return Completed.of_range(self.arrivals, taken.new_from, taken.stop)
+            return AnsweredTuples.of_range(self.arrivals, taken.new_from, taken.stop)
         times, valid = self._held.times, self._held.valid
         if not self.disorder_us and taken.late is None and valid.all():
             ready = int(np.searchsorted(times, frontier_us, "left"))
-            return Completed.of_range(self.arrivals, taken.start, taken.start + ready)
+            return AnsweredTuples.of_range(self.arrivals, taken.start, taken.start + ready)
         aside = ~valid if taken.late is None else ~valid | taken.late
         done = ~aside & (times >= previous_us) & (times < frontier_us)
         done[taken.new_from - taken.start :] |= aside[taken.new_from - taken.start :]
-        return Completed.of(self.arrivals, taken.start + np.flatnonzero(done))
+        return AnsweredTuples.of(self.arrivals, taken.start + np.flatnonzero(done))
 
     def release(self, taken: Slice, frontier_us: int) -> None:
         """Forget what the batch that got `taken` has consumed: all tuples below the frontier."""
@@ -234,9 +233,9 @@ class Track:
             self.waiting_from += consumed
             _, self._held = self._held.split(consumed)
 
-    def mark(self) -> Mark:
+    def mark(self) -> TrackMark:
         """Where it is, to `go_back` to."""
-        return Mark(
+        return TrackMark(
             position=self.position,
             floor_us=self.floor_us,
             waiting_from=self.waiting_from,
@@ -245,7 +244,7 @@ class Track:
             held=self._held,
         )
 
-    def go_back(self, mark: Mark) -> None:
+    def go_back(self, mark: TrackMark) -> None:
         """Undo what a batch took that is not to be committed."""
         self.position, self.floor_us = mark.position, mark.floor_us
         self.waiting_from, self.waiting_floor_us = mark.waiting_from, mark.waiting_floor_us

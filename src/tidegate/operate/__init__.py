@@ -1,1 +1,1 @@
-"""Stateful operators over buckets, between the routed tuples and the ordered output."""
+"""Stateful operators over buckets, and the kernels they use."""

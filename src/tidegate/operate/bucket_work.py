@@ -1,4 +1,4 @@
-"""How the work of an instance was divided among its buckets, between operators and the driver.
+"""Measures how the work of an instance was divided among its buckets.
 
 An operator counts what its cost follows: rows, values, pairs, or the time of user code. Only the
 proportions matter: the driver divides the CPU time of the instance by them.

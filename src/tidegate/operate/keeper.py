@@ -1,4 +1,4 @@
-"""How an operator's state is kept, between the progress of a query and the compaction of segments.
+"""The interface of keepers: which rows of a state are still needed, and how they are arranged.
 
 A **keeper** is what an operator says of one part of its state; a **horizon** is what it needs of it
 at one moment.

@@ -1,4 +1,4 @@
-"""What an instance has in memory from one batch to the next, between its runs and its state.
+"""Keeps what an instance has in memory from one batch to the next.
 
 The checkpoint stays the truth: whatever is kept here was also written, and whoever does not find it
 reads it. A value is known by the batch that left it, and taken out by the one that follows: where a

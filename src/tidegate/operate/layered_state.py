@@ -1,4 +1,4 @@
-"""State of which every batch writes what it changed, between instances and compaction.
+"""Reads a state of which every batch writes only what it changed.
 
 The segments of such a state are layers, oldest first, as in a log-structured merge tree: a row
 counts until a newer one replaces it, and rows that only say that older ones do not count any more

@@ -1,4 +1,4 @@
-"""Segments that stay mapped from one batch to the next, between the state of operators and them.
+"""Keeps segments mapped from one batch to the next.
 
 Opening a segment takes half a millisecond, whatever it holds, and some operators read all of their
 segments in every batch.

@@ -1,4 +1,4 @@
-"""What every operator is to the engine: the one seam between plans and the tasks that run them.
+"""The interface of operators: the one seam between plans and the tasks that run them.
 
 A plan holds an `Operator` for each subquery. The map side calls `deal` on the tuples of a split,
 the instance side calls `run` on what was dealt to it; the driver asks how its state is kept, how
@@ -43,7 +43,7 @@ class BatchFacts:
     """What is known of a batch before its tuples are read.
 
     All of them lie in [low_us, high_us], and those that count in [previous_us, frontier_us).
-    `counts` are the sums over earlier batches of what the operator counts (`Operator.counted`).
+    `counts` are the sums over earlier batches of what the operator counts (`Traits.counted`).
     """
 
     previous_us: int
@@ -182,6 +182,69 @@ class Result:
     changes: tuple[Change, ...] = ()
 
 
+@dataclass(frozen=True)
+class Traits:
+    """What the engine has to know of an operator before it runs; the defaults fit most.
+
+    `waits`: tuples wait in the gate until they are ready; else they are dealt as they arrive, and
+    the operator keeps them apart until the frontier has passed them.
+    `multiplies`: a tuple may give as many rows as there are others, nobody knows before it has.
+    `evaluates_ports`: instances evaluate what ports put out; else the prefixes have done it.
+    `limit`: the most rows that it will ever put out; None where there is no such number.
+    `map_steps`: what map tasks do after reading and filtering, in words.
+    `expressions`: what it evaluates itself, beside what its ports do.
+    `warnings`: what a user should know before it runs.
+    `counted`: counts of its instances that the manifest sums up for the operator, for `for_batch`
+    and, by the name of a part of the state, for its keeper.
+    `levels`: figures of panes that say how much there is, not how much has come: of several
+    batches, and of the panes of a window, the largest counts. Others are added up.
+    """
+
+    waits: bool = True
+    multiplies: bool = False
+    evaluates_ports: bool = True
+    limit: int | None = None
+    map_steps: tuple[str, ...] = ("project",)
+    expressions: tuple[Expr, ...] = ()
+    warnings: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()
+
+
+def owned(what: str, mapping: BucketMapping, instance: int) -> BucketSet:
+    """The buckets that an instance owns, whatever part of the state is asked for."""
+    return BucketSet.where(mapping.owner_array == instance)
+
+
+def _unbound(
+    frontier_us: int, state: Mapping[str, Sequence[Segment]], counts: Mapping[str, int]
+) -> Migration | None:
+    return None
+
+
+@dataclass(frozen=True)
+class OperatorState:
+    """How the state of an operator is kept, and how it comes to other instances.
+
+    `keepers` has a keeper for each part of the state, by what segments hold.
+    `reach`: how far back its windows reach, so that former owners of buckets may finish what they
+    have begun: the operator then sees to the `formers` of a mapping. A text says why new owners
+    cannot begin without the state.
+    `migration`: where buckets may change hands now with no state moved, given the frontier, the
+    segments, and what the manifest has summed up of what the operator counts; None where nothing is
+    stored. Asked only where there is a reach.
+    `reads`: the buckets of a part of the state that an instance reads, most often those it owns.
+    Asked where no former owner has anything to finish.
+    """
+
+    keepers: Mapping[str, Keeper] = field(default_factory=dict)
+    reach: Reach | str = "its state is bound by no window"
+    migration: Callable[
+        [int, Mapping[str, Sequence[Segment]], Mapping[str, int]], Migration | None
+    ] = _unbound
+    reads: Callable[[str, BucketMapping, int], BucketSet] = owned
+
+
 class Operator(Protocol):
     """A frozen, picklable dataclass; the same for every batch but for `for_batch`.
 
@@ -191,33 +254,15 @@ class Operator(Protocol):
     kind: ClassVar[str]
     """What subqueries with it are called."""
 
-    waits: ClassVar[bool] = True
-    """Whether tuples wait in the gate until they are ready. Where not, they are dealt as they
-    arrive, and the operator keeps them apart until the frontier has passed them."""
-
-    multiplies: ClassVar[bool] = False
-    """Whether a tuple may give as many rows as there are others: nobody knows before it has."""
-
-    counted: ClassVar[tuple[str, ...]] = ()
-    """Counts of its instances that the manifest sums up for the operator, for `for_batch` and, by
-    the name of a part of the state, for its keeper."""
-
-    levels: ClassVar[tuple[str, ...]] = ()
-    """Figures of panes that say how much there is, not how much has come: of several batches, and
-    of the panes of a window, the largest counts. Others are added up."""
-
-    evaluates_ports: ClassVar[bool] = True
-    """Whether instances evaluate what ports put out; where not, the prefixes have done it."""
+    @property
+    def traits(self) -> Traits:
+        """What the engine has to know of it; asked a few times in each batch."""
+        return _PLAIN
 
     @property
-    def limit(self) -> int | None:
-        """The most rows that it will ever put out; None where there is no such number."""
-        return None
-
-    @property
-    def map_steps(self) -> tuple[str, ...]:
-        """What map tasks do after reading and filtering, in words."""
-        return ("project",)
+    def state(self) -> OperatorState:
+        """How its state is kept; without keepers it has none."""
+        return _STATELESS
 
     @property
     def partitioner(self) -> Partitioner:
@@ -263,52 +308,15 @@ class Operator(Protocol):
         """Those that people are shown, in their order; summary and status as JSON have all."""
         return ()
 
-    def keepers(self) -> Mapping[str, Keeper]:
-        """How its state is kept, by what segments hold; none where nothing is kept."""
-        return {}
-
-    def reads(self, what: str, mapping: BucketMapping, instance: int) -> BucketSet:
-        """The buckets of a part of its state that an instance reads: most often those it owns.
-
-        Asked where no former owner has anything to finish.
-        """
-        return BucketSet.where(mapping.owner_array == instance)
-
-    @property
-    def reach(self) -> Reach | str:
-        """How far back its windows reach; where new owners cannot begin without the state, why.
-
-        Where it is a reach, former owners of buckets may finish what they have begun: the operator
-        then sees to the `formers` of a mapping.
-        """
-        return "its state is bound by no window"
-
-    def migration(
-        self, frontier_us: int, state: Mapping[str, Sequence[Segment]], counts: Mapping[str, int]
-    ) -> Migration | None:
-        """Where buckets may change hands now with no state moved; None where nothing is stored.
-
-        `counts` is what the manifest has summed up of what the operator counts. Asked only where
-        it has a `reach`.
-        """
-        return None
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        """What it evaluates itself, beside what its ports do."""
-        return ()
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a user should know before it runs, if anything."""
-        return ()
-
     def title(self) -> str:
         """What it does, in one line."""
 
     def details(self, texts: Mapping[str, str]) -> list[str]:
         """How it does it, line by line; `texts` are the prefix's outputs as the query says them."""
         return []
+
+
+_PLAIN, _STATELESS = Traits(), OperatorState()
 
 
 def plain_names(tuples: pa.Table) -> pa.Table:

@@ -1,13 +1,14 @@
-"""What follows an operator for one of those that take its rows, between plans and instances."""
+"""Says what follows an operator for one of those that take its rows: filter, columns, order."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.collect.order import OutputOrder
 from tidegate.expression.tree import Column, Expr, columns_of, rebuilt
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.order import Direction
@@ -73,6 +74,11 @@ class Port:
             order=tuple(replace(key, expr=rebuilt(key.expr, change)) for key in self.order),
             unnests=None if self.unnests is None else names.get(self.unnests, self.unnests),
         )
+
+    def merged(self, order: OutputOrder, tables: Sequence[pa.Table]) -> pa.Table:
+        """The rows of all instances, each in order, as one sequence without hidden columns."""
+        rows = order.merge(tables, self.directions, self.limit)
+        return rows.select(self.schema.names).cast(self.schema)
 
     def filtered(self, rows: pa.Table) -> pa.Table:
         """The rows that it lets pass."""

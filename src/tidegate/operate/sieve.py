@@ -1,4 +1,4 @@
-"""Which tuples map tasks keep of a query that sheds, between their reading and their operator.
+"""Drops tuples in the map tasks of a query that sheds.
 
 Both ways decide by the priority of a tuple (`approx.priority`), so that what is kept does not
 depend on how the stream was cut, split or shared out:

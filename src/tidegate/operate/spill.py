@@ -1,4 +1,4 @@
-"""Rows that an instance makes step by step, between an operator and whoever takes them whole.
+"""Collects rows that an instance makes step by step, on disk where they are many.
 
 They are in memory while they are few, and in a file from then on, which is mapped in the end.
 """

@@ -20,6 +20,7 @@ from tidegate.operate.operator import (
     Operator,
     Result,
     Share,
+    Traits,
     together,
 )
 from tidegate.order import sort_indices
@@ -32,9 +33,9 @@ class Stateless(Operator):
     """No state: instances have ranges of event times, which `cuts_us` divide."""
 
     kind: ClassVar[str] = "stateless"
-    evaluates_ports: ClassVar[bool] = False
     cuts_us: tuple[int, ...] = ()
 
+    traits = Traits(evaluates_ports=False)
     partitioner = BY_HASH
     order = TotalOrder()
 

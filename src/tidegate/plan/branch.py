@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.expression.tree import Call, Expr, Literal, is_total
-from tidegate.operate.join.spec import EQUAL, Interval
+from tidegate.operate.join.spec import EQUAL, PairInterval
 from tidegate.plan.conjunct import Conjunct, Shown, intervals_of, sure
 from tidegate.plan.disjunct import Way, parts_of, ways_of
 from tidegate.plan.inequality import LEFT, RIGHT, Sides
@@ -30,8 +30,8 @@ class Branch:
     """
 
     text: str
-    intervals: tuple[Interval, ...]
-    gates: tuple[Interval, ...]
+    intervals: tuple[PairInterval, ...]
+    gates: tuple[PairInterval, ...]
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def _is_gate(expr: Expr, sides: Sides) -> bool:
     return is_total(expr) and sides.of(expr) in (LEFT, RIGHT)
 
 
-def _gate(conjunct: Conjunct, side: int) -> Interval:
+def _gate(conjunct: Conjunct, side: int) -> PairInterval:
     """TRUE or NULL on the side of the condition, TRUE on the other."""
     value = Call("case", (conjunct.expr, _TRUE, _NULL), _BOOL)
     left, right = (value, _TRUE) if side == LEFT else (_TRUE, value)
-    return Interval(EQUAL, conjunct.text, left, None, None, right, None, None)
+    return PairInterval(EQUAL, conjunct.text, left, None, None, right, None, None)

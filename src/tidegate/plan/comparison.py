@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidegate.errors import TaskError
 from tidegate.microsecond import SECOND_US
-from tidegate.operate.join.spec import SCAN, Extent, JoinSpec
+from tidegate.operate.join.spec import SCAN, JoinSpec, WindowExtent
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.physical import ARROW, Prefix
 from tidegate.plan.sample import RawRows, Sample, read_of
@@ -83,7 +83,7 @@ class Comparisons:
     """
 
     rates: tuple[float, float]
-    extents: tuple[Extent, Extent]
+    extents: tuple[WindowExtent, WindowExtent]
     capacity: int
 
     @property
@@ -143,7 +143,7 @@ def _rate(prefix: Prefix, raw: pa.Table) -> float | None:
     return kept * (len(us) - 1) * SECOND_US / span if span else None
 
 
-def _held(rate: float, extent: Extent) -> float:
+def _held(rate: float, extent: WindowExtent) -> float:
     """The tuples of a full window."""
     if extent.rows is not None:
         return extent.rows

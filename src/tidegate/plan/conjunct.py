@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tidegate.expression.tree import Call, Expr, describe
-from tidegate.operate.join.spec import BAND, BOUND, EQUAL, Interval
+from tidegate.operate.join.spec import BAND, BOUND, EQUAL, PairInterval
 from tidegate.plan.disjunct import certain, parts_of
 from tidegate.plan.double import Sum, double_of, is_steady, without_nan
 from tidegate.plan.inequality import LEFT, RIGHT, Reach, Sides, inequalities
@@ -32,7 +32,7 @@ class Conjunct:
 
 def intervals_of(
     conjuncts: Sequence[Conjunct], left: Collection[str], shown: Shown = describe
-) -> tuple[Interval, ...]:
+) -> tuple[PairInterval, ...]:
     """The interval tests that follow from the conjuncts, in their order.
 
     `left` are the columns of the left side. Equalities come from a comparison of the two sides;
@@ -40,7 +40,7 @@ def intervals_of(
     a condition that stands in all branches of a disjunction.
     """
     sides = Sides(left)
-    found: list[Interval | list[Reach]] = []
+    found: list[PairInterval | list[Reach]] = []
     for conjunct in sure(conjuncts, shown):
         equal = _equality(conjunct.expr, conjunct.text, sides)
         if equal is not None:
@@ -62,28 +62,28 @@ def sure(conjuncts: Sequence[Conjunct], shown: Shown) -> list[Conjunct]:
     return [Conjunct(expr, text) for expr, text in found.items()]
 
 
-def _equality(expr: Expr, text: str, sides: Sides) -> Interval | None:
+def _equality(expr: Expr, text: str, sides: Sides) -> PairInterval | None:
     if not isinstance(expr, Call) or expr.op not in ("eq", "null_safe_eq"):
         return None
     by_side = {sides.of(arg): arg for arg in expr.args}
     if set(by_side) != {LEFT, RIGHT} or not all(is_steady(arg) for arg in expr.args):
         return None
     values = by_side[LEFT], None, None, by_side[RIGHT], None, None
-    return Interval(EQUAL, text, *values, null_safe=expr.op == "null_safe_eq")
+    return PairInterval(EQUAL, text, *values, null_safe=expr.op == "null_safe_eq")
 
 
-def _merged(found: Sequence[Interval | list[Reach]]) -> tuple[Interval, ...]:
-    result: list[Interval] = []
+def _merged(found: Sequence[PairInterval | list[Reach]]) -> tuple[PairInterval, ...]:
+    result: list[PairInterval] = []
     used: set[int] = set()
     for i, here in enumerate(found):
-        if isinstance(here, Interval):
+        if isinstance(here, PairInterval):
             result.append(here)
             continue
         if i in used:
             continue
         for j in range(i + 1, len(found)):
             there = found[j]
-            band = None if isinstance(there, Interval) or j in used else _band(here, there)
+            band = None if isinstance(there, PairInterval) or j in used else _band(here, there)
             if band is not None:
                 used.add(j)
                 result.append(band)
@@ -93,9 +93,9 @@ def _merged(found: Sequence[Interval | list[Reach]]) -> tuple[Interval, ...]:
     return tuple(result)
 
 
-def _band(here: Sequence[Reach], there: Sequence[Reach]) -> Interval | None:
+def _band(here: Sequence[Reach], there: Sequence[Reach]) -> PairInterval | None:
     """Two inequalities as one band, if they bound the same value from both ends."""
-    best: Interval | None = None
+    best: PairInterval | None = None
     for one in here:
         for other in there:
             if (one.side, one.value) != (other.side, other.value) or one.upper == other.upper:
@@ -111,7 +111,7 @@ def _band(here: Sequence[Reach], there: Sequence[Reach]) -> Interval | None:
     return best
 
 
-def _made(upper: Reach, lower: Reach, text: str) -> tuple[Interval, bool]:
+def _made(upper: Reach, lower: Reach, text: str) -> tuple[PairInterval, bool]:
     """A band, and whether it is one as seen from either side."""
     side, other = upper.side, _OTHER[upper.side]
     floats = upper.bound.floats
@@ -141,7 +141,7 @@ def _turned(reach: Reach, sign: int) -> Sum:
     return Sum(((sign, value),), -sign * bound.constant, bound.slack, bound.floats)
 
 
-def _bound(reach: Reach) -> Interval:
+def _bound(reach: Reach) -> PairInterval:
     """One inequality alone: the same comparison, seen from either side."""
     side, other = reach.side, _OTHER[reach.side]
     bound = reach.bound.high() if reach.upper else reach.bound.low()
@@ -159,8 +159,8 @@ def _value(expr: Expr, floats: bool, sign: int) -> Expr:
 
 def _interval(
     kind: str, text: str, values: dict[int, Expr], seen: dict[tuple[int, str], Expr]
-) -> Interval:
-    return Interval(
+) -> PairInterval:
+    return PairInterval(
         kind,
         text,
         left_value=values[LEFT],

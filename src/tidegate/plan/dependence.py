@@ -53,7 +53,7 @@ def state_lines(operator: Operator, origin: Origin) -> tuple[str, ...]:
     Lines of an input that is there twice are there twice: parts that depend on the same are asked
     once.
     """
-    asked = dict.fromkeys(_DEPENDS[part] for part in operator.keepers())
+    asked = dict.fromkeys(_DEPENDS[part] for part in operator.state.keepers)
     return tuple(line for lines in asked for line in lines(operator, origin))
 
 

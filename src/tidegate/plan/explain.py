@@ -142,7 +142,7 @@ def _subquery(number: int, subquery: Subquery, plan: Plan) -> list[str]:
     for prefix in subquery.prefixes:
         lines += _indent(_prefix(prefix, subquery, plan))
     lines += _indent(subquery.operator.details(dict(subquery.prefixes[0].sql_outputs)))
-    lines += _indent(f"warning: {text}" for text in subquery.operator.warnings)
+    lines += _indent(f"warning: {text}" for text in subquery.operator.traits.warnings)
     several = len(subquery.ports) > 1
     for i, port in enumerate(subquery.ports):
         label = f" {i + 1} of {len(subquery.ports)}" if several else ""
@@ -189,7 +189,7 @@ def _prefix(prefix: Prefix, subquery: Subquery, plan: Plan) -> list[str]:
         lines.append(f"  sheds: {prefix.sieve.text}")
     computed = [(name, text) for name, text in prefix.sql_outputs if text != f"`{name}`"]
     lines += [f"  {name} = {text}" for name, text in computed]
-    steps = subquery.operator.map_steps
+    steps = subquery.operator.traits.map_steps
     if prefix.engine == SPARK:
         lines.append(f"  prefix: Spark SQL in the JVM ({prefix.reason})")
         own = [s for s in steps if s not in _WITH_SPARK]
@@ -204,7 +204,7 @@ def _port(port: Port, subquery: Subquery, label: str) -> list[str]:
     """What follows the operator for one of those that take its rows."""
     steps = ["filter"] if port.where else []
     computed = any(type(e).__name__ != "Column" for _, e in port.outputs)
-    steps += ["select"] if computed and subquery.operator.evaluates_ports else []
+    steps += ["select"] if computed and subquery.operator.traits.evaluates_ports else []
     lines = [f"rows{label}: {' + '.join(steps)}, the same task"] if steps else []
     order = subquery.operator.order.text(ordered=bool(port.order))
     limit = f", limit {port.limit} per window" if port.limit is not None else ""

@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.duration import duration_text
-from tidegate.operate.join.spec import Extent, Side
+from tidegate.operate.join.spec import JoinSide, WindowExtent
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing
@@ -39,7 +39,7 @@ class SideLowering:
 
     label: str
     letter: str
-    extent: Extent
+    extent: WindowExtent
     leaves: tuple[Leaf, ...]
     own: tuple[str, ...]
     front: Prefixing
@@ -183,10 +183,10 @@ class SideLowering:
         self.types = {flat: types[name].type for flat, name in self.physical.items()}
         return prefixes
 
-    def side(self, prefix: Prefix, more: Mapping[str, pa.DataType]) -> Side:
+    def side(self, prefix: Prefix, more: Mapping[str, pa.DataType]) -> JoinSide:
         """What the join has of this side: what its prefix puts out, and what the join adds."""
         outputs = {n: e.type for n, e in prefix.outputs}
-        return Side(tuple((outputs | dict(more)).items()), self.extent)
+        return JoinSide(tuple((outputs | dict(more)).items()), self.extent)
 
     def types_of(self, names: Sequence[str]) -> dict[str, pa.DataType]:
         """The types of some columns, before the prefixes are made."""
@@ -240,7 +240,7 @@ def _has_kernels(expression: exp.Expression, types: Mapping[str, pa.DataType], w
     return True
 
 
-def _extent(window: JoinWindow) -> Extent:
+def _extent(window: JoinWindow) -> WindowExtent:
     if isinstance(window, Distance):
-        return Extent(window.range_us, None)
-    return Extent(None, window.rows)
+        return WindowExtent(window.range_us, None)
+    return WindowExtent(None, window.rows)

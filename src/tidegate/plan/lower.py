@@ -42,7 +42,7 @@ from tidegate.query.output import Output
 from tidegate.query.window import TimeWindow
 from tidegate.query.window_process import WindowProcess
 
-_RULES: dict[type, Rule] = {
+RULES: dict[type, Rule] = {
     Aggregate: lower_aggregate,
     WindowProcess: lower_aggregate,
     Join: lower_join,
@@ -152,7 +152,7 @@ class _Lowering:
             newest=lambda port: self._result_of(Edge(len(self.subqueries) - 1, port)),
             kept=self._kept,
         )
-        for lowered in _RULES.get(type(unit.base), lower_stateless)(unit, context):
+        for lowered in RULES.get(type(unit.base), lower_stateless)(unit, context):
             self._append(lowered)
         self.giving.append(len(self.subqueries) - 1)
 

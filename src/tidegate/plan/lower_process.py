@@ -1,30 +1,20 @@
-"""Lowering of the user's own operator and the stateless nodes above it."""
+"""Lowers the user's own operator and the stateless nodes above it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pyarrow as pa
-
-from tidegate.operate.port import Port
 from tidegate.operate.process.operator import UserProcess
 from tidegate.plan.cut import Unit
 from tidegate.plan.dependence import Origin, state_lines
-from tidegate.plan.determinism import require_deterministic
-from tidegate.plan.fingerprint import meaning
-from tidegate.plan.fold import fold
-from tidegate.plan.lowered import Context, Lowered, output_lines
-from tidegate.plan.prefix import spark_sql
+from tidegate.plan.lowered import Context, Lowered
 from tidegate.plan.recorded import (
     Record,
     input_lines,
     prefix_texts,
-    select_lines,
     typed_texts,
-    written,
 )
-from tidegate.plan.suffix import Suffix
-from tidegate.query.check import bind_after
+from tidegate.plan.tuple_port import tuple_ports
 from tidegate.query.limit import Limit
 from tidegate.query.name import EVENT_TIME, column
 from tidegate.query.node import Process
@@ -44,21 +34,7 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
     base = base.typed(seen_types)
     spec = base.spec(seen_types)
     types = {EVENT_TIME: TIME, **dict(base.output)}
-    ports, lines, shown = [], [base.identity], []
-    for top in unit.tops:
-        above = Suffix({n: column(n) for n in base.names}, (EVENT_TIME,))
-        above.extend(top.node, unit.base)
-        columns = {n: e for n, e in above.columns.items() if n != EVENT_TIME}
-        for part in (*above.where, *columns.values()):
-            require_deterministic(part, "SELECT")
-        outputs = tuple((n, fold(bind_after(e, types, "SELECT"))) for n, e in columns.items())
-        fields = [pa.field(EVENT_TIME, TIME), *(pa.field(n, e.type) for n, e in outputs)]
-        held = tuple(fold(bind_after(e, types, "WHERE", predicate=True)) for e in above.where)
-        ports.append(Port(pa.schema(fields), outputs, held))
-        lines += [f"where {meaning(spark_sql(e))}" for e in above.where]
-        lines += output_lines(columns.items())
-        conditions = [f"where {written(e)}" for e in above.where]
-        shown.append((*conditions, *select_lines(columns.items())))
+    above = tuple_ports(unit, {n: column(n) for n in base.names}, types)
     texts = typed_texts(prefixes, prefix_texts(prefixes))
     operator = UserProcess(spec)
     origin = Origin(
@@ -73,7 +49,7 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
         leaves=leaves,
         prefixes=prefixes,
         operator=operator,
-        ports=tuple(ports),
-        lines=tuple(lines),
-        record=Record(state=state_lines(operator, origin), after=tuple(shown)),
+        ports=above.ports,
+        lines=(base.identity, *above.lines),
+        record=Record(state=state_lines(operator, origin), after=above.shown),
     )

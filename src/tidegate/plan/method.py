@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.errors import OptionError
-from tidegate.operate.join.spec import BAND, BOUND, EQUAL, HASH, SCAN, UNION, Interval, Probe
+from tidegate.operate.join.spec import BAND, BOUND, EQUAL, HASH, SCAN, UNION, PairInterval, Probe
 from tidegate.operate.join.state import BY_KEY, ROUND_ROBIN
 from tidegate.plan.branch import Branch, Disjunction
 from tidegate.plan.sample import Sample
@@ -69,7 +69,7 @@ class Choice:
 
 
 def choose(
-    intervals: Sequence[Interval],
+    intervals: Sequence[PairInterval],
     options: JoinOptions,
     sample: Sample | None,
     disjunctions: Sequence[Disjunction] = (),
@@ -139,7 +139,9 @@ def _probe(branch: Branch, sample: Sample | None) -> Probe | None:
     return None if index is None else Probe(branch.intervals + branch.gates, index)
 
 
-def _method(intervals: Sequence[Interval], sample: Sample | None) -> tuple[str, int | None, str]:
+def _method(
+    intervals: Sequence[PairInterval], sample: Sample | None
+) -> tuple[str, int | None, str]:
     for kind, method in ((EQUAL, HASH), (BAND, BAND)):
         places = [i for i, interval in enumerate(intervals) if interval.kind == kind]
         if places:
@@ -157,7 +159,7 @@ def _method(intervals: Sequence[Interval], sample: Sample | None) -> tuple[str, 
 
 
 def _best(
-    intervals: Sequence[Interval], places: Sequence[int], sample: Sample | None
+    intervals: Sequence[PairInterval], places: Sequence[int], sample: Sample | None
 ) -> tuple[int, str]:
     """The interval that the fewest pairs pass, the first without a sample."""
     what = {EQUAL: "equality", BAND: "band", BOUND: "bound"}[intervals[places[0]].kind]
@@ -175,7 +177,7 @@ def _best(
 
 
 def _routing(
-    intervals: Sequence[Interval],
+    intervals: Sequence[PairInterval],
     options: JoinOptions,
     sample: Sample | None,
     together: str | None,

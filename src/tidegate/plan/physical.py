@@ -125,7 +125,7 @@ class Plan:
         for subquery in self.subqueries:
             for prefix in subquery.prefixes:
                 exprs += [*prefix.where, *(e for _, e in prefix.outputs)]
-            exprs += subquery.operator.expressions
+            exprs += subquery.operator.traits.expressions
             for port in subquery.ports:
                 exprs += [*port.where, *(e for _, e in port.outputs)]
                 exprs += [key.expr for key in port.order]
@@ -135,7 +135,7 @@ class Plan:
     def hold(self) -> bool:
         """Whether tuples wait in the gate until they are ready: one that reads them needs it."""
         reading = (s for s in self.subqueries if any(d is not None for d in s.streams))
-        return any(s.operator.waits for s in reading)
+        return any(s.operator.traits.waits for s in reading)
 
     def output_ports(self, subquery: int) -> tuple[int, ...]:
         """The ports of a subquery that an output takes."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidegate.errors import TaskError
 from tidegate.expression.tree import Expr
 from tidegate.operate.join.bound import codes_of
-from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, Interval, Probe
+from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, PairInterval, Probe
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.physical import ARROW, Prefix
 from tidegate.query.definition import StreamDef
@@ -32,7 +32,7 @@ class Sample:
     def text(self) -> str:
         return f"the first {self.left.num_rows} and {self.right.num_rows} tuples"
 
-    def pass_rate(self, interval: Interval) -> float | None:
+    def pass_rate(self, interval: PairInterval) -> float | None:
         """The share of the sampled pairs that pass an interval; None where it cannot be told."""
         try:
             if interval.kind == EQUAL:
@@ -63,7 +63,7 @@ class Sample:
         known = [rate for rate in rates if rate is not None]
         return sum(known) if len(known) == len(rates) else None
 
-    def top_share(self, equalities: Sequence[Interval]) -> float | None:
+    def top_share(self, equalities: Sequence[PairInterval]) -> float | None:
         """The share of the most frequent key in the side where it is largest.
 
         A key seen once says nothing, so one occurrence is not counted.
@@ -76,7 +76,7 @@ class Sample:
         except TaskError:
             return None
 
-    def _equal_rate(self, equalities: Sequence[Interval]) -> float:
+    def _equal_rate(self, equalities: Sequence[PairInterval]) -> float:
         sides = []
         for side, rows in ((LEFT, self.left), (RIGHT, self.right)):
             codes = codes_of(equalities, side, rows)

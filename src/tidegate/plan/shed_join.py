@@ -17,7 +17,7 @@ from tidegate.approx.priority import seed_of
 from tidegate.approx.student import deviate
 from tidegate.errors import QueryError
 from tidegate.operate.join.concept import ConceptSieve
-from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, Interval, JoinSpec
+from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, JoinSpec, PairInterval
 from tidegate.operate.sieve import Sieve
 from tidegate.plan.physical import Prefix
 from tidegate.plan.shed import numbered
@@ -115,7 +115,7 @@ class JoinShedding:
             kept = _number(repr(float(self.shed.rate**2)))
         return substitute(expression, {KEPT: kept})
 
-    def check(self, intervals: Sequence[Interval]) -> None:
+    def check(self, intervals: Sequence[PairInterval]) -> None:
         """Refuse a join that has no key after all."""
         if self.shed is not None and not any(i.kind == EQUAL for i in intervals):
             raise QueryError(

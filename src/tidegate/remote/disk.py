@@ -1,4 +1,4 @@
-"""Files of any `pyarrow.fs` file system, to be read, between a URI and Arrow's readers."""
+"""Reads files of any `pyarrow.fs` file system, and keeps what was read last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder elsewhere to put whole files in, between a sink and an object store or file system.
+"""Puts whole files into a folder of an object store or another file system.
 
 Files appear whole. On object stores there are no folders and no renames: a folder is what names
 have in front, and a file that is to have another name is copied by the server.

@@ -1,4 +1,4 @@
-"""Whole objects on S3, Google's and Azure's stores, between a folder of them and their servers."""
+"""Writes, lists and moves whole objects on S3, Google's and Azure's stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""URIs of object stores as `pyarrow.fs` reads them, between an address and its two clients.
+"""Parses URIs of object stores as `pyarrow.fs` does, and makes the clients for them.
 
 Input and results go through `pyarrow.fs`; state, of which one of two runs has to get the next
 manifest, through `obstore`. Both are told the same. A URI says the store, the bucket and the

@@ -1,4 +1,4 @@
-"""Which URIs name a place on a file system, between what a user typed and who opens it.
+"""Says which URIs name a place on a file system, and shows them without keys.
 
 `s3:...` is never a folder of that name in the present one: a URI that cannot be used is refused.
 """

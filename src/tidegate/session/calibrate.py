@@ -159,7 +159,7 @@ def _run(plan: Plan, place: Place, rows: int, instances: int | None) -> _Run:
     run = _Run([_nothing(subquery) for subquery in plan.subqueries], _last(plan), place.cores())
     try:
         for number, size in enumerate([*sizes[:_WARM], *sizes]):
-            loop.ask_rows(size)
+            loop.controls.ask_rows(size)
             report = loop.step()
             run.ended = report is None or loop.manifest.finished
             if report is None or report.rows_in == 0:
@@ -167,7 +167,7 @@ def _run(plan: Plan, place: Place, rows: int, instances: int | None) -> _Run:
             run.rows += report.rows_in
             run.seconds += report.seconds
             if number >= _WARM:
-                run.take(loop.observed)
+                run.take(loop.books.load.observed)
             if run.ended or (run.seconds > _MOST_S and run.batches >= _LEAST_BATCHES):
                 break
     finally:

@@ -14,11 +14,12 @@ from pyarrow.fs import FileSystem
 from tidegate.clock import Clock
 from tidegate.connector import Connector
 from tidegate.driver.connection import connections_of
-from tidegate.driver.loop import Loop, Observer, RowsSeen
+from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
+from tidegate.driver.pipeline import RowsSeen, StepSeen
 from tidegate.plan.physical import Plan
-from tidegate.session.place import DeferredExecutor, Place
+from tidegate.session.place import DeferredRunner, Place
 from tidegate.sink.protocol import Sink
 from tidegate.state.store import Store
 
@@ -36,7 +37,7 @@ def prepare(
     checkpoint: Location | None = None,
     connectors: Mapping[str, Connector] | None = None,
     clock: Clock | None = None,
-    observer: Observer | None = None,
+    observer: StepSeen | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
     on_rows: RowsSeen | None = None,
 ) -> Loop:
@@ -47,7 +48,7 @@ def prepare(
     state lives in a temporary folder that ends with the loop.
     """
     for subquery in plan.subqueries:
-        for warning in subquery.operator.warnings:
+        for warning in subquery.operator.traits.warnings:
             _log.warning("%s: %s", subquery.name, warning)
     connections = connections_of(plan.streams, connectors or {}, options)
     place.check()  # else a checkpoint would be begun before the first batch asks for Spark
@@ -67,7 +68,7 @@ def prepare(
             connections,
             store,
             sinks,
-            DeferredExecutor(place.titled(_title(plan))),
+            DeferredRunner(place.titled(_title(plan))),
             options,
             clock=clock,
             observer=observer,

@@ -1,22 +1,21 @@
-"""Where tasks run, between what a user names and the executor that runs them there."""
+"""Says where tasks run, from what a user names, and makes the runner for that place."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import cpu_count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tidegate import schedule
 from tidegate.errors import OptionError
-from tidegate.execute.executor import Draft, Executor, Outcomes, Tasks
 from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
+from tidegate.execute.runner import JobRunner
 from tidegate.execute.spark.master import check_answers, is_one_host
 from tidegate.execute.spark.setting import check_conf
 
@@ -63,7 +62,7 @@ class Place:
         if session is None and master is None:
             session, master = _already_there()
         if session is not None and conf:
-            from tidegate.execute.spark.submitted import unmet
+            from tidegate.execute.spark.submission import unmet
 
             conf = unmet(session, conf)
         return Place(master or DEFAULT_MASTER, session, exchange, conf or {}, execution)
@@ -150,7 +149,7 @@ class Place:
         """The same place with a session; starts Spark where it is not running yet."""
         if not self.on_spark or self.session is not None:
             return self
-        from tidegate.execute.spark.executor import connect
+        from tidegate.execute.spark.session import connect
 
         # Not on the main thread: there a Spark context takes Ctrl-C for itself, and cancels the
         # jobs of all queries. And the wait for this one can be interrupted.
@@ -179,63 +178,33 @@ class Place:
                 "Use --exchange auto, or a folder as --checkpoint.",
             )
 
-    def executor(self) -> Executor:
+    def runner(self) -> JobRunner:
         """What runs tasks here; starts Spark where it is not running yet."""
         session = self.connected().session
         if session is None:
-            return LocalExecutor()
-        from tidegate.execute.spark.executor import SparkExecutor
+            return LocalRunner()
+        from tidegate.execute.spark.runner import SparkRunner
 
-        return SparkExecutor(session, self.exchange, self.execution, self.title)
+        return SparkRunner(session, self.exchange, self.execution, self.title)
 
 
-class DeferredExecutor(Executor):
-    """Connects to its place when the first batch comes, after everything else was found good."""
+class DeferredRunner(JobRunner):
+    """Stands for the runner of a place until the first batch comes, and is replaced by it then.
+
+    So nothing is started for a query before everything else about it was found good.
+    """
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._executor: Executor | None = None
 
-    def start(self, drafts: Sequence[Draft]) -> bool:
-        connects = self._executor is None
-        return self._connected().start(drafts) or connects
+    def connected(self) -> JobRunner:
+        return self._place.runner()
 
-    def slots(self) -> int | None:
-        return None if self._executor is None else self._executor.slots()
-
-    def tasks(self) -> Tasks | None:
-        return None if self._executor is None else self._executor.tasks()
-
-    def executors(self) -> Mapping[str, int] | None:
-        return None if self._executor is None else self._executor.executors()
+    def tasks(self) -> None:
+        return None
 
     def run(self, job: Job) -> list[Outcome]:
-        return self._connected().run(job)
-
-    def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
-        return self._connected().run_batch(drafts)
-
-    def until_at_work(self) -> None:
-        self._connected().until_at_work()
-
-    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        return self._connected().submit(function, *arguments)
-
-    def _connected(self) -> Executor:
-        if self._executor is None:
-            self._executor = self._place.executor()
-        return self._executor
-
-    def release(self, jobs: Sequence[Job]) -> None:
-        if self._executor is not None:
-            self._executor.release(jobs)
-
-    def abort(self) -> bool:
-        return self._executor is not None and self._executor.abort()
-
-    def close(self) -> None:
-        if self._executor is not None:
-            self._executor.close()
+        raise AssertionError("the loop runs jobs on what `connected` gives")
 
 
 def texts(conf: Mapping[str, object]) -> dict[str, str]:
@@ -251,7 +220,7 @@ def _already_there() -> tuple[SparkSession | None, str | None]:
     submitted = any(name in os.environ for name in SUBMITTED)
     if "pyspark" not in sys.modules and not submitted:
         return None, None
-    from tidegate.execute.spark.submitted import active_session, submitted_master
+    from tidegate.execute.spark.submission import active_session, submitted_master
 
     session = active_session()
     return session, None if session is not None else submitted_master()

@@ -60,7 +60,7 @@ def plan_for(
         return lower(outputs, None, choices, options.strategy)
 
     def typer(*arguments: Any) -> Any:
-        from tidegate.execute.spark.executor import types_by_spark
+        from tidegate.execute.spark.sql_session import types_by_spark
 
         session = place.connected().session
         assert session is not None

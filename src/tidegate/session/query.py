@@ -20,7 +20,7 @@ from tidegate.elastic.owners import buckets_of, owners_of, whole
 from tidegate.elastic.policy import Policy
 from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
 from tidegate.errors import OptionError, near
-from tidegate.execute.ending import stop_at_end
+from tidegate.execute.shutdown import stop_at_end
 from tidegate.microsecond import read_us, time_text, time_us
 from tidegate.query.node import StreamDef
 from tidegate.schema import columns_text
@@ -125,11 +125,11 @@ class RunningQuery:
     def use(self, policy: Policy | str) -> None:
         """Let another policy decide from the next batch on, an object or a name: "threshold"."""
         chosen = policies.of(policy)
-        self._loop.refuse_ended("use")
+        self._loop.controls.refuse_ended("use")
         self._loop.manager.use(chosen)
 
     def _ask(self, change: Change, subquery: str | None, why: str) -> None:
-        self._loop.ask(Request(change, subquery, by="user", why=why))
+        self._loop.controls.ask(Request(change, subquery, by="user", why=why))
 
     def announce(
         self, stream: str, source: str | MemorySource, promise: str | datetime | int | None = None
@@ -152,11 +152,11 @@ class RunningQuery:
         for position in positions:
             connector = self._opened(streams[position], source)
             uri = source if isinstance(source, str) else None
-            self._loop.announce(Connection(position, connector, uri), promised_us)
+            self._loop.controls.announce(Connection(position, connector, uri), promised_us)
 
     def remove(self, source_id: str) -> None:
         """Let a source leave; what was read of it is flushed, nothing more is read."""
-        self._loop.remove(source_id)
+        self._loop.controls.remove(source_id)
 
     def status(self) -> dict[str, Any]:
         """What the query has done so far, as plain data."""

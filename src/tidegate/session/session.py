@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from tidegate.driver.loop import Observer
 from tidegate.driver.options import DEFAULT_BUCKETS
+from tidegate.driver.pipeline import StepSeen
 from tidegate.errors import OptionError
 from tidegate.plan.explain import explain
 from tidegate.plan.options import (
@@ -251,7 +251,7 @@ class Session:
         trigger: str | timedelta | float | None = None,
         switches: Mapping[int | str, int | Mapping[int, int]] | None = None,
         policy: Any = None,
-        observer: Observer | None = None,
+        observer: StepSeen | None = None,
         method: str = AUTO,
         routing: str = AUTO,
         exchange: str | None = None,

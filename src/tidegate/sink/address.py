@@ -1,4 +1,4 @@
-"""The URI of a sink in its parts, between what a user typed and the sinks of `registry`."""
+"""Parses the URI of a sink, and checks its parameters."""
 
 from __future__ import annotations
 

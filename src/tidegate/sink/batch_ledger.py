@@ -29,7 +29,7 @@ _LISTED = 100
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenPart:
     """A published part looked at again: where, in which folder, and what is wrong with it."""
 
     path: str
@@ -37,7 +37,7 @@ class Seen:
     wrong: str | None
 
 
-class Published(Protocol):
+class PublishedSink(Protocol):
     """A sink whose published batches can be looked at again; nothing is changed."""
 
     def batch_names(self, folder: str) -> Sequence[str]:
@@ -46,7 +46,7 @@ class Published(Protocol):
     def ledger(self, batch: BatchId) -> bytes:
         """The bytes of the ledger of a batch."""
 
-    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[Seen]:
+    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[SeenPart]:
         """Read the parts of a batch where they were published."""
 
 
@@ -86,7 +86,7 @@ def ledger_receipts(data: bytes) -> list[Receipt] | None:
     return [Receipt.from_dict(fields) for fields in json.loads(body)["parts"]]
 
 
-def past_of(sink: Published, before: int) -> Past:
+def past_of(sink: PublishedSink, before: int) -> Past:
     """Check all batches before one by their ledgers: reads all that was published."""
     batches, parts, size = 0, 0, 0
     problems: list[str] = []
@@ -131,7 +131,7 @@ def _batches(names: Sequence[str], before: int) -> list[int]:
     return sorted(int(name[1]) for name in found if name is not None and int(name[1]) < before)
 
 
-def _looked_at(seen: Sequence[Seen]) -> tuple[list[str], list[str]]:
+def _looked_at(seen: Sequence[SeenPart]) -> tuple[list[str], list[str]]:
     """What is wrong, part by part, and the folders of which nothing is there."""
     there = {part.folder for part in seen if part.wrong != NO_FILE}
     wrong = [f"{p.path}: {p.wrong}" for p in seen if p.wrong is not None and p.folder in there]

@@ -1,4 +1,4 @@
-"""What a query gives to one output in one batch, between the instances and its sink."""
+"""Holds what a query gives to one output in one batch, and the parts that sinks keep in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tidegate.sink.receipt import Receipt
+from tidegate.sink.receipt import Part, Receipt
 
 
 @dataclass(frozen=True)
@@ -31,3 +31,28 @@ class BatchOutput:
         if self.receipts is None:
             return int(self.rows.num_rows)
         return sum(receipt.rows for receipt in self.receipts)
+
+
+class HeldParts:
+    """A part writer that holds the tables of one batch; for sinks that are not `parallel`."""
+
+    def __init__(self) -> None:
+        self._tables: dict[Part, pa.Table] = {}
+
+    def write(self, part: Part, rows: pa.Table) -> Receipt:
+        self._tables[part] = rows
+        return Receipt(part.side or "rows", rows.num_rows)
+
+    def output(self, schema: pa.Schema | None = None) -> BatchOutput:
+        """What was written, as one batch; the schema is for one that has no rows."""
+        late = {p.stream: table for p, table in self._tables.items() if p.side == "late"}
+        rows = self._tables.get(Part(), (schema or pa.schema([])).empty_table())
+        return BatchOutput(rows, late, self._tables.get(Part(side="rejected")))
+
+
+@dataclass(frozen=True)
+class CountedParts:
+    """A part writer that keeps nothing and says how many rows there were; for any task."""
+
+    def write(self, part: Part, rows: pa.Table) -> Receipt:
+        return Receipt(part.side or "rows", rows.num_rows)

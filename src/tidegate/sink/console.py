@@ -13,9 +13,9 @@ from rich.text import Text
 
 from tidegate.batch import BatchId
 from tidegate.sink.address import Address
+from tidegate.sink.batch_output import HeldParts
 from tidegate.sink.csv import csv_text
 from tidegate.sink.excerpt import Excerpt
-from tidegate.sink.held import HeldParts
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
 from tidegate.sink.side_text import SideText

@@ -1,4 +1,4 @@
-"""The newest rows of a result as aligned text, between committed batches and a terminal."""
+"""Prints the newest rows of a result as aligned text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WINDOW = ("window_start", "window_end")
 
 
 @dataclass(frozen=True)
-class Column:
+class ShownColumn:
     """One column of an excerpt; a cell of None is NULL."""
 
     name: str
@@ -45,7 +45,7 @@ class Excerpt:
     the newest window, or of the batch.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[ShownColumn, ...]
     window: tuple[str, ...]
     rows: int
 
@@ -109,7 +109,7 @@ def first_rows_picture(rows: pa.Table, width: int) -> Group:
     return Excerpt(_columns(rows), (), rows.num_rows).picture(width, rows.num_rows)
 
 
-def _columns(rows: pa.Table) -> tuple[Column, ...]:
+def _columns(rows: pa.Table) -> tuple[ShownColumn, ...]:
     return tuple(
         _column(field.name, rows.column(i).combine_chunks()) for i, field in enumerate(rows.schema)
     )
@@ -120,9 +120,9 @@ def _missing(rows: int, columns: int) -> str:
     return ", ".join(f"+{n:,} more {word}{'s' if n > 1 else ''}" for n, word in parts if n)
 
 
-def _fitting(columns: Sequence[Column], width: int) -> tuple[list[Column], list[int]]:
+def _fitting(columns: Sequence[ShownColumn], width: int) -> tuple[list[ShownColumn], list[int]]:
     """The columns from the left that fit, with their widths; always one, however narrow."""
-    chosen: list[Column] = []
+    chosen: list[ShownColumn] = []
     widths: list[int] = []
     left = width
     for column in columns:
@@ -147,13 +147,13 @@ def _cut(text: str, width: int) -> str:
     return set_cell_size(text, width - 1).rstrip() + "…" if width > 1 else "…"
 
 
-def _column(name: str, values: pa.Array) -> Column:
+def _column(name: str, values: pa.Array) -> ShownColumn:
     type_ = values.type
     numeric = pa.types.is_integer(type_) or pa.types.is_decimal(type_)
     if pa.types.is_floating(type_):
-        return Column(_printable(name), True, _floats(values.to_pylist()))
+        return ShownColumn(_printable(name), True, _floats(values.to_pylist()))
     if pa.types.is_timestamp(type_):
-        return Column(_printable(name), False, _times(values))
+        return ShownColumn(_printable(name), False, _times(values))
     if pa.types.is_nested(type_) or pa.types.is_binary(type_):
         values = (
             pc.utf8_trim(encoded(values), '"') if pa.types.is_binary(type_) else encoded(values)
@@ -161,7 +161,7 @@ def _column(name: str, values: pa.Array) -> Column:
     if pa.types.is_date(type_):
         values = pc.utf8_trim(encoded(values), '"')
     texts = values.cast(pa.string()).to_pylist()
-    return Column(
+    return ShownColumn(
         _printable(name), numeric, tuple(None if t is None else _printable(t) for t in texts)
     )
 

@@ -1,4 +1,4 @@
-"""One file written in pieces and moved into place whole, between tables and a path."""
+"""Writes one file in pieces, and moves it into place when it is whole."""
 
 from __future__ import annotations
 

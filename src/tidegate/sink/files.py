@@ -10,16 +10,25 @@ from urllib.parse import quote
 
 from tidegate import disk
 from tidegate.batch import BatchId
-from tidegate.errors import LostOutputError, OptionError, SinkError
+from tidegate.errors import OptionError, SinkError
 from tidegate.sink.address import Address
-from tidegate.sink.batch_ledger import LEDGER, Seen, ledger_name, ledger_text
+from tidegate.sink.batch_ledger import LEDGER, SeenPart, ledger_name, ledger_text
 from tidegate.sink.form import PARAMETERS, REFUSE, Form
 from tidegate.sink.part import SIDES, FilePartWriter, unwritten
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
+from tidegate.sink.refusal import (
+    CHANGED,
+    other_format,
+    part_lost,
+    results_beyond,
+    results_missing,
+    results_there,
+    too_early,
+)
 from tidegate.sink.registry import folder_of
 from tidegate.sink.staging import ATTEMPT, Staging, damage, first_damage, is_there, names_in
-from tidegate.sink.verify import Found
+from tidegate.sink.verify import VerifiedParts
 
 _log = logging.getLogger(__name__)
 
@@ -77,13 +86,13 @@ class FileSink:
         sides = "" if self.sides == self.path else f"?sides={quote(os.path.abspath(self.sides))}"
         return f"file://{quote(os.path.abspath(self.path))}{sides}"
 
-    def verify(self, batch: BatchId, receipts: Sequence[Receipt]) -> Found:
+    def verify(self, batch: BatchId, receipts: Sequence[Receipt]) -> VerifiedParts:
         """Read the parts of a committed batch where they are, and compare them; changes nothing."""
         place = self.path / _folder(batch)
         there = disk.exists(place)
         parts = self._published(batch, receipts) if there else self._staged(batch, receipts)
         wrong = [(path, damage(path, receipt, contents=True)) for path, receipt in parts]
-        return Found(
+        return VerifiedParts(
             published=there or not receipts,
             parts=len(parts),
             bytes=sum(receipt.bytes or 0 for _, receipt in parts),
@@ -97,9 +106,9 @@ class FileSink:
         with disk.current().open(self.path / ledger_name(batch)) as file:
             return file.read()
 
-    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[Seen]:
+    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[SeenPart]:
         for path, receipt in self._published(batch, receipts):
-            yield Seen(str(path), str(path.parent), damage(path, receipt, contents=True))
+            yield SeenPart(str(path), str(path.parent), damage(path, receipt, contents=True))
 
     def open(self, opening: Opening) -> None:
         self._used, self._begun, self._new = False, None, opening.newest is None
@@ -202,12 +211,7 @@ class FileSink:
         there = _found(self.path, "batch=")
         there += [p for side in SIDES for p in _found(self.sides / side, "batch=")]
         if there:
-            raise OptionError(
-                str(self.path),
-                "a new run needs an output folder without results",
-                f"batches of an earlier run ({min(there).relative_to(self.sides)})",
-                "Choose another --out, delete the folder, or continue with its --checkpoint.",
-            )
+            raise results_there(str(self.path), str(min(there).relative_to(self.sides)))
 
     def _check_continued(self, newest: str, written: Sequence[str]) -> None:
         """A run continues in the folder that has its results: the newest, and none beyond it.
@@ -218,42 +222,23 @@ class FileSink:
         last = written[0]
         beyond = [p.name for p in _found(self.path, "batch=") if p.name > newest]
         if beyond:
-            raise OptionError(
-                str(self.path),
-                f"must have the results of this checkpoint, up to {last}",
-                f"{beyond[0]} of another run",
-                "Continue with the --out of the earlier run, or move those batches away.",
-            )
+            raise results_beyond(str(self.path), last, beyond[0])
         places = [self.path / last, *self._staging.attempts(last)]
         other = [p for place in places for p in _found(place, "part-")]
         if other and other[0].suffix != f".{self.format}":
-            raise OptionError(
-                "--format",
-                f"must be that of the results in {self.path}, {other[0].suffix[1:]}",
-                self.format,
-                f"Use --format {other[0].suffix[1:]}, or another --out and --checkpoint.",
-            )
+            raise other_format(str(self.path), other[0].suffix[1:], self.format)
         before = [self.path / folder for folder in written[1:]]
         if not any(is_there(place) for place in (*places, *before)):
-            raise OptionError(
-                str(self.path),
-                f"must have the results of this checkpoint, up to {last}",
-                f"no {last}",
-                "Continue with the --out of the earlier run, or start from an empty checkpoint; "
-                f"if the results were moved away on purpose, make an empty folder {last}.",
-            )
+            more = f"; if the results were moved away on purpose, make an empty folder {last}"
+            raise results_missing(str(self.path), last, more)
 
     def _check_staged(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         """Every part is aside as it was written, or of a side output that was moved already."""
         found = first_damage(self._staged(batch, receipts), contents=batch != self._begun)
         if found is not None:
-            raise LostOutputError(
-                str(found[0]),
-                "a part of a committed batch must be whole until it is published",
-                found[1],
-                "Put it back from a copy; or to go on without the batch, make an empty folder "
-                f"{self.path / _folder(batch)}.",
-            )
+            place = self.path / _folder(batch)
+            more = f"; or to go on without the batch, make an empty folder {place}"
+            raise part_lost(str(found[0]), found[1], more)
 
     def _check_published(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         """What is in place belongs to its readers; say so where it is not what was committed."""
@@ -265,15 +250,9 @@ class FileSink:
             return
         staged = self._staged(batch, receipts)
         if first_damage(staged, contents=batch != self._begun) is None:
-            raise SinkError(
-                str(place),
-                "must not be there before its batch is published",
-                "a folder of other results",
-                "Move it away, and run again.",
-            )
-        _log.warning(
-            "%s: is published, and is not what was committed: %s. It stays as it is.", *changed
-        )
+            what, advice = "a folder of other results", "Move it away, and run again."
+            raise too_early(str(place), what, advice)
+        _log.warning(CHANGED, *changed)
 
     def _write_ledger(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         """Say what the batch has, beside it; nothing is done where that is said already."""

@@ -9,8 +9,7 @@ import pyarrow as pa
 from tidegate.batch import BatchId
 from tidegate.errors import SinkError
 from tidegate.sink.address import Address
-from tidegate.sink.batch_output import BatchOutput
-from tidegate.sink.held import HeldParts
+from tidegate.sink.batch_output import BatchOutput, HeldParts
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.batch import BatchId
-from tidegate.sink.held import HeldParts
+from tidegate.sink.batch_output import HeldParts
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
 from tidegate.sink.side_text import SideText

@@ -1,4 +1,4 @@
-"""What a sink does for the driver, call by call, between the batches of a query and a place.
+"""The interface of sinks, call by call: when the driver calls, and what a crash in between means.
 
 A sink belongs to one output of one run. These are the calls, in their order::
 

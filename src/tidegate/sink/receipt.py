@@ -1,4 +1,4 @@
-"""Parts of a batch and what their writers say of them, between tasks, the manifest and a sink."""
+"""Names the parts of a batch, and says what was written of each."""
 
 from __future__ import annotations
 

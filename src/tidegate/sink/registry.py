@@ -1,4 +1,4 @@
-"""Which sinks there are: a line for each scheme, between a URI and the sink of its place."""
+"""Lists the sinks by the scheme of their URIs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as files of an object store or another file system, between a query and a URI.
+"""Writes results as files of an object store or another file system.
 
 ::
 
@@ -27,19 +27,28 @@ import pyarrow as pa
 
 from tidegate import schedule
 from tidegate.batch import BatchId
-from tidegate.errors import LostOutputError, OptionError, SinkError
+from tidegate.errors import OptionError, SinkError
 from tidegate.remote.folder import Folder, folder_of
 from tidegate.remote.object_uri import with_region
 from tidegate.remote.reason import reason, remedy
 from tidegate.remote.scheme import is_object_uri, shown, unusable, without_keys
 from tidegate.sink.address import Address
-from tidegate.sink.batch_ledger import LEDGER, NO_FILE, Seen, ledger_name, ledger_text
+from tidegate.sink.batch_ledger import LEDGER, NO_FILE, SeenPart, ledger_name, ledger_text
 from tidegate.sink.form import PARAMETERS, REFUSE, Form
 from tidegate.sink.part import SIDES, part_name
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Part, Receipt
+from tidegate.sink.refusal import (
+    CHANGED,
+    other_format,
+    part_lost,
+    results_beyond,
+    results_missing,
+    results_there,
+    too_early,
+)
 from tidegate.sink.staging import FILE, STAGING
-from tidegate.sink.verify import Found
+from tidegate.sink.verify import VerifiedParts
 from tidegate.whole_file import FileWriter
 
 _log = logging.getLogger(__name__)
@@ -153,12 +162,12 @@ class RemoteSink:
             return uri
         return f"{uri}{'&' if '?' in uri else '?'}{urlencode({_OUTPUT: self._output})}"
 
-    def verify(self, batch: BatchId, receipts: Sequence[Receipt]) -> Found:
+    def verify(self, batch: BatchId, receipts: Sequence[Receipt]) -> VerifiedParts:
         """Read the parts of a committed batch where they are, and compare them; changes nothing."""
         parts = _Parts(self.connect(), self._within, batch, receipts)
         published = parts.published()
         wrong = parts.damaged(contents=True, published=published)
-        return Found(
+        return VerifiedParts(
             published=published,
             parts=len(receipts),
             bytes=sum(receipt.bytes or 0 for receipt in receipts),
@@ -173,7 +182,7 @@ class RemoteSink:
     def ledger(self, batch: BatchId) -> bytes:
         return self.connect().read(self._within + ledger_name(batch))
 
-    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[Seen]:
+    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[SeenPart]:
         yield from _Parts(self.connect(), self._within, batch, receipts).seen()
 
     def open(self, opening: Opening) -> None:
@@ -230,7 +239,7 @@ class RemoteSink:
             else:
                 wrong = parts.damaged(contents=not own, published=False)
                 if wrong:
-                    raise _lost(*wrong[0])
+                    raise part_lost(*wrong[0])
                 place.delete_all(parts.unnamed())
                 place.put(self._within + ledger_name(batch), ledger_text(batch, receipts))
                 place.move(parts.moves())
@@ -269,12 +278,7 @@ class RemoteSink:
         for folder in (self._within, *(f"{side}/" for side in SIDES)):
             there = [n for n in place.folders(folder.rstrip("/")) if n.startswith("batch=")]
             if there:
-                raise OptionError(
-                    place.full(self._within.rstrip("/")),
-                    "a new run needs an output folder without results",
-                    f"batches of an earlier run ({folder}{there[0]})",
-                    "Choose another --out, delete the folder, or continue with its --checkpoint.",
-                )
+                raise results_there(place.full(self._within.rstrip("/")), folder + there[0])
 
     def _check_continued(self, place: Folder, newest: BatchId, results: Sequence[int]) -> None:
         """A run continues in the folder that has its results: none beyond the newest."""
@@ -282,32 +286,16 @@ class RemoteSink:
         there = [n for n in place.folders(self._within.rstrip("/")) if n.startswith("batch=")]
         beyond = [name for name in there if name > last]
         if beyond:
-            raise OptionError(
-                where,
-                f"must have the results of this checkpoint, up to {last}",
-                f"{beyond[0]} of another run",
-                "Continue with the --out of the earlier run, or move those batches away.",
-            )
+            raise results_beyond(where, last, beyond[0])
         staged = place.list(f"{self._within}{STAGING}", recursive=True)
         aside = [e.name for e in staged if f"{STAGING}/{last}." in e.name]
         sides = {n for side in SIDES for n in place.folders(side)}
         if not aside and not {_folder(batch) for batch in results} & {*there, *sides}:
-            raise OptionError(
-                where,
-                f"must have the results of this checkpoint, up to {last}",
-                f"no {last}",
-                "Continue with the --out of the earlier run, or start from an empty checkpoint.",
-            )
+            raise results_missing(where, last)
         known = aside or [e.name for n in there[-1:] for e in place.list(f"{self._within}{n}")]
         parts = [name for name in known if "part-" in name]
         if parts and not parts[0].endswith(f".{self.format}"):
-            other = parts[0].rpartition(".")[2]
-            raise OptionError(
-                "--format",
-                f"must be that of the results in {where}, {other}",
-                self.format,
-                f"Use --format {other}, or another --out and --checkpoint.",
-            )
+            raise other_format(where, parts[0].rpartition(".")[2], self.format)
 
     def _check_published(self, parts: _Parts, contents: bool) -> None:
         """What is in place belongs to its readers; say so where it is not what was committed."""
@@ -315,15 +303,9 @@ class RemoteSink:
         if not changed:
             return
         if not parts.damaged(contents=contents, published=False):
-            raise SinkError(
-                changed[0][0],
-                "must not be there before its batch is published",
-                "a file of other results",
-                "Move its folder away, and run again.",
-            )
-        _log.warning(
-            "%s: is published, and is not what was committed: %s. It stays as it is.", *changed[0]
-        )
+            what, advice = "a file of other results", "Move its folder away, and run again."
+            raise too_early(changed[0][0], what, advice)
+        _log.warning(CHANGED, *changed[0])
 
 
 class _Parts:
@@ -362,12 +344,12 @@ class _Parts:
                 wrong.append((self._place.full(staged if not published else target), what))
         return wrong
 
-    def seen(self) -> Iterator[Seen]:
+    def seen(self) -> Iterator[SeenPart]:
         """All parts where they are published, read."""
         for receipt in self._receipts:
             path = self._place.full(self._target(receipt))
             wrong = self._damage(self._target(receipt), receipt, contents=True)
-            yield Seen(path, path.rpartition("/")[0], wrong)
+            yield SeenPart(path, path.rpartition("/")[0], wrong)
 
     def moves(self) -> list[tuple[str, str]]:
         """What is still to be moved: sides first, and the first part last."""
@@ -412,15 +394,6 @@ class _Parts:
 
 def _folder(batch: int) -> str:
     return f"batch={batch:08d}"
-
-
-def _lost(path: str, what: str) -> LostOutputError:
-    return LostOutputError(
-        path,
-        "a part of a committed batch must be whole until it is published",
-        what,
-        "Put it back from a copy.",
-    )
 
 
 def _unwritten(where: str, error: OSError | pa.ArrowException) -> SinkError:

@@ -1,4 +1,4 @@
-"""Late and rejected tuples as lines of text, between the side outputs of a batch and a terminal."""
+"""Prints late and rejected tuples as lines of text."""
 
 from __future__ import annotations
 

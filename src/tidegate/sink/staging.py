@@ -1,4 +1,4 @@
-"""The folder `_staging` of an output, between parts that are written and a batch that is published.
+"""Keeps the parts of a batch in the folder `_staging` of an output until it is published.
 
 ::
 

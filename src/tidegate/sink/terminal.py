@@ -1,4 +1,4 @@
-"""Whether pictures can be drawn and redrawn on a stream, between it and what draws there."""
+"""Says whether pictures can be drawn and redrawn on a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a committed batch looked up again, between a manifest and whoever checks it."""
+"""Looks up the parts of a committed batch again, and compares them with their receipts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Found:
+class VerifiedParts:
     """What there is of a batch: how many parts were looked at, and what is wrong with them.
 
     Before a batch is published a problem means that it will run again; after that, that somebody
@@ -32,7 +32,7 @@ class Found:
     problems: tuple[str, ...]
 
 
-def found(uri: str, batch: int, receipts: Sequence[Mapping[str, Any]]) -> Found:
+def found(uri: str, batch: int, receipts: Sequence[Mapping[str, Any]]) -> VerifiedParts:
     """What is at a place that a manifest names (`places`); nothing is changed."""
     return _sink(uri).verify(BatchId(batch), [Receipt.from_dict(r) for r in receipts])
 

@@ -1,4 +1,4 @@
-"""State in shared, immutable segments, between the operators and the checkpoint location.
+"""State in immutable segments that all tasks share, and the checkpoint that lists them.
 
 - `segment`: the Arrow file with rows of several buckets
 - `bucket_set`: which buckets those are

@@ -1,4 +1,4 @@
-"""The buckets that a segment has rows of, a bit each, between segments and whoever owns buckets.
+"""Holds a set of buckets as the bits of one number.
 
 With thousands of buckets and of segments, what is asked of every segment in every batch must not
 loop over buckets in Python: here it is an operation on whole numbers of as many bits.
@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.state.packed import pack, unpack
+from tidegate.state.short_text import pack, unpack
 
 
 class BucketSet:

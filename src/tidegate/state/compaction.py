@@ -1,4 +1,4 @@
-"""Fewer and larger segments with the same live rows, between the store and the batch loop.
+"""Rewrites segments into fewer and larger ones with the same live rows.
 
 `choose` decides from numbers alone; `compact` does it, off the critical path of a batch. An
 operator's segments are a list, oldest first; a compacted segment takes the place of its group.

@@ -1,4 +1,4 @@
-"""An epoch as a manifest records it, between a switch that was made and who reads of it.
+"""Reads and prints an epoch as a manifest records it.
 
 Every epoch has its `subquery`, its number `epoch`, the first `batch` of it, the `instances` and
 `switch_ms`, what changing the mapping took. One that somebody has asked for also has

@@ -1,9 +1,10 @@
-"""Whole files, written at once or not at all, between the store and any file system."""
+"""Writes whole files, at once or not at all, on any file system."""
 
 from __future__ import annotations
 
 import io
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Protocol, TypeVar
@@ -188,14 +189,49 @@ class LocalFiles:
                 disk.current().remove_folder(path)
 
 
-class RemoteFiles:
-    """A folder on any other `pyarrow.fs` file system: whole reads, whole writes.
+class WholeFiles(ABC):
+    """A folder that is elsewhere: a file is gathered in memory and written at once.
 
-    A file is gathered in memory and written at once, because closing a half-written stream (which
-    a collected stream does by itself) would make a short object appear under the final name.
+    Closing a half-written stream (which a collected stream does by itself) would make a short
+    object appear under the final name.
     """
 
     local = False
+
+    @abstractmethod
+    def full(self, name: str) -> str:
+        """The name a person finds the file by; for messages."""
+
+    @abstractmethod
+    def put(self, name: str, data: bytes | memoryview) -> None:
+        """Write a file whole; its namesake is gone then. Errors are OSErrors."""
+
+    @abstractmethod
+    def list(self, folder: str, recursive: bool = False) -> list[Entry]:
+        """The files in a folder, sorted by name."""
+
+    @contextmanager
+    def create(self, name: str) -> Iterator[FileWriter]:
+        memory = io.BytesIO()
+        yield FileWriter(memory)
+        try:
+            self.put(name, memory.getbuffer())
+        except OSError as error:
+            raise unwritten(self.full(name), error) from error
+
+    def stamp(self, name: str) -> tuple[int, ...]:
+        return ()
+
+    def names(self, folder: str) -> Sequence[str]:
+        return [entry.name for entry in self.list(folder)]
+
+    def settle(self, folders: Sequence[str]) -> None:
+        """Nothing: an object that is seen stays."""
+        return None
+
+
+class RemoteFiles(WholeFiles):
+    """A folder on any other `pyarrow.fs` file system: whole reads, whole writes."""
 
     def __init__(self, fs: FileSystem, root: str) -> None:
         self.fs = fs
@@ -207,15 +243,6 @@ class RemoteFiles:
     def _path(self, name: str) -> str:
         return f"{self.root}/{name}" if self.root else name
 
-    @contextmanager
-    def create(self, name: str) -> Iterator[FileWriter]:
-        memory = io.BytesIO()
-        yield FileWriter(memory)
-        try:
-            self._put(name, memory.getbuffer())
-        except OSError as error:
-            raise unwritten(self.full(name), error) from error
-
     def put_new(self, name: str, data: bytes, due: Due | None = None) -> bool:
         """Looks before and after, and so one of several succeeds unless they write at the same
         moment; on HDFS always, because it does not rename onto a file."""
@@ -226,12 +253,12 @@ class RemoteFiles:
                 return False
             if self.fs.type_name == "hdfs":
                 return self._put_aside(name, data, self._move_to_free)
-            self._put(name, memoryview(data))
+            self.put(name, data)
             return bool(self.buffer(name).to_pybytes() == data)
         except OSError as error:
             raise unwritten(self.full(name), error) from error
 
-    def _put(self, name: str, data: memoryview) -> None:
+    def put(self, name: str, data: bytes | memoryview) -> None:
         if self.fs.type_name in ATOMIC_ON_CLOSE:
             with self.fs.open_output_stream(self._path(name)) as stream:
                 stream.write(data)
@@ -288,9 +315,6 @@ class RemoteFiles:
         with self.fs.open_input_file(self._path(name)) as file:
             return pa.py_buffer(file.read_at(size, begin))
 
-    def stamp(self, name: str) -> tuple[int, ...]:
-        return ()
-
     def exists(self, name: str) -> bool:
         return bool(self.fs.get_file_info(self._path(name)).type == FileType.File)
 
@@ -311,17 +335,11 @@ class RemoteFiles:
         found = [i for i in self.fs.get_file_info(chosen) if i.type == FileType.File]
         return sorted((Entry(i.path[skip:], i.size) for i in found), key=lambda e: e.name)
 
-    def names(self, folder: str) -> Sequence[str]:
-        return [entry.name for entry in self.list(folder)]
-
     def make(self, folder: str) -> None:
         try:
             self.fs.create_dir(self._path(folder) if folder else self.root, recursive=True)
         except OSError as error:
             raise unwritten(self.full(folder), error) from error
-
-    def settle(self, folders: Sequence[str]) -> None:
-        """Nothing: an object that is seen stays."""
 
     def prune(self, folder: str) -> None:
         found = self.fs.get_file_info(

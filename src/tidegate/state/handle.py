@@ -1,4 +1,4 @@
-"""How a checkpoint is found again, between its location or file system and the stores of tasks."""
+"""Lets tasks open the checkpoint of their driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checkpoint holds, between a store on disk and the person who asks `tidegate state DIR`.
+"""Describes what a checkpoint holds, for `tidegate state DIR`.
 
 Reading only: nothing is created, cleaned or repaired. A damaged manifest is a StateError here as
 it is in a run; damaged segments are listed when `verify` asks for it.
@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import CheckpointError, StateError
@@ -23,48 +23,11 @@ from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment, verify_segment
 from tidegate.state.store import Store
 
+FindParts = Callable[[str, int, Sequence[Mapping[str, Any]]], Any]
+"""Looks up parts by the place of an output, the batch and the receipts: `sink.verify.found`."""
 
-class Parts(Protocol):
-    """What is found of the parts of a batch at the place of an output; see `sink.verify`."""
-
-    @property
-    def published(self) -> bool: ...
-
-    @property
-    def parts(self) -> int: ...
-
-    @property
-    def bytes(self) -> int: ...
-
-    @property
-    def problems(self) -> Sequence[str]: ...
-
-
-FindParts = Callable[[str, int, Sequence[Mapping[str, Any]]], Parts]
-"""Looks up parts by the place of an output, the batch and the receipts."""
-
-
-class PastParts(Protocol):
-    """What is left of the published batches of an output; see `sink.batch_ledger`."""
-
-    @property
-    def batches(self) -> int: ...
-
-    @property
-    def parts(self) -> int: ...
-
-    @property
-    def bytes(self) -> int: ...
-
-    @property
-    def problems(self) -> Sequence[str]: ...
-
-    @property
-    def warnings(self) -> Sequence[str]: ...
-
-
-FindPast = Callable[[str, int], PastParts]
-"""Looks up the batches before one at the place of an output."""
+FindPast = Callable[[str, int], Any]
+"""Looks up the batches before one at the place of an output: `sink.verify.past`."""
 
 
 def inspect(

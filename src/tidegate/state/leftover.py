@@ -1,4 +1,4 @@
-"""Which files of a checkpoint can go, between its manifests and the store that deletes them."""
+"""Lists the files of a checkpoint that no state needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidegate.whole_file import is_temporary
 
 
 @dataclass(frozen=True)
-class Cleaned:
+class CleanedFiles:
     """What `Store.clean` removed: files by kind, and bytes in all."""
 
     temporary: int = 0
@@ -24,7 +24,7 @@ class Cleaned:
     bytes: int = 0
 
     @classmethod
-    def of(cls, removed: Sequence[Entry]) -> Cleaned:
+    def of(cls, removed: Sequence[Entry]) -> CleanedFiles:
         lasting = [entry.name for entry in removed if not is_temporary(entry.name)]
 
         def within(folder: str) -> int:

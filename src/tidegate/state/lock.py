@@ -1,4 +1,4 @@
-"""The claim of one run on a checkpoint, between a run that starts and one still at work.
+"""Claims a checkpoint for one run, so that another is refused while it is at work.
 
 Without it the second would take what the first has not committed yet for left-overs of a crash. The
 system gives the claim up when a process ends, however it ends. Only on local and mounted file

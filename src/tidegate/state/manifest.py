@@ -1,4 +1,4 @@
-"""The record of the state after one batch, between the loop that commits it and a restart.
+"""The record of the state after one batch: what a restart goes on from.
 
 State after batch i is what manifest i says, nothing else. Its file is one JSON object with sorted
 keys and, at its end, a `checksum` of all before it. Its length grows with the segments there are
@@ -18,9 +18,9 @@ from typing import Any
 
 from tidegate.errors import CheckpointError
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.packed import pack_numbers, unpack_numbers
 from tidegate.state.seal import damaged, seal, unseal
 from tidegate.state.segment import Segment
+from tidegate.state.short_text import pack_numbers, unpack_numbers
 
 VERSION = 5
 """Of the manifest and of what it names: a new one when the columns of a state change as well."""

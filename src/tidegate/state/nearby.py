@@ -1,4 +1,4 @@
-"""Segments of a remote store on the disk of an executor, between its workers and the store.
+"""Keeps segments of a remote store on the disk of an executor, for all its workers.
 
 Each worker is a process with a memory of its own, and Spark gives an instance to any of them. What
 one has fetched or written, the others map from here. The folder is one that Spark removes with the

@@ -1,4 +1,4 @@
-"""Whole objects on S3, Google's and Azure's stores, between the store and their servers.
+"""Reads and writes the files of a checkpoint on S3, Google's and Azure's stores.
 
 `pyarrow.fs` reaches them too, and cannot create an object only where there is none, which is how
 one of two runs gets the next manifest.
@@ -6,10 +6,7 @@ one of two runs gets the next manifest.
 
 from __future__ import annotations
 
-import io
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import obstore
 import pyarrow as pa
@@ -18,31 +15,18 @@ from obstore.exceptions import AlreadyExistsError, NotSupportedError, Preconditi
 from tidegate.durable import Due
 from tidegate.remote.object_folder import ObjectFolder, as_os_error
 from tidegate.remote.object_uri import ObjectPlace
-from tidegate.state.files import unwritten
-from tidegate.whole_file import FileWriter
+from tidegate.state.files import WholeFiles, unwritten
 
 _log = logging.getLogger(__name__)
 
 
-class ObjectFiles(ObjectFolder):
+class ObjectFiles(ObjectFolder, WholeFiles):
     """A folder of an object store: objects appear whole, and there are no folders to make."""
-
-    local = False
 
     def __init__(self, place: ObjectPlace) -> None:
         super().__init__(place)
         self._refuses: bool | None = None
         """Whether the server refuses to create what is there; None until that was seen."""
-
-    @contextmanager
-    def create(self, name: str) -> Iterator[FileWriter]:
-        memory = io.BytesIO()
-        yield FileWriter(memory)
-        try:
-            with as_os_error():
-                obstore.put(self._client, name, memory.getbuffer())
-        except OSError as error:
-            raise unwritten(self.full(name), error) from error
 
     def put_new(self, name: str, data: bytes, due: Due | None = None) -> bool:
         """One of several succeeds; on a server that does not know how, if they do not write at the
@@ -98,9 +82,6 @@ class ObjectFiles(ObjectFolder):
         with as_os_error():
             return pa.py_buffer(obstore.get_range(self._client, name, start=begin, length=size))
 
-    def stamp(self, name: str) -> tuple[int, ...]:
-        return ()
-
     def exists(self, name: str) -> bool:
         try:
             with as_os_error():
@@ -121,14 +102,8 @@ class ObjectFiles(ObjectFolder):
             return False
         return True
 
-    def names(self, folder: str) -> Sequence[str]:
-        return [entry.name for entry in self.list(folder)]
-
     def make(self, folder: str) -> None:
         """Nothing: a folder is there with the first object in it."""
 
     def prune(self, folder: str) -> None:
         """Nothing: a folder goes with the last object in it."""
-
-    def settle(self, folders: Sequence[str]) -> None:
-        """Nothing: an object that is seen stays."""

@@ -1,4 +1,4 @@
-"""The run that a checkpoint belongs to, between a store and others that may have taken it over.
+"""Fences a checkpoint: one run at a time may publish, the one that took it over last.
 
 Where locks do not reach, a run may go on that does not know yet that another has taken over. It can
 do no harm: names of files have the owner in them (`owned`), so it writes over nothing and deletes

@@ -1,4 +1,4 @@
-"""Segments in pieces, between a remote store and who needs some buckets of a large one.
+"""Reads some buckets of a large segment on a remote store without reading all of it.
 
 On a remote store a segment that is sorted by bucket is written as several record batches, each of
 whole buckets. Who takes a few buckets over then reads the end of the file, which says where the

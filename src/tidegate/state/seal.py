@@ -1,4 +1,4 @@
-"""JSON that shows whether it is as it was written, between plain data and the files of a store.
+"""Writes JSON with a checksum, and refuses text that differs from what was written.
 
 The text is one object on one line, with sorted keys, whose last member is a checksum of all bytes
 before it: to check it costs a pass over the bytes, and equal data make equal text.

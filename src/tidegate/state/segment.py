@@ -1,4 +1,4 @@
-"""The immutable Arrow file that holds rows of several buckets, between operators and the store.
+"""Writes and reads segments: immutable Arrow files with rows of several buckets.
 
 A segment is an uncompressed Arrow IPC file whose rows are sorted by (bucket, order column). Its
 schema metadata has the row ranges of the buckets, so that a bucket is a slice of a memory map.
@@ -25,7 +25,6 @@ from pyarrow import ipc
 from tidegate.errors import CheckpointError, StateError
 from tidegate.memory import MEMORY
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.by_bucket import as_written, by_bucket
 from tidegate.state.files import Files, guard
 from tidegate.state.nearby import nearby
 from tidegate.state.piece import WORTH_BYTES, Pieces, count_fetched
@@ -34,7 +33,9 @@ from tidegate.state.segment_file import (
     COUNTS,
     VERSION,
     SegmentFile,
+    as_written,
     buffer_of,
+    by_bucket,
     counted,
     plain,
     ranges,

@@ -1,4 +1,4 @@
-"""What the Arrow file of a segment holds, between its rows and the bytes in a store.
+"""Lays out the Arrow file of a segment, and says in its metadata where each bucket is.
 
 Its schema metadata says of the rows what is needed to find some of them: the buckets, and their
 ranges where rows are by bucket, or how many there are of each where they are not.
@@ -16,8 +16,34 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import ipc
 
-from tidegate.state.by_bucket import as_written, is_by_bucket
 from tidegate.state.piece import cut, described
+
+PLACE = "tidegate.place"
+"""The column of the place; whoever reads the file by `as_written` never sees it."""
+
+
+def by_bucket(rows: pa.Table, bucket: npt.NDArray[np.int64]) -> pa.Table:
+    """The rows sorted by bucket, as they are within one, with their places; four bytes a row."""
+    place = np.argsort(bucket, kind="stable")
+    return rows.take(pa.array(place)).append_column(PLACE, pa.array(place.astype(np.int32)))
+
+
+def is_by_bucket(schema: pa.Schema) -> bool:
+    """Whether the rows of a file have places."""
+    return PLACE in schema.names
+
+
+def as_written(rows: pa.Table) -> pa.Table:
+    """All or some rows of a file in the order that they were written in, without their places.
+
+    One copy of them; nothing where they have no places.
+    """
+    if not is_by_bucket(rows.schema):
+        return rows
+    place = rows.column(PLACE).to_numpy()
+    # Buckets are ascending runs of places, which a stable sort merges.
+    return rows.drop_columns(PLACE).take(pa.array(np.argsort(place, kind="stable")))
+
 
 PLAIN, VERSION = 1, 2
 """The version of a file, and of one whose rows have places (`by_bucket`), which a Tidegate that

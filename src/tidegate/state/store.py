@@ -1,4 +1,4 @@
-"""The checkpoint location on any file system, between the driver or a task and the files in it.
+"""Reads and writes a checkpoint, on any file system.
 
 Layout: ``meta.json | manifest/NNNNNNNN.json | segment/*.arrow | gate/*.arrow | staged/* |
 epoch/NNNNNNNN.O.json``. Only a published manifest makes other files count, so a crash at any point
@@ -24,7 +24,7 @@ from tidegate.remote.reason import remedy
 from tidegate.remote.scheme import scheme_of, without_keys
 from tidegate.state.files import Files, LocalFiles, files_at, guard, reason
 from tidegate.state.handle import StoreHandle, files_of, handle_of
-from tidegate.state.leftover import Cleaned, outdated, unreferenced
+from tidegate.state.leftover import CleanedFiles, outdated, unreferenced
 from tidegate.state.manifest import VERSION, Manifest, check_version
 from tidegate.state.name import META, manifest_name, manifest_number
 from tidegate.state.owner import Found, Owner
@@ -278,7 +278,7 @@ class Store:
         """
         self.files.settle(FOLDERS)
 
-    def clean(self) -> Cleaned:
+    def clean(self) -> CleanedFiles:
         """At a start, before any task writes: delete what a crash left and no state needs.
 
         Kept are the newest manifest, its predecessor and what they list, staged files of the newest
@@ -288,7 +288,7 @@ class Store:
         StateError, and nothing was changed. Without meta.json nothing is touched.
         """
         if self.meta() is None:
-            return Cleaned()
+            return CleanedFiles()
         kept, listed = self._found or (self.kept(), self.listed())
         self._found = None
         self._run.stay()
@@ -299,7 +299,7 @@ class Store:
             self.delete(entry.name)
         self.files.prune("staged")
         self._older = kept[0] if len(kept) == 2 else None
-        return Cleaned.of(removed)
+        return CleanedFiles.of(removed)
 
     def kept(self) -> list[Manifest]:
         """The newest manifest and, before it, that of the batch before, as far as they are there.

@@ -18,8 +18,8 @@ from typing import IO, Any, TypeVar
 from tidegate import disk
 from tidegate.connector import Reader, Rows
 from tidegate.disk import Disk
-from tidegate.execute.executor import Draft, Executor, Outcomes
 from tidegate.execute.job import Job, Outcome
+from tidegate.execute.runner import Draft, JobRunner, Outcomes
 from tidegate.state.handle import StoreHandle
 from tidegate.state.store import Store
 from tidegate.testing.tap import Change, TappedDisk
@@ -199,17 +199,17 @@ class Trap:
         return False
 
 
-class KillInOperate(Executor):
-    """An executor around another that ends processes while the tasks of one batch run.
+class KillInOperate(JobRunner):
+    """A runner around another that ends processes while the tasks of one batch run.
 
     In the phase `read` that is when the map task of split number `place` begins to read; in the
     phase `state` when an instance opens the state, after `place` others in the same process have
-    done so. Put it in place of `Loop.executor`.
+    done so. Put it in place of `Loop.runner`.
     """
 
     def __init__(
         self,
-        executor: Executor,
+        runner: JobRunner,
         batch: int,
         phase: str,
         tally: str,
@@ -217,31 +217,35 @@ class KillInOperate(Executor):
         victim: str = "driver",
         times: int = 1,
     ) -> None:
-        self._executor = executor
+        self._runner = runner
         self._batch = batch
         self._phase = phase
         self._place = place
         self._trap = Trap(victim, os.getpid(), times, tally)
 
+    def connected(self) -> JobRunner:
+        self._runner = self._runner.connected()
+        return self
+
     def start(self, drafts: Sequence[Draft]) -> bool:
-        return self._executor.start(drafts)
+        return self._runner.start(drafts)
 
     def run(self, job: Job) -> list[Outcome]:
-        return self._executor.run(self._rigged(job) if job.batch == self._batch else job)
+        return self._runner.run(self._rigged(job) if job.batch == self._batch else job)
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         if drafts[0].job.batch == self._batch:
             drafts = [replace(d, job=self._rigged(d.job)) for d in drafts]
-        return self._executor.run_batch(drafts)
+        return self._runner.run_batch(drafts)
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        return self._executor.submit(function, *arguments)
+        return self._runner.submit(function, *arguments)
 
     def release(self, jobs: Sequence[Job]) -> None:
-        self._executor.release(jobs)
+        self._runner.release(jobs)
 
     def close(self) -> None:
-        self._executor.close()
+        self._runner.close()
 
     def _rigged(self, job: Job) -> Job:
         if self._phase == "state":

@@ -14,7 +14,7 @@ from tests.execute.resident import task
 from tidegate.execute.resident.channel import door_at
 from tidegate.execute.resident.crew import Crew
 from tidegate.execute.resident.message import Hello
-from tidegate.execute.work import Sent
+from tidegate.execute.work import SentWork
 
 SIZE = 2
 SECRET = b"between us"
@@ -32,7 +32,7 @@ class Camp:
 
     def run(self, function: Any, data: bytes = b"", count: int = 1) -> list[Any]:
         key = hashlib.sha256(data).hexdigest()
-        return self.crew.run([(function, Sent(key), n, {key: data}) for n in range(count)])
+        return self.crew.run([(function, SentWork(key), n, {key: data}) for n in range(count)])
 
     def gather(self, data: bytes = b"") -> set[int]:
         """Wait until all workers have come, and have been sent something; their processes."""

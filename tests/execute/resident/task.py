@@ -11,15 +11,15 @@ from tests.crash.driver import load_loops
 from tidegate.errors import TaskError
 from tidegate.execute import shared_task  # noqa: F401  # once, not in each worker
 from tidegate.execute.resident.worker import serve
-from tidegate.execute.work import Work
+from tidegate.execute.work import TaskWork
 
 
-def told(work: Work, number: int) -> tuple[str, int, int]:
+def told(work: TaskWork, number: int) -> tuple[str, int, int]:
     """What was sent, for which number, and who says so."""
     return work.open().to_pybytes().decode(), number, os.getpid()
 
 
-def dies_first(work: Work, number: int) -> int:
+def dies_first(work: TaskWork, number: int) -> int:
     """Kills its process the first time; the work names a file that tells it is not."""
     mark = Path(work.open().to_pybytes().decode())
     if not mark.exists():
@@ -28,12 +28,12 @@ def dies_first(work: Work, number: int) -> int:
     return number
 
 
-def dies(work: Work, number: int) -> None:
+def dies(work: TaskWork, number: int) -> None:
     """Kills its process every time."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def stands_still_first(work: Work, number: int) -> int:
+def stands_still_first(work: TaskWork, number: int) -> int:
     """Stops its process the first time, as one that swaps or hangs in the kernel does."""
     mark = Path(work.open().to_pybytes().decode())
     if not mark.exists():
@@ -42,7 +42,7 @@ def stands_still_first(work: Work, number: int) -> int:
     return number
 
 
-def hangs(work: Work, number: int) -> None:
+def hangs(work: TaskWork, number: int) -> None:
     """Opens one pipe, which tells that it has begun, and waits for ever for another."""
     begun, never = work.open().to_pybytes().decode().splitlines()
     with open(begun, "w"):
@@ -51,7 +51,7 @@ def hangs(work: Work, number: int) -> None:
         pass
 
 
-def raises(work: Work, number: int) -> None:
+def raises(work: TaskWork, number: int) -> None:
     """Fails as a user's code does, in a way that cannot be sent as it is."""
 
     class Local(Exception):
@@ -60,7 +60,7 @@ def raises(work: Work, number: int) -> None:
     raise Local(f"number {number}")
 
 
-def refuses(work: Work, number: int) -> None:
+def refuses(work: TaskWork, number: int) -> None:
     """Fails with an error of ours."""
     raise TaskError("task", "must fail", str(number))
 

@@ -23,13 +23,13 @@ from tidegate.execute.resident.channel import door_at
 from tidegate.execute.resident.crew import Crew, DiedError
 from tidegate.execute.resident.message import (
     BYE,
-    Answer,
     Hello,
     RaisedError,
+    TaskAnswer,
     packed,
     unpacked,
 )
-from tidegate.execute.work import Sent
+from tidegate.execute.work import SentWork
 
 pytestmark = pytest.mark.timeout(240)  # what is wrong here mostly waits for ever
 
@@ -56,7 +56,7 @@ def test_a_single_task_goes_to_the_same_process_each_time(camp: Camp) -> None:
 def test_what_was_sent_once_is_not_sent_again(camp: Camp) -> None:
     key = hashlib.sha256(b"big").hexdigest()
     camp.gather(b"big")
-    (answer,) = camp.crew.run([(task.told, Sent(key), 0, {})])
+    (answer,) = camp.crew.run([(task.told, SentWork(key), 0, {})])
     assert answer[0] == "big"
 
 
@@ -84,7 +84,7 @@ def test_failures_of_tasks_leave_the_workers_alone(camp: Camp) -> None:
     with pytest.raises(RaisedError, match=r"raises\.<locals>\.Local: number 0"):
         camp.run(task.raises)
     with pytest.raises(TaskError, match="task: must fail; got 1"):
-        camp.crew.run([(task.refuses, Sent("none"), 1, {})])
+        camp.crew.run([(task.refuses, SentWork("none"), 1, {})])
     assert camp.gather() == before
 
 
@@ -109,12 +109,12 @@ def test_who_does_not_know_the_secret_is_turned_away(
 def test_a_crew_without_workers_tells_whoever_waits(tmp_path: Path) -> None:
     crew = Crew(door_at(str(tmp_path / "c")), SECRET, 1, lambda hello: None)
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(crew.run, [(task.told, Sent("x"), 0, {})])
+        waiting = pool.submit(crew.run, [(task.told, SentWork("x"), 0, {})])
         crew.fail(RunError("spark", "must be there", "none"))
         with pytest.raises(RunError, match="spark: must be there"):
             waiting.result()
     with pytest.raises(RunError, match="spark: must be there"):
-        crew.run([(task.told, Sent("x"), 0, {})])
+        crew.run([(task.told, SentWork("x"), 0, {})])
     crew.close()
 
 
@@ -126,9 +126,9 @@ def test_who_knocks_and_says_nothing_keeps_nobody_out(tmp_path: Path) -> None:
         worker = Client(str(tmp_path / "crew"), authkey=SECRET)
         worker.send_bytes(packed(Hello(0, os.getpid(), 0, "here")))
         with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(crew.run, [(task.told, Sent("x"), 0, {})])
+            asked = pool.submit(crew.run, [(task.told, SentWork("x"), 0, {})])
             request = unpacked(worker.recv_bytes())
-            worker.send_bytes(packed(Answer(request.unit, "done")))
+            worker.send_bytes(packed(TaskAnswer(request.unit, "done")))
             assert asked.result() == ["done"]
         crew.close()
         assert worker.recv_bytes() == BYE

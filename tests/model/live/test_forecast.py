@@ -79,10 +79,10 @@ def run_of(
         source = Connection(0, open_generator(uri, "s", "ts", CLOCK))
         given = {"instances": 1, "trigger_s": 0.1, **options}
         loop = loop_of(plan, [source], folder / "checkpoint", None, CLOCK, **given)
-        loop.forecast._after_s = after_s
+        loop.books.forecast._after_s = after_s
         while loop.step() is not None or not loop.manifest.finished:
-            expected.append(loop.forecast.newest())
-            loop._load.waited()
+            expected.append(loop.books.forecast.newest())
+            loop.books.load.waited()
             CLOCK.advance(max(loop._started_at + 0.1 - CLOCK.now(), 0.001))
         loop.close()
     return loop, [one for one in expected if one is not None]
@@ -152,9 +152,9 @@ def test_time_between_batches_is_theirs_unless_it_was_a_wait(tmp_path: Path) -> 
     for waits in (False, False, True):
         clock.advance(0.005)
         if waits:
-            loop._load.waited()
+            loop.books.load.waited()
         assert loop.step() is not None
-        (seen,) = loop.observed
+        (seen,) = loop.books.load.observed
         found.append((seen.between_s, round(seen.period_s - seen.seconds, 6)))
     assert found == [(0.0, 0.0), (pytest.approx(0.005), 0.005), (0.0, 0.005)]
     loop.close()

@@ -17,7 +17,7 @@ from tests.operate.aggregate.test_routing import Mergeable, stream_of
 from tests.operate.aggregate.test_split_keys import node_of
 from tidegate.driver.loop import Loop
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.operate.aggregate import choice
 from tidegate.operate.aggregate.choice import (
     CHOICE_SCHEMA,
@@ -49,7 +49,7 @@ def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(choice, name, replace(getattr(choice, name), step=0))
 
 
-class Ports(LocalExecutor):
+class Ports(LocalRunner):
     """Notes how many rows an aggregate gives to each port by window, and what its instances do."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ def watched(
     sink, executor = MemorySink(), Ports()
     made = [memory(*rows, id=f"m{i}", end=True) for i, rows in enumerate(sources)]
     loop = loop_of(plan, made, folder, sink, **options)
-    loop.executor = executor
+    loop.runner = executor
     return loop, executor, sink
 
 

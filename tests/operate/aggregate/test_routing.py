@@ -16,7 +16,7 @@ from tests.operate.aggregate.test_split_keys import node_of
 from tidegate.driver.loop import Loop
 from tidegate.errors import QueryError
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.local import LocalExecutor
+from tidegate.execute.local import LocalRunner
 from tidegate.operate.aggregate.ledger import LEDGER
 from tidegate.operate.kept import forget
 from tidegate.plan.explain import explain
@@ -31,7 +31,7 @@ SLIDING = "SELECT k, COUNT(*) AS n FROM s [RANGE 20 SECONDS SLIDE 5 SECONDS] GRO
 ROWS: list[Row] = [(t / 10, f"k{t * t % 37}", t) for t in range(600)]
 
 
-class Watching(LocalExecutor):
+class Watching(LocalRunner):
     """Notes how much each instance of an aggregate was dealt, and the parts that were merged."""
 
     def __init__(self, key: str = "aggregate") -> None:
@@ -68,7 +68,7 @@ def watched(
     sink, executor = MemorySink(), Watching()
     plan = lower(node_of(sql), choices=choices)
     loop = loop_of(plan, [memory(*rows, end=True)], folder, sink, **options)
-    loop.executor = executor
+    loop.runner = executor
     return loop, executor, sink
 
 
@@ -102,7 +102,7 @@ def test_a_key_stays_where_it_is_in_the_rows_of_another_aggregate(tmp_path: Path
     inner = "SELECT k, COUNT(*) AS n FROM s [RANGE 2 SECONDS] GROUP BY k"
     sql = f"SELECT k, MAX(n) AS n FROM ({inner}) [RANGE 100 SECONDS] GROUP BY k"
     loop, _, _ = watched(sql, "cam", tmp_path, instances=3, batch_rows=40)
-    loop.executor = executor = Watching("aggregate2")
+    loop.runner = executor = Watching("aggregate2")
     loop.run()
     assert len(executor.parts) == 19
     assert sum(executor.dealt.values()) > 300

@@ -45,10 +45,10 @@ def test_panes_in_use_are_known_to_be_whole(low: int, high: int, sealed: int, wh
 
 def test_every_operator_has_its_keepers() -> None:
     tuples = plan_of("SELECT COUNT(*) AS n FROM s [ROWS 5]").subqueries[0].operator
-    ((name, keeper),) = tuples.keepers().items()
+    ((name, keeper),) = tuples.state.keepers.items()
     assert name == TUPLES
     assert isinstance(keeper, TupleKeeper)
-    (panes,) = plan_of(COUNTS).subqueries[0].operator.keepers().items()
+    (panes,) = plan_of(COUNTS).subqueries[0].operator.state.keepers.items()
     assert panes[0] == PANES
     assert isinstance(panes[1], PaneKeeper)
-    assert plan_of(PASSED).subqueries[0].operator.keepers() == {}
+    assert plan_of(PASSED).subqueries[0].operator.state.keepers == {}

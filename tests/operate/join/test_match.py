@@ -15,13 +15,13 @@ from tidegate.batch import ORDER, SEQ, SRC, TS
 from tidegate.expression.tree import Call, Column, Expr, Literal
 from tidegate.operate.join import search
 from tidegate.operate.join.chain import BUCKET
-from tidegate.operate.join.decide import Rows, true_of
+from tidegate.operate.join.decide import GatheredRows, true_of
 from tidegate.operate.join.match import (
     RANK,
-    Held,
+    HeldTuples,
+    MatchedPairs,
     Matching,
-    Pairs,
-    Stored,
+    StoredTuples,
     arranged,
     ints,
     order_columns,
@@ -29,18 +29,18 @@ from tidegate.operate.join.match import (
 from tidegate.operate.join.match import places as places_of
 from tidegate.operate.join.newest import newest_of
 from tidegate.operate.join.pieces import PIECE_PAIRS, in_pieces
-from tidegate.operate.join.search import News, Work
+from tidegate.operate.join.search import ComparedWork, News
 from tidegate.operate.join.spec import (
     BAND,
     EQUAL,
     HASH,
     SCAN,
     UNION,
-    Extent,
-    Interval,
+    JoinSide,
     JoinSpec,
+    PairInterval,
     Probe,
-    Side,
+    WindowExtent,
 )
 
 DOUBLE, LONG, BOOL = pa.float64(), pa.int64(), pa.bool_()
@@ -53,8 +53,8 @@ def moved(column: Expr, by: float) -> Expr:
     return Call("add", (column, Literal(by, DOUBLE)), DOUBLE)
 
 
-NEAR = Interval(BAND, "near", L0, moved(L0, -2), moved(L0, 2), R0, moved(R0, -2), moved(R0, 2))
-SAME = Interval(EQUAL, "same", L1, None, None, R1, None, None)
+NEAR = PairInterval(BAND, "near", L0, moved(L0, -2), moved(L0, 2), R0, moved(R0, -2), moved(R0, 2))
+SAME = PairInterval(EQUAL, "same", L1, None, None, R1, None, None)
 IS_NEAR = Call(
     "le",
     (Call("abs", (Call("subtract", (L0, R0), DOUBLE),), DOUBLE), Literal(2.0, DOUBLE)),
@@ -80,7 +80,7 @@ IS_NEXT = Call(
     ),
     BOOL,
 )
-ONE_MORE = Interval(EQUAL, "next", L1, None, None, NEXT, None, None)
+ONE_MORE = PairInterval(EQUAL, "next", L1, None, None, NEXT, None, None)
 
 
 def is_next(left: Row, right: Row) -> bool:
@@ -102,7 +102,7 @@ def same(left: Row, right: Row) -> bool:
 @dataclass(frozen=True)
 class Query:
     predicate: tuple[Expr, ...]
-    intervals: tuple[Interval, ...]
+    intervals: tuple[PairInterval, ...]
     plain: Callable[[Row, Row], bool]
 
     branches: tuple[Probe, ...] = ()
@@ -113,12 +113,13 @@ class Query:
         union = [UNION] if self.branches else []
         return [None, *range(len(self.intervals)), *union]
 
-    def spec(self, method: int | str | None, left: Extent, right: Extent) -> JoinSpec:
+    def spec(self, method: int | str | None, left: WindowExtent, right: WindowExtent) -> JoinSpec:
         name = SCAN
         if isinstance(method, int):
             name = BAND if self.intervals[method].kind == BAND else HASH
         sides = [
-            Side(((f"{c}0", DOUBLE), (f"{c}1", LONG)), e) for c, e in (("l", left), ("r", right))
+            JoinSide(((f"{c}0", DOUBLE), (f"{c}1", LONG)), e)
+            for c, e in (("l", left), ("r", right))
         ]
         if method == UNION:
             branches = self.branches
@@ -156,8 +157,8 @@ rows = st.lists(
     ),
     max_size=25,
 ).map(lambda found: sorted(found, key=lambda r: r[0]))
-extents = st.integers(0, 20).map(lambda us: Extent(us, None)) | st.integers(1, 6).map(
-    lambda n: Extent(None, n)
+extents = st.integers(0, 20).map(lambda us: WindowExtent(us, None)) | st.integers(1, 6).map(
+    lambda n: WindowExtent(None, n)
 )
 
 
@@ -180,7 +181,7 @@ def keys(found: pa.Table) -> list[Key]:
 
 
 def plain(
-    query: Query, left: list[Row], right: list[Row], extents: tuple[Extent, Extent]
+    query: Query, left: list[Row], right: list[Row], extents: tuple[WindowExtent, WindowExtent]
 ) -> tuple[list[tuple[Key, Key]], int]:
     """Every pair looked at; the matching ones, and how many are in each other's windows."""
     sides = [left, right]
@@ -220,7 +221,7 @@ def test_all_methods_equal_a_nested_loop(
     query: Query,
     left: list[Row],
     right: list[Row],
-    windows: tuple[Extent, Extent],
+    windows: tuple[WindowExtent, WindowExtent],
     cuts: list[int],
     instances: int,
     few_pairs: int,
@@ -237,7 +238,7 @@ def test_all_methods_equal_a_nested_loop(
             assert batches(spec, sides, cuts, instances, most) == expected
 
 
-def check_pieces(pieces: list[list[Pairs]], most: int) -> None:
+def check_pieces(pieces: list[list[MatchedPairs]], most: int) -> None:
     """One after the other in the order of the later tuples, and none larger than it must be."""
     last = -1
     for piece in pieces:
@@ -253,7 +254,7 @@ def batches(
     """Batch by batch; instance i holds the buckets that are i modulo their number."""
     found: list[tuple[Key, Key]] = []
     implied, before = 0, [0, 0]
-    state: list[list[list[Held]]] = [[[], []] for _ in range(instances)]
+    state: list[list[list[HeldTuples]]] = [[[], []] for _ in range(instances)]
     for low, high in zip([-1, *cuts], [*cuts, 99]):
         new = [
             t.filter((ints(t, TS) >= low) & (ints(t, TS) < high)).combine_chunks() for t in tuples
@@ -267,8 +268,8 @@ def batches(
                 for s, t in enumerate(new)
             ]
             newest = newest_of(spec, 0, news[0]), newest_of(spec, 1, news[1])
-            stored = Stored(state[i][0]), Stored(state[i][1])
-            work = Work.of(news, by_row=True)
+            stored = StoredTuples(state[i][0]), StoredTuples(state[i][1])
+            work = ComparedWork.of(news, by_row=True)
             matching = Matching(spec, (news[0], news[1]), newest, stored, by_row=True)
             pieces = list(in_pieces([matching], sum(map(len, place)), work, most))
             pairs = [p for piece in pieces for p in piece]
@@ -282,7 +283,7 @@ def batches(
                 kept = news[s].table.append_column(RANK, pa.array(news[s].ranks))
                 held = kept.filter(pa.array(news[s].held)).combine_chunks()
                 rows, key = arranged(spec, s, held)
-                state[i][s].append(Held(rows, key=key))
+                state[i][s].append(HeldTuples(rows, key=key))
         before = [b + t.num_rows for b, t in zip(before, new)]
     return sorted(found), implied
 
@@ -299,11 +300,11 @@ def test_long_texts_are_compared_once_each(
         a.ravel() for a in np.meshgrid(np.arange(len(lefts)), np.arange(len(rights)))
     )
     text = pa.string()
-    sides = [Side(((name, text),), Extent(1, None)) for name in ("l0", "r0")]
+    sides = [JoinSide(((name, text),), WindowExtent(1, None)) for name in ("l0", "r0")]
     equal = Call("eq", (Column("r0", text), Column("l0", text)), BOOL)
     spec = JoinSpec(sides[0], sides[1], (equal,), None, (), SCAN, None)
-    left = Rows(pa.table({"l0": pa.array(lefts, text)}), at_left)
-    right = Rows(pa.table({"r0": pa.array(rights, text)}), at_right)
+    left = GatheredRows(pa.table({"l0": pa.array(lefts, text)}), at_left)
+    right = GatheredRows(pa.table({"r0": pa.array(rights, text)}), at_right)
     kept = true_of(spec, left, right).tolist()
     pairs = enumerate(zip(at_left, at_right, strict=True))
     assert kept == [i for i, (a, b) in pairs if lefts[a] is not None and lefts[a] == rights[b]]
@@ -317,8 +318,8 @@ def test_integers_are_compared_where_they_lie(data: st.DataObject, type_: pa.Dat
         for skip in (1, 3)
     ]
     spec = JoinSpec(
-        Side((("l0", type_),), Extent(1, None)),
-        Side((("r0", type_),), Extent(1, None)),
+        JoinSide((("l0", type_),), WindowExtent(1, None)),
+        JoinSide((("r0", type_),), WindowExtent(1, None)),
         (Call("eq", (Column("l0", type_), Column("r0", type_)), BOOL),),
         None,
         (),
@@ -326,7 +327,7 @@ def test_integers_are_compared_where_they_lie(data: st.DataObject, type_: pa.Dat
         None,
     )
     at = [a.ravel() for a in np.meshgrid(*(np.arange(len(c)) for c in columns))]
-    left, right = (Rows(pa.table({n: c}), a) for n, c, a in zip(("l0", "r0"), columns, at))
+    left, right = (GatheredRows(pa.table({n: c}), a) for n, c, a in zip(("l0", "r0"), columns, at))
     one, other = (c.take(pa.array(a)).to_pylist() for c, a in zip(columns, at))
     wanted = [i for i, (a, b) in enumerate(zip(one, other)) if a is not None and a == b]
     assert true_of(spec, left, right).tolist() == wanted

@@ -63,4 +63,4 @@ def test_what_is_kept_otherwise_is_read_whole() -> None:
     assert operator.details({})[1] == (
         "reads and writes the whole state of each bucket that a batch touches"
     )
-    assert operator.keepers() == {BUCKETS: EntryKeeper()}
+    assert operator.state.keepers == {BUCKETS: EntryKeeper()}

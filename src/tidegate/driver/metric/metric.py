@@ -15,26 +15,29 @@ from tidegate.driver.metric.text import number_text
 if TYPE_CHECKING:  # the commit counts what the table declares
     from tidegate.driver.commit import BatchWork
     from tidegate.driver.latency import Quantiles
+    from tidegate.driver.metrics import BatchReport
     from tidegate.execute.job import Outcome
     from tidegate.gate.backlog import Backlog
-    from tidegate.gate.standing import Extent, Holder
+    from tidegate.gate.extent import Extent, Holder
     from tidegate.plan.physical import Plan
     from tidegate.spans import Spans
     from tidegate.state.manifest import Manifest
     from tidegate.state.segment import Segment
 
 START = "start"
-"""The span of getting the executor ready; it is not counted as time of the batch."""
+"""The span of getting the runner ready; it is not counted as time of the batch."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class CommittedBatch:
-    """All that metrics may read of a batch, when it is committed and published.
+    """A batch that is committed and published, on its way through the observers of a run.
 
-    `took_s` is its time with that of starting the executor. `latency` is that of the tuples which
-    it is the first to answer, `recent_latency` that of recent batches; both, and `backlog`, are
-    None where no source is live. `utilisation` is the share of the time that each instance was
-    busy in recent batches.
+    The fields with a default are filled in by observers, for those that stand behind them; metrics
+    read all of them, because the report is made last. `replaced` is the manifest that the batch had
+    before it ran again. `took_s` is its time with that of starting the runner. `latency` is that of
+    the tuples which it is the first to answer, `recent_latency` that of recent batches; both, and
+    `backlog`, are None where no source is live. `utilisation` is the share of the time that each
+    instance was busy in recent batches.
     """
 
     previous: Manifest
@@ -42,13 +45,28 @@ class CommittedBatch:
     plan: Plan
     work: BatchWork
     spans: Spans
-    took_s: float
-    extent: Extent | None
-    holder: Holder | None
-    backlog: Backlog | None
-    latency: Quantiles | None
-    recent_latency: Quantiles | None
+    started: float
+    committed_at: float
+    replaced: Manifest | None = None
+    took_s: float = 0.0
+    extent: Extent | None = None
+    holder: Holder | None = None
+    backlog: Backlog | None = None
+    latency: Quantiles | None = None
+    recent_latency: Quantiles | None = None
     utilisation: tuple[float, ...] = ()
+    report: BatchReport | None = None
+
+    @property
+    def reported(self) -> BatchReport:
+        """The report, for whoever comes after the observer that makes it."""
+        assert self.report is not None, "the report is made by the last observer"
+        return self.report
+
+    @property
+    def ended(self) -> float:
+        """When the batch ended, on the clock."""
+        return self.started + self.took_s
 
     @property
     def start_s(self) -> float:

@@ -1,4 +1,4 @@
-"""Connections between a driver and its workers: how they are made, proved and kept from hanging.
+"""Connects a driver and its workers: proves who they are, and notices when one hangs.
 
 They are those of `multiprocessing.connection`: framed messages, and a secret that both sides prove
 to have before the first one. On one host they are Unix sockets in a folder of the user's own, else

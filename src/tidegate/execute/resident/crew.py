@@ -1,4 +1,4 @@
-"""A crew of workers and who gets which work, between a driver's requests and their answers.
+"""Gives work to workers that stay, and has others do what a worker that died has left.
 
 One thread owns the connections. It gives each idle worker a unit of work, takes answers, notices at
 once when a worker's connection ends, and after a while when one no longer beats; what such a worker
@@ -28,14 +28,14 @@ from tidegate.execute.resident.channel import Channel, admit
 from tidegate.execute.resident.message import (
     BEAT,
     BYE,
-    Answer,
     Hello,
-    Request,
     Task,
+    TaskAnswer,
+    TaskRequest,
     packed,
     unpacked,
 )
-from tidegate.execute.work import Work
+from tidegate.execute.work import TaskWork
 
 _log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class _Unit:
 
     id: int
     task: Task
-    work: Work
+    work: TaskWork
     number: int
     data: dict[str, bytes]
     future: Future[Any]
@@ -146,7 +146,7 @@ class Crew:
         """Workers that are there now; for who wants to know whether some are missing."""
         return len(self._workers)
 
-    def run(self, tasks: Sequence[tuple[Task, Work, int, dict[str, bytes]]]) -> list[Any]:
+    def run(self, tasks: Sequence[tuple[Task, TaskWork, int, dict[str, bytes]]]) -> list[Any]:
         """Have all tasks done, and give what they returned, in order; the first error is raised.
 
         Each is a function, its work, a number, and the data that the work needs by key. When it
@@ -280,7 +280,7 @@ class Crew:
         assert unit is not None
         self.answered += 1
         try:
-            answer: Answer = unpacked(data)
+            answer: TaskAnswer = unpacked(data)
         except Exception as error:
             unit.future.set_exception(error)
             return
@@ -385,7 +385,7 @@ class Crew:
         worker.has |= dict.fromkeys(data)
         while len(worker.has) > _REMEMBERED:
             del worker.has[next(iter(worker.has))]
-        request = Request(unit.id, unit.task, unit.work, unit.number, data)
+        request = TaskRequest(unit.id, unit.task, unit.work, unit.number, data)
         worker.unit = unit
         try:
             worker.channel.send_bytes(packed(request))

@@ -1,4 +1,4 @@
-"""What a crew and its workers send each other, as bytes over a connection between two processes.
+"""Encodes what a crew and its workers send each other.
 
 What is pickled here comes from the other side of a connection whose two ends have proved to know
 the same secret (`channel`), and from nobody else.
@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.execute.work import Work
+from tidegate.execute.work import TaskWork
 
-Task = Callable[[Work, int], Any]
+Task = Callable[[TaskWork, int], Any]
 """What a worker is asked to call: a function of a module, by what was left for it and a number."""
 
 BEAT = b""
@@ -35,12 +35,12 @@ class Hello:
 
 
 @dataclass(frozen=True)
-class Request:
+class TaskRequest:
     """One task for one worker. `data` is what it needs and has not been sent before, by key."""
 
     unit: int
     task: Task
-    work: Work
+    work: TaskWork
     number: int
     data: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -60,7 +60,7 @@ class RaisedError(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class TaskAnswer:
     """What a task returned, or why it did not: an error of ours, or a RaisedError."""
 
     unit: int

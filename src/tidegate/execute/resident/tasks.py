@@ -1,14 +1,14 @@
-"""Rounds of tasks of a batch on a crew, between the shared exchange and messages to workers."""
+"""Runs rounds of tasks on a crew of workers."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tidegate.execute.executor import Tasks
 from tidegate.execute.job import Job
 from tidegate.execute.resident.crew import Crew
+from tidegate.execute.runner import TaskCounts
 from tidegate.execute.task_runner import Task, TaskRunner
-from tidegate.execute.work import Sent, Work, key_of
+from tidegate.execute.work import SentWork, TaskWork, key_of
 
 _START_S = 10.0
 _MOMENT_S = 0.05
@@ -32,21 +32,21 @@ class CrewTasks(TaskRunner):
     def groups(self, instances: int) -> int:
         return min(instances, self.crew.size)
 
-    def leave(self, job: Job, name: str, data: bytes) -> Work:
+    def leave(self, job: Job, name: str, data: bytes) -> TaskWork:
         """Keep the bytes for the workers that will do the job, until there is another."""
         if self._job != job.name:
             self._job, self._data = job.name, {}
         key = key_of(data)
         self._data[key] = data
-        return Sent(key)
+        return SentWork(key)
 
-    def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
+    def each(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Any]:
         self._round = (self.crew.answered, count)
         return self.crew.run([(task, work, number, self._data) for number in range(count)])
 
-    def tasks(self) -> Tasks:
+    def tasks(self) -> TaskCounts:
         before, count = self._round
-        return Tasks(min(self.crew.answered - before, count), count)
+        return TaskCounts(min(self.crew.answered - before, count), count)
 
     def start(self) -> bool:
         self.crew.ready.wait(_START_S)  # who is not there by then is waited for by the work

@@ -22,10 +22,10 @@ from tidegate.execute.resident.channel import Address, Channel, come
 from tidegate.execute.resident.message import (
     BEAT,
     BYE,
-    Answer,
     Hello,
     RaisedError,
-    Request,
+    TaskAnswer,
+    TaskRequest,
     packed,
     unpacked,
 )
@@ -98,16 +98,16 @@ class _Pulse:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _answered(request: Request) -> bytes:
+def _answered(request: TaskRequest) -> bytes:
     for key, data in request.data.items():
         keep_sent(key, data)
     try:
-        return packed(Answer(request.unit, request.task(request.work, request.number)))
+        return packed(TaskAnswer(request.unit, request.task(request.work, request.number)))
     except TidegateError as error:
-        return packed(Answer(request.unit, error=error))
+        return packed(TaskAnswer(request.unit, error=error))
     except Exception as error:
         raised = RaisedError(_said(error), isinstance(error, MemoryError))
-        return packed(Answer(request.unit, error=raised))
+        return packed(TaskAnswer(request.unit, error=raised))
 
 
 def _said(error: Exception) -> str:

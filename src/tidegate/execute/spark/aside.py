@@ -33,7 +33,7 @@ class Aside:
         self._closed = False
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """As `Executor.submit` says; the function may be of a script or a notebook."""
+        """As `JobRunner.submit` says; the function may be of a script or a notebook."""
         work = cloudpickle.dumps((function, arguments))
         try:
             return self._pool.submit(self._run, work)

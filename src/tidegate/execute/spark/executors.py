@@ -1,4 +1,4 @@
-"""Executors that follow the instances of queries, between their switches and a cluster manager.
+"""Asks the cluster manager for as many executors as the instances of queries need.
 
 Only where it is asked for (`spark.tidegate.executors=follow`): with dynamic allocation Spark does
 it by itself, and most users have chosen how many executors they pay for.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 from contextlib import suppress
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from tidegate import schedule
+from tidegate.execute.runner import TaskCounts
 from tidegate.execute.spark.failure import LOST, without_stacks
 
 
@@ -29,3 +32,44 @@ class JobGroup:
         """Cancel what runs; whoever waits for a job of the group gets an error at once."""
         with suppress(*LOST), without_stacks():  # without Spark nothing runs
             self._context.cancelJobGroup(self._name)
+
+
+_GONE = (Py4JError, ConnectionError, EOFError, AttributeError)
+"""What asking a context raises that has ended, or is about to."""
+
+
+class TaskProgress:
+    """Asks Spark for its running stages beside the batches, and never makes who asks wait.
+
+    An answer is that to the question before, so it is a moment old. A thread of its own asks,
+    because a JVM that hangs does not answer.
+    """
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._line = schedule.current().line("tidegate-progress")
+        self._asked: Future[TaskCounts] | None = None
+        self._newest = TaskCounts(0, 0)
+
+    def tasks(self) -> TaskCounts:
+        """Tasks done and all of the stages that run; called from any one thread."""
+        if self._asked is None:
+            try:
+                self._asked = self._line.submit(self._ask)
+            except RuntimeError:  # closed, or Python is ending
+                return TaskCounts(0, 0)
+        elif self._asked.done():
+            self._newest, self._asked = self._asked.result(), None
+        return self._newest
+
+    def close(self) -> None:
+        self._line.shutdown(wait=False)
+
+    def _ask(self) -> TaskCounts:
+        try:
+            tracker = self._context.statusTracker()
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        except _GONE:
+            return TaskCounts(0, 0)
+        known = [stage for stage in stages if stage is not None]
+        return TaskCounts(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))

@@ -32,7 +32,7 @@ _OWN = frozenset("tidegate pyarrow numpy numba pandas obstore datasketches sqlgl
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownFailure:
     """A failure that Spark tells in many lines: what it shows itself by, and what to say instead.
 
     `got` and `remedy` may use the groups of the pattern.
@@ -45,13 +45,13 @@ class Known:
 
 
 _ENVIRONMENT = (
-    Known(
+    KnownFailure(
         re.compile(r"Cannot run program \"(?P<python>[^\"]+)\"(?:.*?error=\d+, (?P<why>[^\n]+))?"),
         "must start Python",
         "no program {python}",
         "Name the Python of the executors with --conf spark.pyspark.python=PATH. " + PAGE,
     ),
-    Known(
+    KnownFailure(
         re.compile(
             r"PYTHON_VERSION_MISMATCH\].*?different version: (?P<there>[\d.]+)"
             r" than that in driver: (?P<here>[\d.]+)",
@@ -64,27 +64,27 @@ _ENVIRONMENT = (
 )
 
 _LOST = (
-    Known(
+    KnownFailure(
         re.compile(r"OutOfMemoryError: (?P<what>[^\n]+)"),
         "Spark must have memory for its tasks",
         "OutOfMemoryError: {what}",
         "Raise --conf spark.executor.memory (or spark.driver.memory), or lower --batch-rows, and "
         "run again to continue.",
     ),
-    Known(
+    KnownFailure(
         re.compile(r"(?P<what>bigger than spark\.driver\.maxResultSize[^\n]*)"),
         "what tasks answer must fit into the driver",
         "results {what}",
         "Lower --batch-rows or raise --conf spark.driver.maxResultSize, and run again to continue.",
     ),
-    Known(
+    KnownFailure(
         re.compile(r"IOException: (?P<what>No space left on device)"),
         "Spark must have room for its temporary files",
         "{what}",
         "Make room, or name other folders with --conf spark.local.dir=FOLDER, and run again to "
         "continue.",
     ),
-    Known(
+    KnownFailure(
         re.compile(
             r"Fatal Python error: (?P<what>[^\n]+)(?:.*?(?P<file>File \"[^\n]+))?", re.DOTALL
         ),
@@ -93,7 +93,7 @@ _LOST = (
         "It is native code that crashes (a library, or a function of yours): the same rows are "
         "likely to crash it again.",
     ),
-    Known(
+    KnownFailure(
         re.compile(r"Python worker exited unexpectedly|Python worker failed to connect back"),
         "its tasks must not crash",
         "a Python worker that ended without a word",
@@ -101,7 +101,7 @@ _LOST = (
         "code crashed: --conf spark.python.worker.faulthandler.enabled=true shows where. Nothing "
         "of the batch was committed; run again to continue.",
     ),
-    Known(
+    KnownFailure(
         re.compile(
             r"ExecutorLostFailure \(executor (?P<executor>\S+) exited[^)]*\)\s*"
             r"(?:Reason: (?P<why>[^\n]+))?"
@@ -111,7 +111,7 @@ _LOST = (
         "Its own log says why; where it was killed for want of memory, raise "
         "--conf spark.executor.memoryOverhead. " + AGAIN,
     ),
-    Known(
+    KnownFailure(
         re.compile(r"(?P<what>SparkContext was shut down|Cannot call methods on a stopped Spark)"),
         "Spark must be there until its tasks have finished",
         "a Spark context that was stopped",
@@ -153,7 +153,7 @@ def _no_module(name: str, host: str) -> RunError:
     )
 
 
-def _told(known: tuple[Known, ...], text: str, where: str) -> RunError | None:
+def _told(known: tuple[KnownFailure, ...], text: str, where: str) -> RunError | None:
     for one in known:
         match = one.pattern.search(text)
         if match is None:

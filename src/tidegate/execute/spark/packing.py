@@ -9,11 +9,11 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from tidegate.execute.executor import Draft
 from tidegate.execute.job import Job
-from tidegate.execute.lasting import Lasting, part
+from tidegate.execute.plan_part import LastingParts, part
+from tidegate.execute.runner import Draft
 from tidegate.execute.task_runner import TaskRunner
-from tidegate.execute.work import Work
+from tidegate.execute.work import TaskWork
 from tidegate.operate.operator import Operator
 from tidegate.plan.physical import Subquery
 
@@ -23,7 +23,7 @@ class Packing:
 
     def __init__(self, runner: TaskRunner) -> None:
         self._runner = runner
-        self._lasting = Lasting(cloudpickle.dumps)
+        self._lasting = LastingParts(cloudpickle.dumps)
         self._plan: dict[str, Subquery] = {}
         """The subqueries as the plan has them, by key."""
 
@@ -41,7 +41,7 @@ class Packing:
                 if dataclasses.is_dataclass(plan_part):
                     self._lasting.add(plan_part)
 
-    def leave(self, job: Job, name: str, what: Any) -> Work:
+    def leave(self, job: Job, name: str, what: Any) -> TaskWork:
         """Leave a job, or something with jobs in it, for the tasks of a job."""
         packer = _Packer(self._lasting, self._plan)
         packer.dump(what)
@@ -51,7 +51,7 @@ class Packing:
 
 
 class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
-    def __init__(self, lasting: Lasting, plan: Mapping[str, Subquery]) -> None:
+    def __init__(self, lasting: LastingParts, plan: Mapping[str, Subquery]) -> None:
         self.file = io.BytesIO()
         self.named: dict[str, None] = {}
         self._lasting = lasting

@@ -18,7 +18,7 @@ from tidegate.execute.exchange import leave, make
 from tidegate.execute.job import Job
 from tidegate.execute.spark.failure import tasks_failed
 from tidegate.execute.task_runner import Task, TaskRunner
-from tidegate.execute.work import Work, work_of
+from tidegate.execute.work import TaskWork, work_of
 
 _WORK = "tidegate.work"
 
@@ -35,11 +35,11 @@ class PlainJobs(TaskRunner):
     def groups(self, instances: int) -> int:
         return instances
 
-    def leave(self, job: Job, name: str, data: bytes) -> Work:
+    def leave(self, job: Job, name: str, data: bytes) -> TaskWork:
         make(job)
         return leave(job, name, data)
 
-    def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
+    def each(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Any]:
         if (task, count) not in self._jobs:
             numbers = self._context.parallelize(range(count), count)
             self._jobs[task, count] = numbers.mapPartitionsWithIndex(_tried(task))

@@ -21,8 +21,8 @@ from pyspark.errors import PySparkException
 from tidegate import disk, schedule
 from tidegate.errors import OptionError, RunError, TidegateError
 from tidegate.execute.exchange import begin, leave
-from tidegate.execute.executor import Draft
 from tidegate.execute.job import Job
+from tidegate.execute.runner import Draft
 from tidegate.execute.spark import probe
 from tidegate.execute.spark.failure import first_line, without_stacks
 from tidegate.execute.spark.group import JobGroup

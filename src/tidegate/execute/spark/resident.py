@@ -43,7 +43,7 @@ from tidegate.execute.spark.failure import (
 )
 from tidegate.execute.spark.loss import AGAIN
 from tidegate.execute.task_runner import Task
-from tidegate.execute.work import Work
+from tidegate.execute.work import TaskWork
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class ResidentTasks(CrewTasks):
             "tidegate-resident", self._serve, daemon=True
         )
 
-    def each(self, job: Job, count: int, task: Task, work: Work) -> list[Any]:
+    def each(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Any]:
         self._given_up.clear()
         self._description.note(job.batch, job.rows)
         try:

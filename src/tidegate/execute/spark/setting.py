@@ -1,4 +1,4 @@
-"""Spark's settings, between what a user gives as `--conf` and what a session is started with."""
+"""Checks the settings of `--conf`, and adds those that a session is started with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 
 from tidegate.errors import OptionError
-from tidegate.execute.ending import clean_at_end
+from tidegate.execute.shutdown import clean_at_end
 from tidegate.execute.spark.master import is_one_host
 
 PYTHON = "spark.pyspark.python"

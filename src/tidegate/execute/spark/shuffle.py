@@ -71,7 +71,7 @@ _TRIES = 3
 _ORDER = ("__split", "__ts", "__src", "__seq")
 
 
-class ShuffleExecutor:
+class ShuffleExchange:
     """Runs each batch as one job of two stages joined by a shuffle; works across hosts."""
 
     def __init__(self, session: SparkSession) -> None:

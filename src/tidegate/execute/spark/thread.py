@@ -2,7 +2,7 @@
 
 Two serve every context, both daemons: one takes the values of accumulators from the JVM, and one
 of Py4J tells the JVM which of its objects are no longer needed. When the JVM dies both print
-stacks, and `tidegate.execute.ending` says what that does to a program that is ending.
+stacks, and `tidegate.execute.shutdown` says what that does to a program that is ending.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from py4j import clientserver
 from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER, FinalizerWorker
 from pyspark import SparkContext
 
-from tidegate.execute.ending import clean_at_end
+from tidegate.execute.shutdown import clean_at_end
 from tidegate.execute.spark.failure import hide_stacks
 
 _log = logging.getLogger(__name__)

@@ -36,6 +36,9 @@ PARTS, FINISHED = 0, 1
 """The ports of an aggregate that closes some windows in part, and the inputs of who merges them."""
 
 
+_COUNTED = ("groups_merged", "parts_merged", "groups_split")
+
+
 @dataclass(frozen=True)
 class MergeWindows(Operator):
     """Finishes windows that a WindowAggregate has closed in part, in the batch that closed them.
@@ -47,7 +50,6 @@ class MergeWindows(Operator):
     """
 
     kind: ClassVar[str] = "merge"
-    totals: ClassVar[tuple[str, ...]] = ("groups_merged", "parts_merged", "groups_split")
 
     spec: AggregateSpec
     key_names: tuple[str, ...]
@@ -75,7 +77,7 @@ class MergeWindows(Operator):
         work.spans.mark("instance finish")
         work_of = rows_by_bucket([a.rows for a in arrived], work.mapping.buckets)
         counted = (results.num_rows, count, np.count_nonzero(sizes > 1))
-        counts = dict(zip(self.totals, map(int, counted), strict=True))
+        counts = dict(zip(_COUNTED, map(int, counted), strict=True))
         windows = WindowCounts(self.spec.range_us)
         windows.add(results, sizes)
         figures = windows.figures()

@@ -78,8 +78,10 @@ from tidegate.operate.operator import (
     MapWork,
     Migration,
     Operator,
+    OperatorState,
     Result,
     Share,
+    Traits,
     plain_names,
 )
 from tidegate.operate.spill import Spill
@@ -111,8 +113,6 @@ class WindowAggregate(Operator):
     """
 
     kind: ClassVar[str] = "aggregate"
-    waits: ClassVar[bool] = False
-    levels: ClassVar[tuple[str, ...]] = (MEMORY,)
 
     spec: AggregateSpec
     key_names: tuple[str, ...]
@@ -132,8 +132,9 @@ class WindowAggregate(Operator):
     order = WindowOrder()
 
     @property
-    def map_steps(self) -> tuple[str, ...]:
-        return ("panes",) if self.folds == MAP else ("route",)
+    def traits(self) -> Traits:
+        steps = ("panes",) if self.folds == MAP else ("route",)
+        return Traits(waits=False, levels=(MEMORY,), map_steps=steps)
 
     @property
     def operation(self) -> Operation:
@@ -309,11 +310,7 @@ class WindowAggregate(Operator):
             return held
         return held.those(lambda rows: received(self.spec, after, work.instance, rows))
 
-    @property
-    def reach(self) -> Reach:
-        return Reach(self.spec.range_us)
-
-    def migration(
+    def _migration(
         self, frontier_us: int, state: Mapping[str, Sequence[Segment]], counts: Mapping[str, int]
     ) -> Migration | None:
         """Windows stay with the owners of the epoch in which they begin."""
@@ -383,7 +380,8 @@ class WindowAggregate(Operator):
                         results = balance.closed(results, partly)
                     yield partly, results
 
-    def keepers(self) -> Mapping[str, Keeper]:
+    @property
+    def state(self) -> OperatorState:
         kept: dict[str, Keeper] = {PANES: PaneKeeper(self.spec)}
         if isinstance(self.partitioner, LoadAware):
             kept[LEDGER] = LedgerKeeper(self.spec.range_us)
@@ -391,7 +389,7 @@ class WindowAggregate(Operator):
             kept[CHOICES] = ChoiceKeeper(self.spec.range_us)
         if self.balancing is not None and self._balances:
             kept[SURVEY] = SurveyKeeper(self.balancing.survey(self.spec))
-        return kept
+        return OperatorState(kept, Reach(self.spec.range_us), self._migration)
 
     def title(self) -> str:
         what = "aggregate in part" if self.partly else "aggregate"

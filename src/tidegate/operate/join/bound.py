@@ -1,4 +1,4 @@
-"""The numbers that a join's intervals compare, between tuples of either side and the search.
+"""Computes the numbers that the intervals of a join compare, from the tuples of either side.
 
 Stored tuples have a value, asking ones the bounds they set for it; both are doubles. An equality
 compares codes, which are equal where the values are.
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.expression.tree import Expr
-from tidegate.operate.join.spec import EQUAL, Interval, Probe
+from tidegate.operate.join.spec import EQUAL, PairInterval, Probe
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.route.bucket import hash_of
 
@@ -32,14 +32,14 @@ def key_of(probe: Probe, side: int, table: pa.Table) -> Floats:
     return value_of(index, side, table)
 
 
-def value_of(interval: Interval, side: int, table: pa.Table) -> Floats:
+def value_of(interval: PairInterval, side: int, table: pa.Table) -> Floats:
     """What an interval looks at in stored tuples."""
     if interval.kind == EQUAL:
         return codes_of((interval,), side, table)
     return _floats(interval.value(side), table, np.inf)
 
 
-def bounds_of(interval: Interval, side: int, asking: pa.Table) -> tuple[Floats, Floats]:
+def bounds_of(interval: PairInterval, side: int, asking: pa.Table) -> tuple[Floats, Floats]:
     """Between which values the asking tuples want the stored ones of `side`."""
     if interval.kind == EQUAL:
         codes = codes_of((interval,), 1 - side, asking)
@@ -67,7 +67,7 @@ def _floats(expr: Expr, table: pa.Table, nan: float) -> Floats:
     return values
 
 
-def codes_of(equalities: Sequence[Interval], side: int, table: pa.Table) -> Floats:
+def codes_of(equalities: Sequence[PairInterval], side: int, table: pa.Table) -> Floats:
     """Numbers that are equal where the values are; few are by chance.
 
     NULL is NaN, which equals nothing, but for equalities of NULL and NULL.

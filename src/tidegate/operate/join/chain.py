@@ -1,4 +1,4 @@
-"""The newest stored tuples of a side in memory, between the batches that bring them.
+"""Keeps the newest stored tuples of a side in memory, as runs that are searched one by one.
 
 They are a **chain** of runs by time, and go on from batch to batch: small ones are merged with what
 comes, larger ones stay with their index, and what is in no window any more is let go. What a chain
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MIN_US, ORDER, ints
-from tidegate.operate.join.run_index import Ints, Searched, Terms
+from tidegate.operate.join.run_index import Ints, SearchableRun, Terms
 
 Flags = npt.NDArray[np.bool_]
 
@@ -62,8 +62,10 @@ class ChainRun:
         return np.bincount(self.table.column(BUCKET).to_numpy())
 
     @cached_property
-    def searched(self) -> tuple[Searched, ...]:
-        return tuple(Searched.of(t.key, t.values, self.coordinate, sort=True) for t in self.terms)
+    def searched(self) -> tuple[SearchableRun, ...]:
+        return tuple(
+            SearchableRun.of(t.key, t.values, self.coordinate, sort=True) for t in self.terms
+        )
 
     def needed(self, needed: int) -> ChainRun | None:
         """The tuples from a coordinate on; None where there is none."""

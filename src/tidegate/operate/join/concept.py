@@ -27,7 +27,7 @@ from tidegate.duration import duration_text
 from tidegate.operate.join.bound import codes_of
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.match import total_order
-from tidegate.operate.join.spec import Interval
+from tidegate.operate.join.spec import PairInterval
 from tidegate.operate.keeper import OrderHorizon
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.sieve import limit_of
@@ -99,7 +99,7 @@ class ConceptSieve:
     others of it may have been shed: such tuples are `ALMOST` certain, so that it can be told.
     """
 
-    equalities: tuple[Interval, ...]
+    equalities: tuple[PairInterval, ...]
     seeds: tuple[int, int]
     kept: tuple[str, str]
     rate: float

@@ -1,4 +1,4 @@
-"""What the predicate of a join says of candidates: between the search and the pairs that match."""
+"""Evaluates the predicate of a join on candidate pairs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _WIDE_BYTES = 256
 
 
 @dataclass(frozen=True)
-class Rows:
+class GatheredRows:
     """Rows of a table by their places, columns gathered when asked for."""
 
     table: pa.Table
     places: Ints
 
-    def of(self, kept: Ints | Mask) -> Rows:
+    def of(self, kept: Ints | Mask) -> GatheredRows:
         """Some of the rows."""
-        return Rows(self.table, self.places[kept])
+        return GatheredRows(self.table, self.places[kept])
 
     def column(self, name: str) -> pa.Array | pa.ChunkedArray:
         """The values of a column."""
@@ -55,19 +55,19 @@ class Rows:
         return len(self.places) > rows and bool(column.nbytes > _WIDE_BYTES * rows)
 
 
-def joined(parts: Sequence[Rows], names: Sequence[str]) -> Rows | None:
+def joined(parts: Sequence[GatheredRows], names: Sequence[str]) -> GatheredRows | None:
     """Rows of several tables of one side as rows of one, with some columns.
 
     None where that would copy long values.
     """
     first, *others = (rows.table for rows in parts)
     if all(table is first for table in others):
-        return Rows(first, np.concatenate([rows.places for rows in parts]))
+        return GatheredRows(first, np.concatenate([rows.places for rows in parts]))
     own = [n for n in names if n in first.column_names] or [TS]
     if any(_is_long(rows.table.column(n)) for rows in parts for n in own):
         return None
     columns = {n: pa.concat_arrays([_flat(rows.column(n)) for rows in parts]) for n in own}
-    return Rows(pa.table(columns), np.arange(sum(len(rows.places) for rows in parts)))
+    return GatheredRows(pa.table(columns), np.arange(sum(len(rows.places) for rows in parts)))
 
 
 def _is_long(column: pa.ChunkedArray) -> bool:
@@ -78,7 +78,7 @@ def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def true_of(spec: JoinSpec, left: Rows, right: Rows) -> Ints:
+def true_of(spec: JoinSpec, left: GatheredRows, right: GatheredRows) -> Ints:
     """Which pairs fulfil the predicate, conjunct by conjunct on what is left."""
     kept: Ints = np.arange(len(left.places))
     on_left = left.table.column_names
@@ -111,7 +111,7 @@ def is_true(condition: Expr, rows: pa.Table) -> Mask:
     return mask
 
 
-def _same(conjunct: Expr, left: Rows, right: Rows) -> Mask | None:
+def _same(conjunct: Expr, left: GatheredRows, right: GatheredRows) -> Mask | None:
     """An equality of two columns, where there is a shorter way than gathering both for all pairs.
 
     None for all that is not one.

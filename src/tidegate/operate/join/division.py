@@ -1,4 +1,4 @@
-"""How the work of a join was divided among buckets, between what was compared and its instance.
+"""Divides the work of a join among the buckets that caused it.
 
 Tuples that are stored by key meet those of their own bucket: what counts are the pairs that were
 looked at. Those that are stored in turn are met by all: what counts is how many a bucket holds.
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.join.chain import BUCKET
-from tidegate.operate.join.match import Held, Stored
+from tidegate.operate.join.match import HeldTuples, StoredTuples
 from tidegate.operate.join.newest import Newest
 from tidegate.operate.join.run_index import Ints, known_rows
 
@@ -33,7 +33,7 @@ def pair_work(dealt: Sequence[Buckets], pairs: Sequence[Ints], buckets: int) -> 
     return work
 
 
-def held_work(newest: Newest, stored: Stored, asking: int, buckets: int) -> BucketWork:
+def held_work(newest: Newest, stored: StoredTuples, asking: int, buckets: int) -> BucketWork:
     """One for each tuple of a side that is held here and each new one of the other that asks."""
     work = np.zeros(buckets)
     if not asking:
@@ -46,7 +46,7 @@ def held_work(newest: Newest, stored: Stored, asking: int, buckets: int) -> Buck
     return work * asking
 
 
-def _rows(held: Held) -> Ints:
+def _rows(held: HeldTuples) -> Ints:
     if held.by_bucket is not None:
         return held.by_bucket
 

@@ -1,4 +1,4 @@
-"""The pairs of a join, between the new tuples of a batch and the ones stored before them.
+"""Finds the pairs of new tuples of a batch and the ones that came before them.
 
 New tuples of one side ask those held of the other: tables of stored tuples, and the new ones that
 will be stored. Stored tuples are in the order that the method searches: that of the index, or of
@@ -18,16 +18,16 @@ from tidegate.batch import MIN_US, ORDER, TS, ints
 from tidegate.errors import TaskError
 from tidegate.operate.join.bound import key_of, value_of
 from tidegate.operate.join.chain import ChainRun
-from tidegate.operate.join.decide import Rows, joined, true_of
+from tidegate.operate.join.decide import GatheredRows, joined, true_of
 from tidegate.operate.join.newest import Newest
-from tidegate.operate.join.part import Part
-from tidegate.operate.join.run_index import Floats, Searched, Terms, kept, known, let_go
+from tidegate.operate.join.part import BucketPart
+from tidegate.operate.join.run_index import Floats, SearchableRun, Terms, kept, known, let_go
 from tidegate.operate.join.search import (
     Ask,
+    ComparedWork,
+    IndexedRun,
     Ints,
     News,
-    Run,
-    Work,
     candidates,
     candidates_of,
     implied,
@@ -52,26 +52,26 @@ _FEW_PAIRS = 16_384
 
 
 @dataclass(frozen=True)
-class Pairs:
+class MatchedPairs:
     """Pairs of tuples, row by row; the later tuple of each is of the side `later`.
 
     `place` is the later tuple's place among the new tuples.
     """
 
-    left: Rows
-    right: Rows
+    left: GatheredRows
+    right: GatheredRows
     later: int
     place: Ints
 
-    def of(self, kept: Ints) -> Pairs:
+    def of(self, kept: Ints) -> MatchedPairs:
         """Some of them."""
         if len(kept) == len(self.place):
             return self
-        return Pairs(self.left.of(kept), self.right.of(kept), self.later, self.place[kept])
+        return MatchedPairs(self.left.of(kept), self.right.of(kept), self.later, self.place[kept])
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldTuples:
     """Stored tuples of a side, in the order they are searched.
 
     `token` names them for as long as the process lives, so that what searching needs of them is
@@ -82,7 +82,7 @@ class Held:
 
     table: pa.Table
     token: Hashable | None = None
-    part: Part | None = None
+    part: BucketPart | None = None
     least: int | None = None
     key: Floats | None = None
     by_bucket: Ints | None = None
@@ -96,13 +96,13 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredTuples:
     """The tuples of a side that were stored before: from segments, and in memory.
 
     Those below the coordinate `needed` are in no window any more.
     """
 
-    held: Sequence[Held] = ()
+    held: Sequence[HeldTuples] = ()
     runs: Sequence[ChainRun] = ()
     needed: int = MIN_US
 
@@ -118,18 +118,20 @@ class Matching:
     spec: JoinSpec
     news: tuple[News, News]
     newest: tuple[Newest, Newest]
-    stored: tuple[Stored, Stored]
+    stored: tuple[StoredTuples, StoredTuples]
     by_row: bool = False
 
-    def pairs(self, low: int, high: int, most: int) -> tuple[list[Pairs], Work] | None:
+    def pairs(
+        self, low: int, high: int, most: int
+    ) -> tuple[list[MatchedPairs], ComparedWork] | None:
         """All pairs of a new tuple at such a place and an earlier one that is held, in no order.
 
         Each once, and what was compared for them. None where there are more than `most`.
         """
         asking = [n.between(low, high) for n in self.news]
         starts = asking[LEFT][1], asking[RIGHT][1]
-        work = Work.of([n for n, _ in asking], self.by_row, starts)
-        found, few, waiting = _Found(self.spec, most), list[Pairs](), 0
+        work = ComparedWork.of([n for n, _ in asking], self.by_row, starts)
+        found, few, waiting = _Found(self.spec, most), list[MatchedPairs](), 0
         for side in (LEFT, RIGHT):
             (asks, start), work.side = asking[1 - side], 1 - side
             if not asks.table.num_rows:
@@ -147,7 +149,9 @@ class Matching:
                     few, waiting = [], 0
         return (found.pairs, work) if found.add(few) else None
 
-    def _candidates(self, side: int, asking: News, start: int, work: Work) -> Iterator[Pairs]:
+    def _candidates(
+        self, side: int, asking: News, start: int, work: ComparedWork
+    ) -> Iterator[MatchedPairs]:
         """Pairs that may match, of new tuples from a row on that ask those of a side."""
         search = _Search.of(self.spec, side, asking, self.news[side])
         other, needed = self.newest[1 - side], self.stored[side].needed
@@ -156,9 +160,9 @@ class Matching:
             for ask_rows, held_rows in search.candidates(meeting, needed, work):
                 rows = held_rows if meeting.rows is None else meeting.rows[held_rows]
                 asks = ask_rows + before if before else ask_rows
-                sides = Rows(meeting.table, rows), Rows(other.table, asks)
+                sides = GatheredRows(meeting.table, rows), GatheredRows(other.table, asks)
                 left, right = sides if side == LEFT else sides[::-1]
-                yield Pairs(left, right, 1 - side, asking.place[ask_rows])
+                yield MatchedPairs(left, right, 1 - side, asking.place[ask_rows])
 
     def _meetings(self, side: int, search: _Search) -> list[_Meeting]:
         """What is asked; found once, for it does not depend on who asks."""
@@ -177,10 +181,10 @@ class _Found:
 
     spec: JoinSpec
     most: int
-    pairs: list[Pairs] = field(default_factory=list)
+    pairs: list[MatchedPairs] = field(default_factory=list)
     count: int = 0
 
-    def add(self, candidates: Sequence[Pairs]) -> bool:
+    def add(self, candidates: Sequence[MatchedPairs]) -> bool:
         """Decide about candidates; false where there are too many pairs now."""
         decided = _decided(self.spec, candidates)
         self.pairs += decided
@@ -188,7 +192,7 @@ class _Found:
         return self.count <= self.most
 
 
-def _decided(spec: JoinSpec, found: Sequence[Pairs]) -> list[Pairs]:
+def _decided(spec: JoinSpec, found: Sequence[MatchedPairs]) -> list[MatchedPairs]:
     """The pairs that fulfil the predicate, in as few evaluations of it as can be."""
     left = right = None
     if len(found) > 1:
@@ -260,10 +264,10 @@ class _Meeting:
 
     table: pa.Table
     coordinate: Ints
-    searched: tuple[Searched, ...]
+    searched: tuple[SearchableRun, ...]
     rows: Ints | None = None
     place: Ints | None = None
-    part: Part | None = None
+    part: BucketPart | None = None
     key: Floats | None = None
 
 
@@ -293,7 +297,7 @@ class _Search:
             asks = ()
         return _Search(spec, side, asks, ask(_EVERYTHING))
 
-    def meetings(self, newest: Newest, stored: Stored) -> list[_Meeting]:
+    def meetings(self, newest: Newest, stored: StoredTuples) -> list[_Meeting]:
         """All that are asked, run by run."""
         found = [self._held(held, stored.needed) for held in stored.held if held.table.num_rows]
         found += [_Meeting(run.table, run.coordinate, run.searched) for run in stored.runs]
@@ -306,11 +310,14 @@ class _Search:
             return found
         return [replace(meeting, searched=()) for meeting in found]
 
-    def candidates(self, meeting: _Meeting, needed: int, work: Work) -> Iterator[tuple[Ints, Ints]]:
+    def candidates(
+        self, meeting: _Meeting, needed: int, work: ComparedWork
+    ) -> Iterator[tuple[Ints, Ints]]:
         """Rows of the asking table and of the meeting's, pair by pair."""
         place = meeting.place
         runs = [
-            Run(s, None if place is None else s.arranged(place), needed) for s in meeting.searched
+            IndexedRun(s, None if place is None else s.arranged(place), needed)
+            for s in meeting.searched
         ]
         if self.everything is None:
             (run,), (ask,) = runs, self.asks
@@ -327,14 +334,14 @@ class _Search:
             for probe, spot in candidates(run, ask, work):
                 yield ask.rows(probe), run.searched.rows(spot)
             return
-        whole = Run(Searched.of(None, (), meeting.coordinate), place)
+        whole = IndexedRun(SearchableRun.of(None, (), meeting.coordinate), place)
         work.implied += implied(whole, self.everything)
         if runs and self.asks:
             yield from union(runs, self.asks, work)
         else:
             yield from candidates(whole, self.everything, work)
 
-    def _held(self, held: Held, needed: int) -> _Meeting:
+    def _held(self, held: HeldTuples, needed: int) -> _Meeting:
         """Tuples of a segment, or of several."""
         order = TS if self.spec.side(self.side).extent.rows is None else RANK
         coordinate = ints(held.table, order)
@@ -353,15 +360,15 @@ class _Search:
 
     def _whole(
         self, table: pa.Table, coordinate: Ints, token: Hashable | None, key: Floats | None
-    ) -> tuple[Searched, ...]:
+    ) -> tuple[SearchableRun, ...]:
         """The index of a table, made where it is not known."""
         return known(token, partial(self._index, table, coordinate, token, key))
 
-    def _keys(self, held: Held, coordinate: Ints) -> tuple[Searched, ...]:
+    def _keys(self, held: HeldTuples, coordinate: Ints) -> tuple[SearchableRun, ...]:
         """The keys of a table in the order of its index, without the values of other tests."""
 
-        def searched(key: Floats) -> tuple[Searched, ...]:
-            return (Searched(None, key, [], [], coordinate, held.least),)
+        def searched(key: Floats) -> tuple[SearchableRun, ...]:
+            return (SearchableRun(None, key, [], [], coordinate, held.least),)
 
         if held.key is not None:
             return searched(held.key)
@@ -374,7 +381,7 @@ class _Search:
         coordinate: Ints,
         token: Hashable | None,
         key: Floats | None,
-    ) -> tuple[Searched, ...]:
+    ) -> tuple[SearchableRun, ...]:
         keys = None if token is None else let_go(_keys_of(token))
         if key is None and keys:
             key = keys[0].key
@@ -387,8 +394,8 @@ class _Search:
         return _searched(terms, coordinate, sort=bool(self.spec.branches))
 
 
-def _searched(terms: Sequence[Terms], coordinate: Ints, sort: bool) -> tuple[Searched, ...]:
-    return tuple(Searched.of(t.key, t.values, coordinate, sort) for t in terms)
+def _searched(terms: Sequence[Terms], coordinate: Ints, sort: bool) -> tuple[SearchableRun, ...]:
+    return tuple(SearchableRun.of(t.key, t.values, coordinate, sort) for t in terms)
 
 
 def terms_of(

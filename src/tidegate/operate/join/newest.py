@@ -1,4 +1,4 @@
-"""The new tuples of a side with the few stored before them, between a chain and the search.
+"""Puts the new tuples of a side and the few stored before them under one index.
 
 A small batch then searches one run instead of two, and that run is what the next batch has.
 """

@@ -1,48 +1,35 @@
-"""A join as an operator, between dealt tuples of two sides and the pairs that match."""
+"""Joins two streams: deals their tuples, and has each instance match the new with the stored."""
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import MIN_US, ORDER, TS, ints
+from tidegate.batch import MIN_US, ORDER
 from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
-from tidegate.expression.tree import Expr
-from tidegate.memory import MEMORY
 from tidegate.model.operation import Lookback, Operation
 from tidegate.operate.bucket_work import BucketWork
-from tidegate.operate.join.chain import BUCKET, Chain, ChainRun
+from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.concept import FIRST, ConceptSieve, FirstKeeper, FirstTuples
 from tidegate.operate.join.division import held_work, pair_work, stored_work
-from tidegate.operate.join.left import Found, find, leave
+from tidegate.operate.join.instance import InstanceJoin, SideTuples, key_buckets
 from tidegate.operate.join.match import (
-    RANK,
-    Held,
-    Matching,
-    Pairs,
-    Stored,
     order_columns,
     places,
-    with_key,
 )
-from tidegate.operate.join.newest import Newest, newest_of
-from tidegate.operate.join.output import output_rows
 from tidegate.operate.join.pieces import in_pieces
-from tidegate.operate.join.search import Ints, News, Work
-from tidegate.operate.join.spec import LEFT, RIGHT, Extent, JoinSpec
-from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, Sight, seen_by, sights
+from tidegate.operate.join.search import ComparedWork, Ints, News
+from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec, WindowExtent
+from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by, sights
 from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
-from tidegate.operate.join.stored import StoredSegments, fewer
 from tidegate.operate.keeper import Keeper
-from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import (
     Arrival,
     BatchFacts,
@@ -50,36 +37,21 @@ from tidegate.operate.operator import (
     MapWork,
     Migration,
     Operator,
+    OperatorState,
     Result,
     Share,
+    Traits,
+    owned,
     plain_names,
 )
-from tidegate.operate.spill import Spill
 from tidegate.route.former import Position
 from tidegate.route.hash import Hash
 from tidegate.route.mapping import Mapping as BucketMapping
-from tidegate.route.partitioner import Partitioner, Router
+from tidegate.route.partitioner import Partitioner
 from tidegate.route.reach import Reach
 from tidegate.route.round_robin import RoundRobin
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment, write_segment
-
-_MOST_NEW_ROWS = 8_192
-"""What a batch with more new tuples of a side leaves is mapped: it is read once for many rows."""
-
-_SHARE = 32
-"""A side of an instance keeps tuples up to this part of the memory for caches."""
-
-_STORED = "stored tuples"
-
-
-@dataclass(frozen=True)
-class _SideTuples:
-    """The tuples of a side in one batch: the newest, the others, and what was in memory."""
-
-    newest: Newest
-    stored: Stored
-    chain: Chain | None
+from tidegate.state.segment import Segment
 
 
 @dataclass(frozen=True)
@@ -95,9 +67,6 @@ class StreamJoin(Operator):
     """
 
     kind: ClassVar[str] = "join"
-    multiplies: ClassVar[bool] = True
-    counted: ClassVar[tuple[str, ...]] = SIDES
-    map_steps = ("project", "sort")
 
     spec: JoinSpec
     sides: tuple[int, ...]
@@ -111,6 +80,16 @@ class StreamJoin(Operator):
     sieve: ConceptSieve | None = None
 
     order = PairOrder()
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(
+            multiplies=True,
+            map_steps=("project", "sort"),
+            expressions=self.spec.predicate,
+            warnings=self.warned,
+            counted=SIDES,
+        )
 
     @property
     def partitioner(self) -> Partitioner:
@@ -148,7 +127,11 @@ class StreamJoin(Operator):
         if self.sieve is not None:
             table = self.sieve.of_split(side, table)
             work.shed.append(tuples.num_rows - table.num_rows)
-        bucket = self._buckets(work.router(self.partitioner), side, table)
+        router = work.router(self.partitioner)
+        if self.routing == BY_KEY:
+            bucket = key_buckets(self.spec, router, side, table)
+        else:
+            bucket = router.buckets([], table.num_rows)
         table = table.add_column(3, BUCKET, pa.array(bucket))
         if self.spread == TO_ALL:
             return [Share.for_all(table)]
@@ -176,20 +159,29 @@ class StreamJoin(Operator):
             own.append(owned)
             dealt.append(bucket)
         work.spans.mark("instance merge")
-        in_memory = find(work, self._stored(work))
-        sides: list[_SideTuples] = []
-        compared = Work.of(news, self.routing == BY_KEY)
+        instance = InstanceJoin(
+            work,
+            self.spec,
+            self.routing,
+            self.spread,
+            self.partitioner,
+            self._keepers,
+            self.before,
+        )
+        in_memory = instance.in_memory()
+        sides: list[SideTuples] = []
+        compared = ComparedWork.of(news, self.routing == BY_KEY)
         if self.spread == OVER_GRID and work.mapping.formers:
-            parts, compared = self._by_epoch(work, news), Work()
+            parts, compared = instance.by_epoch(news), ComparedWork()
         else:
-            part, sides = self._matching(work, news, in_memory)
+            part, sides = instance.matching(news, in_memory)
             parts = [part]
-        rows = self._rows(work, in_pieces(parts, sum(map(len, at)), compared))
-        segments = {SIDES[side]: self._kept(work, side, news[side], own[side]) for side in range(2)}
+        rows = instance.rows(in_pieces(parts, sum(map(len, at)), compared))
+        segments = {SIDES[i]: instance.segments(i, news[i], own[i]) for i in range(2)}
         if first is not None:
             segments[FIRST] = first.written()
         if sides:
-            self._leave(work, sides, news)
+            instance.leave(sides, news)
         work.spans.mark("instance write")
         counts = {
             "comparisons": compared.implied,
@@ -211,9 +203,9 @@ class StreamJoin(Operator):
         buckets: int,
         dealt: Sequence[npt.NDArray[np.int32]],
         own: Sequence[npt.NDArray[np.bool_]],
-        sides: Sequence[_SideTuples],
+        sides: Sequence[SideTuples],
         news: Sequence[News],
-        compared: Work,
+        compared: ComparedWork,
     ) -> BucketWork:
         """How the work was divided among the buckets: new tuples, and what they met."""
         touched = stored_work([b[o] for b, o in zip(dealt, own, strict=True)], buckets)
@@ -224,65 +216,21 @@ class StreamJoin(Operator):
             touched += held_work(tuples.newest, tuples.stored, asking, buckets)
         return touched
 
-    def _rows(self, work: InstanceWork, pieces: Iterator[list[Pairs]]) -> tuple[pa.Table, ...]:
-        """The output rows by port, made piece by piece and spilled where they are many."""
-        spills = [Spill.of(work, i) for i in range(len(work.ports))]
-        try:
-            for found in pieces:
-                work.spans.mark("instance match")
-                for port, spill in zip(work.ports, spills, strict=True):
-                    spill.add(output_rows(port, self.spec, found))
-                work.spans.mark("instance output")
-            return tuple(spill.table() for spill in spills)
-        finally:
-            for spill in spills:
-                spill.drop()
-
-    def _matching(
-        self,
-        work: InstanceWork,
-        news: Sequence[News],
-        in_memory: Sequence[Found],
-        sights: Sequence[Sequence[Sight]] | None = None,
-    ) -> tuple[Matching, list[_SideTuples]]:
-        """New tuples and the stored ones they meet, or those of them that are in sight."""
-        sights = self._sights(work) if sights is None else sights
-        sides = [self._side(work, i, news, in_memory[i], sights[i]) for i in range(2)]
-        work.spans.mark("instance read state")
-        newest, stored = (sides[0].newest, sides[1].newest), (sides[0].stored, sides[1].stored)
-        by_row = self.routing == BY_KEY
-        return Matching(self.spec, (news[0], news[1]), newest, stored, by_row), sides
-
-    def _by_epoch(self, work: InstanceWork, news: Sequence[News]) -> list[Matching]:
-        """The same where epochs have grids of their own, while former owners finish something.
-
-        What was stored in an epoch lies over its grid, and a new tuple meets it where the grid has
-        both. So each epoch has the new tuples that its grid gives to this instance.
-        """
-        parts = []
-        # Nothing is left for the next batch, so nothing is put together for it.
-        nothing = [Found(Chain(self._begin(work, side))) for side in range(2)]
-        for epoch in zip(*self._sights(work), strict=True):
-            asking = []
-            for new, sight in zip(news, epoch, strict=True):
-                seen = np.flatnonzero(sight.buckets[new.table.column(BUCKET).to_numpy()])
-                held = np.full(len(seen), sight.newest)
-                asking.append(News(new.table.take(seen), new.place[seen], held, new.before))
-            parts.append(self._matching(work, asking, nothing, [[s] for s in epoch])[0])
-        return parts
-
     @property
-    def reach(self) -> Reach | str:
+    def state(self) -> OperatorState:
+        kept: dict[str, Keeper] = dict(zip(SIDES, self._keepers, strict=True))
+        reach: Reach | str = self._reach
         if self.sieve is not None:
-            return "which tuples of a key are kept depends on those before them"
-        return self._reach
+            kept[FIRST] = FirstKeeper(self.sieve.pane_us)
+            reach = "which tuples of a key are kept depends on those before them"
+        return OperatorState(kept, reach, self._migration, self._reads)
 
     @property
     def _reach(self) -> Reach:
         extents = [self.spec.side(side).extent for side in (LEFT, RIGHT)]
         return Reach(max(e.range_us or 0 for e in extents), max(e.rows or 0 for e in extents))
 
-    def migration(
+    def _migration(
         self, frontier_us: int, state: Mapping[str, Sequence[Segment]], counts: Mapping[str, int]
     ) -> Migration | None:
         """Tuples stay with who has stored them; those from the frontier on are new.
@@ -298,26 +246,12 @@ class StreamJoin(Operator):
                 positions.append(Position(name, count, count + rows))
         return Migration(frontier_us, frontier_us + self._reach.us, tuple(positions))
 
-    def reads(self, what: str, mapping: BucketMapping, instance: int) -> BucketSet:
+    def _reads(self, what: str, mapping: BucketMapping, instance: int) -> BucketSet:
         if what == FIRST:
-            return super().reads(what, mapping, instance)
+            return owned(what, mapping, instance)
         spread = TO_OWNER if self.spread == TO_ALL else self.spread
         owners, side = mapping.owner_array, SIDES.index(what)
         return BucketSet.where(seen_by(instance, spread, side, owners, mapping.instances))
-
-    def keepers(self) -> Mapping[str, Keeper]:
-        kept: dict[str, Keeper] = {name: self._keeper(i) for i, name in enumerate(SIDES)}
-        if self.sieve is not None:
-            kept[FIRST] = FirstKeeper(self.sieve.pane_us)
-        return kept
-
-    @property
-    def expressions(self) -> tuple[Expr, ...]:
-        return self.spec.predicate
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return self.warned
 
     def title(self) -> str:
         left, right = (_extent(s.extent) for s in (self.spec.left, self.spec.right))
@@ -344,21 +278,12 @@ class StreamJoin(Operator):
         ends |= {f"{other} AND {text}" for other in self.conjuncts}
         return any(index in ends for index in probed)
 
-    def _keeper(self, side: int) -> SideKeeper:
-        return self._keepers[side]
-
     @cached_property
     def _keepers(self) -> tuple[SideKeeper, SideKeeper]:
         return (
             SideKeeper(self.spec, self.routing, LEFT),
             SideKeeper(self.spec, self.routing, RIGHT),
         )
-
-    def _buckets(self, router: Router, side: int, table: pa.Table) -> npt.NDArray[np.int32]:
-        keys: list[pa.Array] = []
-        if self.routing == BY_KEY:
-            keys = [evaluate(i.value(side), table) for i in self.spec.equalities]
-        return router.buckets(keys, table.num_rows)
 
     def _in_order(
         self, side: int, arrived: Sequence[Arrival], first: FirstTuples | None
@@ -381,40 +306,6 @@ class StreamJoin(Operator):
             columns = [column[kept] for column in columns]
         return table, columns
 
-    def _side(
-        self,
-        work: InstanceWork,
-        side: int,
-        news: Sequence[News],
-        in_memory: Found,
-        sights: Sequence[Sight],
-    ) -> _SideTuples:
-        """The tuples of a side that are compared with: what is in memory is not read again."""
-        stored, chain = self._segments(work, side, sights), in_memory.chain
-        begin, needed = self._begin(work, side), stored.horizon.needed
-        held: list[Held] = []
-        few = news[side].table.num_rows <= _MOST_NEW_ROWS
-        if chain is not None and in_memory.gained is not None:
-            chain = stored.taken_over(chain, in_memory.gained, begin) if few else None
-        if chain is not None and chain.since <= needed:
-            stored.release()
-        elif chain is not None:
-            chain = chain.apart([(s.low, s.high) for s in stored.live], begin)
-            held = stored.read([s for s in stored.live if s.low < chain.since])
-        elif few:
-            chain, held = stored.newest(begin, _most_bytes())
-        else:
-            held = stored.read(stored.live)
-        chain = None if chain is None else chain.needed(needed)
-        behind = chain.newest if few and chain is not None else None
-        asked = news[1 - side].table.num_rows > 0
-        newest = newest_of(self.spec, side, news[side], behind, asked)
-        runs: Sequence[ChainRun] = ()
-        if chain is not None:
-            runs = chain.others if newest.behind else chain.runs
-        held = fewer(self.spec, side, held)
-        return _SideTuples(newest, Stored(held, runs, needed), chain if few else None)
-
     def _seen(
         self, mapping: BucketMapping, instance: int, side: int, bucket: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.bool_]:
@@ -425,77 +316,6 @@ class StreamJoin(Operator):
         every = sights(instance, self.spread, side, mapping)
         return np.asarray(np.any([sight.buckets[bucket] for sight in every], axis=0))
 
-    def _sights(self, work: InstanceWork) -> list[list[Sight]]:
-        """What the instance sees of what is stored, by side."""
-        # Where all new tuples are seen, the stored ones are divided.
-        spread = TO_OWNER if self.spread == TO_ALL else self.spread
-        return [sights(work.instance, spread, side, work.mapping) for side in range(2)]
-
-    def _segments(self, work: InstanceWork, side: int, sights: Sequence[Sight]) -> StoredSegments:
-        keeper = self._keeper(side)
-        by_key = None
-        if self.routing == BY_KEY:
-            by_key = partial(self._buckets, Router(self.partitioner, work.mapping), side)
-        return StoredSegments(
-            work,
-            keeper,
-            keeper.horizon(work.previous_us, self.before[side]),
-            sights,
-            by_key,
-        )
-
-    def _begin(self, work: InstanceWork, side: int) -> int:
-        """The coordinate from which on tuples are new."""
-        return work.previous_us if self._keeper(side).order == TS else self.before[side]
-
-    def _leave(
-        self, work: InstanceWork, sides: Sequence[_SideTuples], news: Sequence[News]
-    ) -> None:
-        """Leave in memory what the next batch compares with, where it is little enough."""
-        chains = []
-        for side, tuples in enumerate(sides):
-            newest, chain = tuples.newest, tuples.chain
-            if newest.terms is None or chain is None:
-                return
-            keeper = self._keeper(side)
-            count = news[side].before + news[side].table.num_rows
-            needed = keeper.horizon(work.frontier_us, count).needed
-            kept = newest.coordinate >= needed
-            since = self._begin(work, side)
-            if newest.behind:
-                assert chain.newest is not None
-                since = chain.newest.since
-            run = newest.stored(kept, since) if kept.any() else None
-            end = work.frontier_us if keeper.order == TS else count
-            chains.append(chain.grown(run, needed=needed, end=end, most_bytes=_most_bytes()))
-        leave(work, self._stored(work), (chains[LEFT], chains[RIGHT]))
-
-    def _stored(self, work: InstanceWork) -> str:
-        """The name of what stays in memory; over a grid, whose tuples are seen is up to all."""
-        if self.spread != OVER_GRID:
-            return _STORED
-        return f"{_STORED} {zlib.crc32(work.mapping.owner_array.tobytes())}"
-
-    def _kept(
-        self, work: InstanceWork, side: int, news: News, own: npt.NDArray[np.bool_]
-    ) -> tuple[Segment, ...]:
-        """Store the instance's own new tuples that a later one may still meet."""
-        keeper, table = self._keeper(side), news.table
-        if keeper.order == RANK:
-            table = table.append_column(RANK, pa.array(news.ranks))
-        horizon = keeper.horizon(work.frontier_us, news.before + table.num_rows)
-        kept = np.flatnonzero(own & (ints(table, keeper.order) >= horizon.needed))
-        if not len(kept):
-            return ()
-        name = f"{work.name}-{SIDES[side]}"
-        key = None
-        if not self.spec.in_time_order:
-            key = news.key(self.spec.probe, side)[kept]
-            order = np.argsort(key, kind="stable")
-            kept, key = kept[order], key[order]
-        table = with_key(table.take(pa.array(kept)), key)
-        return (write_segment(work.store, name, table, keeper.order, keeper.way, grouped=False),)
-
 
 def qualified_name(function: Callable[..., object]) -> str:
     """A function by its module and name, for people and fingerprints."""
@@ -503,17 +323,12 @@ def qualified_name(function: Callable[..., object]) -> str:
     return f"{getattr(function, '__module__', None)}.{name}"
 
 
-def _most_bytes() -> int:
-    """How much one side of an instance keeps in memory."""
-    return MEMORY.limit_bytes // _SHARE
-
-
 def _schema(spec: JoinSpec, side: int) -> pa.Schema:
     order = [(c, pa.int64()) for c in ORDER]
     return pa.schema([*order, (BUCKET, pa.int32()), *spec.side(side).columns])
 
 
-def _window(extent: Extent) -> Lookback:
+def _window(extent: WindowExtent) -> Lookback:
     """As the model has it."""
     if extent.range_us is not None:
         return Lookback(seconds=max(extent.range_us, 1) / 1e6)  # of nothing: of one instant
@@ -521,7 +336,7 @@ def _window(extent: Extent) -> Lookback:
     return Lookback(rows=extent.rows)
 
 
-def _extent(extent: Extent) -> str:
+def _extent(extent: WindowExtent) -> str:
     if extent.range_us is not None:
         return duration_text(extent.range_us)
     return f"{extent.rows} tuples"

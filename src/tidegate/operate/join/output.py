@@ -1,4 +1,4 @@
-"""The output rows of a join, between matching pairs and the merge of all instances' rows."""
+"""Makes the output rows of a join from matching pairs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from tidegate.batch import ORDER, TS
 from tidegate.collect.pair import EARLIER, LATER, pair_order, pair_rows, sorted_pairs
-from tidegate.operate.join.decide import Rows, is_true
-from tidegate.operate.join.match import Pairs, order_columns
+from tidegate.operate.join.decide import GatheredRows, is_true
+from tidegate.operate.join.match import MatchedPairs, order_columns
 from tidegate.operate.join.search import Ints
 from tidegate.operate.join.spec import LEFT, JoinSpec
 from tidegate.operate.port import Port
@@ -21,7 +21,7 @@ _FEW_ROWS = 1_024
 _ALIKE_ROWS = 65_536
 
 
-def output_rows(port: Port, spec: JoinSpec, found: Sequence[Pairs]) -> pa.Table:
+def output_rows(port: Port, spec: JoinSpec, found: Sequence[MatchedPairs]) -> pa.Table:
     """The output rows of matching pairs, in order, with what a merge needs."""
     if not found:
         nothing = pa.table({c: pa.array([], pa.int64()) for c in ORDER})
@@ -41,8 +41,8 @@ def output_rows(port: Port, spec: JoinSpec, found: Sequence[Pairs]) -> pa.Table:
 class _Alike:
     """Pairs of the same two tables, with the total order of their later and earlier tuples."""
 
-    left: Rows
-    right: Rows
+    left: GatheredRows
+    right: GatheredRows
     later: Sequence[Ints]
     earlier: Sequence[Ints]
     place: Ints
@@ -53,9 +53,9 @@ class _Alike:
         return _Alike(*sides, later, earlier, self.place[chosen])
 
 
-def _alike(found: Sequence[Pairs]) -> Iterator[_Alike]:
+def _alike(found: Sequence[MatchedPairs]) -> Iterator[_Alike]:
     """The pairs by their tables, but for large parts, each of which is alone."""
-    groups: dict[tuple[int, ...], list[Pairs]] = {}
+    groups: dict[tuple[int, ...], list[MatchedPairs]] = {}
     for i, pairs in enumerate(found):
         tables = (id(pairs.left.table), id(pairs.right.table))
         groups.setdefault(tables if len(pairs.place) <= _ALIKE_ROWS else (i,), []).append(pairs)
@@ -69,13 +69,15 @@ def _alike(found: Sequence[Pairs]) -> Iterator[_Alike]:
         left, right = (
             rows[0]
             if len(rows) == 1
-            else Rows(rows[0].table, np.concatenate([r.places for r in rows]))
+            else GatheredRows(rows[0].table, np.concatenate([r.places for r in rows]))
             for rows in zip(*((p.left, p.right) for p in group), strict=True)
         )
         yield _Alike(left, right, later, earlier, np.concatenate([p.place for p in group]))
 
 
-def _ordered(pairs: Pairs, columns: Sequence[Sequence[Ints]]) -> tuple[list[Ints], list[Ints]]:
+def _ordered(
+    pairs: MatchedPairs, columns: Sequence[Sequence[Ints]]
+) -> tuple[list[Ints], list[Ints]]:
     """What places the later tuples in the total order, and the earlier ones; by side `columns`."""
     left, right = (
         [column[rows.places] for column in mine]

@@ -1,4 +1,4 @@
-"""The tuples of a segment that one instance owns, between a segment and the search.
+"""Searches the tuples of a segment that one instance owns without copying them.
 
 After a switch an instance has segments that it has never searched, and segments from before it hold
 buckets of several instances. To copy its own tuples out and to make an index of them would take a
@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.operate.join.chain import Flags
-from tidegate.operate.join.run_index import Ints, Searched, kept, known
+from tidegate.operate.join.run_index import Ints, SearchableRun, kept, known
 from tidegate.state.bucket_set import BucketSet
 
 
 @dataclass(frozen=True)
-class Part:
+class BucketPart:
     """The rows of a table, which `token` names, whose `bucket` is one of `buckets`.
 
     `flags` has these buckets by a flag each; it is shared by all parts of the same. `every` are the
@@ -60,19 +60,19 @@ class Part:
         return _SPENT.on((self.token, self.buckets), candidates, len(self.bucket))
 
     @property
-    def indexed(self) -> tuple[Searched, ...] | None:
+    def indexed(self) -> tuple[SearchableRun, ...] | None:
         """The index of the part, where it was made."""
         return kept(self.token if self.is_whole else (self.token, self.buckets))
 
-    def index(self, searched: tuple[Searched, ...]) -> tuple[Searched, ...]:
+    def index(self, searched: tuple[SearchableRun, ...]) -> tuple[SearchableRun, ...]:
         """The index of the part, made from that of the table and kept."""
         if self.is_whole:
             return searched
         return known((self.token, self.buckets), lambda: (self._index(searched[0]),))
 
-    def _index(self, searched: Searched) -> Searched:
+    def _index(self, searched: SearchableRun) -> SearchableRun:
         kept = np.flatnonzero(self.flags[searched.arranged_by(self.bucket)])
-        return Searched(
+        return SearchableRun(
             kept if searched.order is None else searched.order[kept],
             None if searched.key is None else searched.key[kept],
             [value[kept] for value in searched.values],

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tidegate.operate.join.match import Matching, Pairs
-from tidegate.operate.join.search import Work
+from tidegate.operate.join.match import MatchedPairs, Matching
+from tidegate.operate.join.search import ComparedWork
 from tidegate.operate.kernels.pair import NO_LIMIT
 
 PIECE_PAIRS = 2**20
@@ -17,8 +17,8 @@ PIECE_PAIRS = 2**20
 
 
 def in_pieces(
-    parts: Sequence[Matching], places: int, work: Work, most: int | None = None
-) -> Iterator[list[Pairs]]:
+    parts: Sequence[Matching], places: int, work: ComparedWork, most: int | None = None
+) -> Iterator[list[MatchedPairs]]:
     """The pairs of several matchings, one piece at least.
 
     `places` is how many new tuples there are, and `work` grows. A piece has at most so many pairs
@@ -42,10 +42,10 @@ def in_pieces(
 
 
 def _between(
-    parts: Sequence[Matching], low: int, high: int, work: Work, most: int
-) -> list[Pairs] | None:
+    parts: Sequence[Matching], low: int, high: int, work: ComparedWork, most: int
+) -> list[MatchedPairs] | None:
     """All pairs of these places; None where there are more than `most`, and nothing counts."""
-    found, done = list[Pairs](), list[Work]()
+    found, done = list[MatchedPairs](), list[ComparedWork]()
     for part in parts:
         more = part.pairs(low, high, most - sum(len(p.place) for p in found))
         if more is None:

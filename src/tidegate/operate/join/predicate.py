@@ -1,4 +1,4 @@
-"""A predicate that is the user's own function, between candidate pairs and what it says."""
+"""Calls a predicate that is the user's own function on candidate pairs."""
 
 from __future__ import annotations
 

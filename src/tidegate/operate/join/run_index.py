@@ -49,7 +49,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchableRun:
     """The index of a run, and the values of its other tests as single floats.
 
     These are relative to the least value of the run. Subtracting one number and rounding keep
@@ -71,7 +71,7 @@ class Searched:
     @staticmethod
     def of(
         key: Floats | None, values: Sequence[Floats], coordinate: Ints, sort: bool = False
-    ) -> Searched:
+    ) -> SearchableRun:
         """With `sort` the rows are in another order than that of the key."""
         order = None
         if sort and key is not None:
@@ -84,7 +84,7 @@ class Searched:
             base = float(finite.min()) if len(finite) else 0.0
             bases.append(base)
             narrow.append(_single(value, base))
-        return Searched(order, key, narrow, bases, coordinate)
+        return SearchableRun(order, key, narrow, bases, coordinate)
 
     @property
     def nbytes(self) -> int:
@@ -136,7 +136,7 @@ def _single(values: Floats, base: float) -> Singles:
         return (values - base).astype(np.float32)
 
 
-def _nbytes(found: Sequence[Searched | Ints]) -> int:
+def _nbytes(found: Sequence[SearchableRun | Ints]) -> int:
     return sum(int(one.nbytes) for one in found)
 
 
@@ -152,19 +152,19 @@ def known_rows(token: Hashable | None, compute: Callable[[], Ints]) -> Ints:
 
 
 def known(
-    token: Hashable | None, compute: Callable[[], tuple[Searched, ...]]
-) -> tuple[Searched, ...]:
+    token: Hashable | None, compute: Callable[[], tuple[SearchableRun, ...]]
+) -> tuple[SearchableRun, ...]:
     """What is kept under a token, or computed and kept; nothing is kept under None."""
     return compute() if token is None else _INDEXES.get(token, compute)
 
 
-def kept(token: Hashable | None) -> tuple[Searched, ...] | None:
+def kept(token: Hashable | None) -> tuple[SearchableRun, ...] | None:
     """What is kept under a token, if anything; it counts as used."""
-    found: tuple[Searched, ...] | None = _INDEXES.held(token)
+    found: tuple[SearchableRun, ...] | None = _INDEXES.held(token)
     return found
 
 
-def let_go(token: Hashable) -> tuple[Searched, ...] | None:
+def let_go(token: Hashable) -> tuple[SearchableRun, ...] | None:
     """What is kept under a token, if anything, and no longer is."""
-    found: tuple[Searched, ...] | None = _INDEXES.take(token)
+    found: tuple[SearchableRun, ...] | None = _INDEXES.take(token)
     return found

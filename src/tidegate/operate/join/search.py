@@ -1,4 +1,4 @@
-"""Candidate pairs by one index or none, between the windows of a join and its predicate.
+"""Searches candidate pairs by one index or none.
 
 New tuples of one side ask the **runs** of the other: stored tuples, and the new ones that will be
 stored. Intervals narrow a run down to candidates.
@@ -17,9 +17,9 @@ import pyarrow as pa
 from tidegate.batch import MIN_US, TS, ints
 from tidegate.cancellation import between_pieces
 from tidegate.operate.join.bound import bounds_of, key_of
-from tidegate.operate.join.part import Part
-from tidegate.operate.join.run_index import Searched
-from tidegate.operate.join.spec import Extent, Probe
+from tidegate.operate.join.part import BucketPart
+from tidegate.operate.join.run_index import SearchableRun
+from tidegate.operate.join.spec import Probe, WindowExtent
 from tidegate.operate.kernels.bisect import bisect
 from tidegate.operate.kernels.order import inverse
 from tidegate.operate.kernels.pair import NO_LIMIT, find, find_few, passing
@@ -39,7 +39,7 @@ _MOST_HITS = 2**22
 
 
 @dataclass
-class Work:
+class ComparedWork:
     """How much was compared: what the definition implies, and what was done.
 
     `rows` has the latter for each new tuple of a side, as it asks; None where nobody wants to know.
@@ -53,14 +53,14 @@ class Work:
     starts: tuple[int, int] = (0, 0)
 
     @staticmethod
-    def of(news: Sequence[News], by_row: bool, starts: tuple[int, int] = (0, 0)) -> Work:
+    def of(news: Sequence[News], by_row: bool, starts: tuple[int, int] = (0, 0)) -> ComparedWork:
         """Nothing yet, for these new tuples of either side."""
         if not by_row:
-            return Work()
+            return ComparedWork()
         left, right = (np.zeros(n.table.num_rows, np.int64) for n in news)
-        return Work(rows=(left, right), starts=starts)
+        return ComparedWork(rows=(left, right), starts=starts)
 
-    def add(self, other: Work) -> None:
+    def add(self, other: ComparedWork) -> None:
         """Take in what was done for some of the new tuples."""
         self.implied += other.implied
         self.made += other.made
@@ -126,14 +126,14 @@ class News:
 
 
 @dataclass(frozen=True)
-class Run:
+class IndexedRun:
     """Tuples that are held, as one index finds them, with what pairs need of them.
 
     `place` is None for tuples of earlier batches, which are before all new ones; among new ones
     such tuples are at -1. Those below the coordinate `needed` are there, but in no window.
     """
 
-    searched: Searched
+    searched: SearchableRun
     place: Ints | None
     needed: int = MIN_US
 
@@ -159,7 +159,7 @@ class Ask:
     one_key: bool
 
     @staticmethod
-    def of(probe: Probe, extent: Extent, side: int, asking: News, mine: News) -> Ask:
+    def of(probe: Probe, extent: WindowExtent, side: int, asking: News, mine: News) -> Ask:
         """How new tuples ask for those of `side`, whose window is the extent."""
         table, place, order = asking.table, asking.place, None
         if extent.rows is not None:
@@ -202,7 +202,7 @@ class Ask:
         return inverse(self.order)
 
 
-def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
+def candidates(run: IndexedRun, ask: Ask, work: ComparedWork) -> Iterator[tuple[Ints, Ints]]:
     """Pairs (probe, place in the run) that are in the window and pass every interval.
 
     `work.made` grows; what the definition implies is for `implied`.
@@ -230,7 +230,9 @@ def candidates(run: Run, ask: Ask, work: Work) -> Iterator[tuple[Ints, Ints]]:
             yield probe, place
 
 
-def _passing(run: Run, ask: Ask, first: Ints, last: Ints, made: int) -> Iterator[tuple[Ints, Ints]]:
+def _passing(
+    run: IndexedRun, ask: Ask, first: Ints, last: Ints, made: int
+) -> Iterator[tuple[Ints, Ints]]:
     """The pairs of ranges, `made` of them, that pass the tests of the other intervals."""
     values = run.searched.values
     lows, highs = run.searched.narrowed(ask.bounds)
@@ -246,7 +248,9 @@ def _passing(run: Run, ask: Ask, first: Ints, last: Ints, made: int) -> Iterator
             yield found[0] + a, found[1]
 
 
-def candidates_of(part: Part, run: Run, ask: Ask, work: Work) -> list[tuple[Ints, Ints]] | None:
+def candidates_of(
+    part: BucketPart, run: IndexedRun, ask: Ask, work: ComparedWork
+) -> list[tuple[Ints, Ints]] | None:
     """The same of a part of a run, by the keys of all of it; None where that takes too long.
 
     All tuples of the run must be in the windows of all that ask. The tests of other intervals are
@@ -268,7 +272,7 @@ def candidates_of(part: Part, run: Run, ask: Ask, work: Work) -> list[tuple[Ints
     return [(probe, place)] if len(probe) else []
 
 
-def _ranges(run: Run, ask: Ask, index: tuple[Floats, Floats]) -> tuple[Ints, Ints]:
+def _ranges(run: IndexedRun, ask: Ask, index: tuple[Floats, Floats]) -> tuple[Ints, Ints]:
     """What of a run the index of each asking tuple finds.
 
     Most find nothing in a run that is small: a look at the first key then spares half the search.
@@ -285,7 +289,9 @@ def _ranges(run: Run, ask: Ask, index: tuple[Floats, Floats]) -> tuple[Ints, Int
     return first, last
 
 
-def _few(run: Run, ask: Ask, first: Ints, last: Ints, work: Work) -> Iterator[tuple[Ints, Ints]]:
+def _few(
+    run: IndexedRun, ask: Ask, first: Ints, last: Ints, work: ComparedWork
+) -> Iterator[tuple[Ints, Ints]]:
     """Candidates of one key each: looking at few of them takes less than searching their ranges."""
     probe, place = find(first, last, (), (), ())
     kept = _in_window(run, ask, probe, place)
@@ -297,7 +303,7 @@ def _few(run: Run, ask: Ask, first: Ints, last: Ints, work: Work) -> Iterator[tu
         yield probe, place
 
 
-def _past(run: Run, ask: Ask, first: Ints, last: Ints) -> int:
+def _past(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> int:
     """How many tuples in the ranges are in no window any more.
 
     How long these stay is up to who keeps them; what is compared must not depend on it.
@@ -308,7 +314,7 @@ def _past(run: Run, ask: Ask, first: Ints, last: Ints) -> int:
     return int((np.searchsorted(past, last) - np.searchsorted(past, first)).sum())
 
 
-def implied(run: Run, ask: Ask) -> int:
+def implied(run: IndexedRun, ask: Ask) -> int:
     """How many tuples of a run are in the windows of the asking tuples."""
     if ask.index is None:
         first, last = _window(run, ask)
@@ -323,7 +329,7 @@ def implied(run: Run, ask: Ask) -> int:
     return int(np.maximum(until - since, 0).sum())
 
 
-def _window(run: Run, ask: Ask) -> tuple[Ints, Ints]:
+def _window(run: IndexedRun, ask: Ask) -> tuple[Ints, Ints]:
     """The range of a run in the order of time that is in the window of each asking tuple."""
     first = np.searchsorted(run.coordinate, ask.low)
     last = np.full(len(first), len(run.coordinate), np.int64)
@@ -356,7 +362,7 @@ def _steps(first: Ints, last: Ints, narrowed: bool) -> Iterator[tuple[int, int, 
         start, done = stop, int(ends[stop - 1])
 
 
-def _within(run: Run, ask: Ask, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+def _within(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> tuple[Ints, Ints]:
     """Ranges of one key each, cut to the window and to what is earlier."""
     if run.searched.oldest < ask.newest_low:
         first = bisect(run.coordinate, ask.low, first, last)
@@ -365,7 +371,7 @@ def _within(run: Run, ask: Ask, first: Ints, last: Ints) -> tuple[Ints, Ints]:
     return first, last
 
 
-def _in_window(run: Run, ask: Ask, probe: Ints, place: Ints) -> Mask | None:
+def _in_window(run: IndexedRun, ask: Ask, probe: Ints, place: Ints) -> Mask | None:
     """Which candidates of an index are in the window; None for all."""
     kept: Mask | None = None
     if run.searched.oldest < ask.newest_low:

@@ -1,4 +1,4 @@
-"""What a join is, between the plan that analyses its predicate and the kernels that find its pairs.
+"""Describes a join: its sides and windows, the intervals of its predicate, and its method.
 
 Plain picklable data: the two sides with their windows, the predicate, and the conjuncts of it that
 can be tested against an index.
@@ -28,7 +28,7 @@ UNION = "union"
 
 
 @dataclass(frozen=True)
-class Extent:
+class WindowExtent:
     """A side's window; exactly one is given: a length of time (inclusive), or the last n tuples."""
 
     range_us: int | None
@@ -44,15 +44,15 @@ class Extent:
 
 
 @dataclass(frozen=True)
-class Side:
+class JoinSide:
     """One input of a join: what its prefixes put out, named l0, l1, ... or r0, r1, ..."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
-    extent: Extent
+    extent: WindowExtent
 
 
 @dataclass(frozen=True)
-class Interval:
+class PairInterval:
     """A conjunct as a test that a pair must pass, seen from either side.
 
     It is conservative: it may pass pairs that the conjunct refuses, never the reverse.
@@ -123,15 +123,15 @@ class Probe:
     None probes no interval: all pairs of the window are tested.
     """
 
-    intervals: tuple[Interval, ...]
+    intervals: tuple[PairInterval, ...]
     index: int | None
 
     @property
-    def equalities(self) -> tuple[Interval, ...]:
+    def equalities(self) -> tuple[PairInterval, ...]:
         return tuple(i for i in self.intervals if i.kind == EQUAL)
 
     @property
-    def indexed(self) -> tuple[Interval, ...]:
+    def indexed(self) -> tuple[PairInterval, ...]:
         """What the index answers: one band or bound, or all equalities together."""
         if self.index is None:
             return ()
@@ -139,7 +139,7 @@ class Probe:
         return self.equalities if chosen.kind == EQUAL else (chosen,)
 
     @property
-    def tests(self) -> tuple[Interval, ...]:
+    def tests(self) -> tuple[PairInterval, ...]:
         """The intervals that candidates are tested with: all but those the index has."""
         indexed = self.indexed
         return tuple(i for i in self.intervals if i not in indexed)
@@ -175,11 +175,11 @@ class JoinSpec:
     least. They have the `intervals` too, which hold in every branch.
     """
 
-    left: Side
-    right: Side
+    left: JoinSide
+    right: JoinSide
     predicate: tuple[Expr, ...]
     function: PairFunction | None
-    intervals: tuple[Interval, ...]
+    intervals: tuple[PairInterval, ...]
     method: str
     index: int | None
     branches: tuple[Probe, ...] = ()
@@ -195,7 +195,7 @@ class JoinSpec:
         if self.index is not None and self.intervals[self.index].kind not in wanted:
             raise ValueError(f"the method {self.method} cannot probe {self.intervals[self.index]}")
 
-    def side(self, side: int) -> Side:
+    def side(self, side: int) -> JoinSide:
         """The left or the right side, by its number."""
         return self.left if side == LEFT else self.right
 
@@ -223,7 +223,7 @@ class JoinSpec:
         return self.index is None
 
     @property
-    def equalities(self) -> tuple[Interval, ...]:
+    def equalities(self) -> tuple[PairInterval, ...]:
         """The conjuncts that are equalities of the two sides, in the order of the predicate."""
         return tuple(i for i in self.intervals if i.kind == EQUAL)
 

@@ -1,4 +1,4 @@
-"""Which instances see a new tuple of a join, between the owners of its bucket and the exchange."""
+"""Says which instances see a new tuple of a join: its owner, all, or a row of the grid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stored tuples of a join, between the batch that brought them and the windows that end."""
+"""Says how the stored tuples of a join are kept, and until when."""
 
 from __future__ import annotations
 

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.operate.join.search import Ask, Ints, Mask, Run, Work, candidates
+from tidegate.operate.join.search import Ask, ComparedWork, IndexedRun, Ints, Mask, candidates
 
 Values = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 
 
-def union(runs: Sequence[Run], asks: Sequence[Ask], work: Work) -> Iterator[tuple[Ints, Ints]]:
+def union(
+    runs: Sequence[IndexedRun], asks: Sequence[Ask], work: ComparedWork
+) -> Iterator[tuple[Ints, Ints]]:
     """Pairs (row of the asking table, row of the run's table) that a branch finds, each once.
 
     `runs` are the same tuples as the index of each branch finds them.
@@ -32,7 +34,7 @@ def union(runs: Sequence[Run], asks: Sequence[Ask], work: Work) -> Iterator[tupl
                 yield asking, held
 
 
-def _finds(run: Run, ask: Ask, asking: Ints, held: Ints) -> Mask:
+def _finds(run: IndexedRun, ask: Ask, asking: Ints, held: Ints) -> Mask:
     """Whether a branch finds pairs of the window: the tests of `candidates`, pair by pair."""
     probe, place = ask.probes(asking), run.searched.places(held)
     key, index = run.searched.key, ask.index

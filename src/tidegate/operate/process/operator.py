@@ -20,8 +20,10 @@ from tidegate.operate.operator import (
     InstanceWork,
     MapWork,
     Operator,
+    OperatorState,
     Result,
     Share,
+    Traits,
     plain_names,
     together,
 )
@@ -59,9 +61,8 @@ class UserProcess(Operator):
     order = TriggerOrder("the tuple that makes a row, bucket")
 
     @property
-    def limit(self) -> int | None:
-        """The most rows that it will ever put out; None where there is no such number."""
-        return limit_of(self.spec.factory)
+    def traits(self) -> Traits:
+        return Traits(limit=limit_of(self.spec.factory))
 
     @property
     def operation(self) -> Operation:
@@ -105,12 +106,9 @@ class UserProcess(Operator):
         tuples = 0 if news is None else news.num_rows
         return Result(output, tuples, {BUCKETS: segments}, bucket_work=laps.work())
 
-    @property
-    def reach(self) -> str:
-        return "it has no windows, its objects keep what they like"
-
-    def keepers(self) -> Mapping[str, EntryKeeper]:
-        return {BUCKETS: EntryKeeper()}
+    state = OperatorState(
+        {BUCKETS: EntryKeeper()}, "it has no windows, its objects keep what they like"
+    )
 
     def title(self) -> str:
         return f"process by {self.spec.name}"

@@ -16,6 +16,7 @@ from tidegate.operate.operator import (
     InstanceWork,
     MapWork,
     Operator,
+    OperatorState,
     Result,
     Share,
     plain_names,
@@ -67,11 +68,9 @@ class TupleAggregate(Operator):
         return Result(output, news.num_rows, {TUPLES: (made,)}, bucket_work=touched)
 
     @property
-    def reach(self) -> str:
-        return "its windows count the tuples of each group"
-
-    def keepers(self) -> Mapping[str, TupleKeeper]:
-        return {TUPLES: TupleKeeper(self.spec)}
+    def state(self) -> OperatorState:
+        kept = {TUPLES: TupleKeeper(self.spec)}
+        return OperatorState(kept, "its windows count the tuples of each group")
 
     def title(self) -> str:
         window = rows_text(self.spec.rows, self.spec.slide)

@@ -6,7 +6,7 @@ import errno
 import random
 from dataclasses import dataclass
 
-from tidegate.testing.simulation.executor import KINDS, Attempt
+from tidegate.testing.simulation.runner import KINDS, Attempt
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.testing.simulation.disk import CHANGES
-from tidegate.testing.simulation.executor import SimExecutor
 from tidegate.testing.simulation.fault import (
     Fails,
     Fault,
@@ -21,11 +20,12 @@ from tidegate.testing.simulation.fault import (
     Zombie,
 )
 from tidegate.testing.simulation.process import Killed, Process
+from tidegate.testing.simulation.runner import SimRunner
 from tidegate.testing.simulation.schedule import SimFuture
 from tidegate.testing.simulation.world import World
 
-Drive = Callable[[SimExecutor], Any]
-"""What a driver does from its start to its end, with the executor for its tasks."""
+Drive = Callable[[SimRunner], Any]
+"""What a driver does from its start to its end, with the runner for its tasks."""
 
 
 MOST_STEPS = 200_000
@@ -62,13 +62,13 @@ class Life:
         self._drive = drive
         self._fault = fault
         self._counted = 0
-        self._executor = SimExecutor(
+        self._runner = SimRunner(
             world, f"{world.seed} {name}", (fault.attempt,) if isinstance(fault, Task) else ()
         )
 
     def live(self) -> list[Ended]:
         """Until the driver has ended; where another took over, that one is the first."""
-        process, future = self._begin(self._executor)
+        process, future = self._begin(self._runner)
         self._process = process
         self._arm()
         self._run(lambda: future.done() or process.paused)
@@ -78,8 +78,8 @@ class Life:
         self._world.disk.locks = True
         return [*ends, _ended(f"{self._name}, who stood still" if ends else self._name, future)]
 
-    def _begin(self, executor: SimExecutor) -> tuple[Process, SimFuture[Any]]:
-        return self._world.begin("driver", lambda: self._drive(executor))
+    def _begin(self, runner: SimRunner) -> tuple[Process, SimFuture[Any]]:
+        return self._world.begin("driver", lambda: self._drive(runner))
 
     def _run(self, until: Callable[[], bool]) -> None:
         schedule = self._world.schedule
@@ -92,14 +92,14 @@ class Life:
         """A second driver comes while the first stands still, which then goes on."""
         fault, world = self._fault, self._world
         assert isinstance(fault, Zombie)
-        executor = SimExecutor(world, f"{world.seed} {self._name} again")
-        held = fault.locks and self._executor.ran
+        runner = SimRunner(world, f"{world.seed} {self._name} again")
+        held = fault.locks and self._runner.ran
 
         def came_to_work() -> None:
             self.two = held and not running.done()
 
-        executor.on_first_run = came_to_work
-        second, taken = self._begin(executor)
+        runner.on_first_run = came_to_work
+        second, taken = self._begin(runner)
         second.at_step = self._at(fault.resumed, lambda: world.resume(first))
         self._run(taken.done)
         world.resume(first)
@@ -131,7 +131,7 @@ class Life:
         if isinstance(self._fault, Full):
             self.happened = disk.room_bytes == 0
         if isinstance(self._fault, Task):
-            self.happened |= bool(self._executor.happened)
+            self.happened |= bool(self._runner.happened)
         disk.room_bytes = None
         disk.fail = lambda operation, path: None
         disk.written = lambda path, content: content

@@ -24,9 +24,9 @@ from tidegate.session.session import Session
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.protocol import Opening, PartWriter, Sink
 from tidegate.sink.receipt import Part, Receipt
-from tidegate.testing.simulation.executor import SimExecutor
 from tidegate.testing.simulation.fault import FAULTS, Fault, Zombie, drawn
 from tidegate.testing.simulation.life import Ended, Life
+from tidegate.testing.simulation.runner import SimRunner
 from tidegate.testing.simulation.schedule import SimSchedule
 from tidegate.testing.simulation.world import World
 
@@ -90,8 +90,8 @@ class _Course(Generic[P]):
                 life = Life(
                     world,
                     f"driver {number}",
-                    lambda executor: _drive(
-                        self.simulation, _Stepped(self.simulation.sink(place)), executor
+                    lambda runner: _drive(
+                        self.simulation, _Stepped(self.simulation.sink(place)), runner
                     ),
                     fault,
                 )
@@ -199,7 +199,7 @@ def _meant(simulation: _Simulation[Any]) -> tuple[list[Any], int]:
     """The rows without any fault, and the steps that they take."""
     world, sink = _world(simulation.files, 0), MemorySink()
     with world.entered():
-        life = Life(world, "driver", lambda executor: _drive(simulation, sink, executor))
+        life = Life(world, "driver", lambda runner: _drive(simulation, sink, runner))
         (ended,) = life.live()
         if ended.failure is not None:
             raise ended.failure
@@ -213,7 +213,7 @@ def _world(files: Mapping[str, bytes], seed: int) -> World:
     return world
 
 
-def _drive(simulation: _Simulation[Any], sink: Sink, executor: SimExecutor) -> Summary:
+def _drive(simulation: _Simulation[Any], sink: Sink, runner: SimRunner) -> Summary:
     session = Session(master="none")
     outputs = (Output(None, simulation.query(session).node),)
     connectors = session._sources.connectors
@@ -224,14 +224,14 @@ def _drive(simulation: _Simulation[Any], sink: Sink, executor: SimExecutor) -> S
         _PLACE,
         {None: sink},
         RunOptions(
-            instances=executor.drawn((1, 2, 3)),
+            instances=runner.drawn((1, 2, 3)),
             buckets=_BUCKETS,
-            batch_rows=max(1, executor.drawn((simulation.batch_rows, simulation.batch_rows // 2))),
+            batch_rows=max(1, runner.drawn((simulation.batch_rows, simulation.batch_rows // 2))),
         ),
         checkpoint=_CHECKPOINT,
         connectors=connectors,
     )
-    loop.executor = executor
+    loop.runner = runner
     return loop.run()
 
 

@@ -16,16 +16,16 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US, ORDER, ints
 from tidegate.errors import TaskError
 from tidegate.operate.join.chain import BUCKET, FEW_ROWS, Chain, ChainRun, Flags
-from tidegate.operate.join.left import MOST_MOVED_ROWS
 from tidegate.operate.join.match import (
     KEY,
-    Held,
+    HeldTuples,
     arranged,
     terms_of,
     total_order,
     without_key,
 )
-from tidegate.operate.join.part import Part
+from tidegate.operate.join.memory import MOST_MOVED_ROWS
+from tidegate.operate.join.part import BucketPart
 from tidegate.operate.join.run_index import Floats
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.spread import Sight
@@ -68,7 +68,7 @@ class StoredSegments:
         live = [s for s in segments if not self.horizon.passed(s)]
         return [s for s in live if s.tag != self.horizon.tag or self._mine(s)[0]]
 
-    def newest(self, begin: int, most_bytes: int) -> tuple[Chain, list[Held]]:
+    def newest(self, begin: int, most_bytes: int) -> tuple[Chain, list[HeldTuples]]:
         """The newest tuples, as many as may be kept in memory, and the others run by run.
 
         Those that many batches have stored are in many small segments, which are searched faster
@@ -135,7 +135,7 @@ class StoredSegments:
         """Let go of what is mapped: nothing is read of it in this batch."""
         mapped_segments(self.work.store, self._owner, ())
 
-    def read(self, segments: Sequence[Segment], stay: bool = True) -> list[Held]:
+    def read(self, segments: Sequence[Segment], stay: bool = True) -> list[HeldTuples]:
         """The tuples of some of them, run by run; what is mapped stays so for the next batch.
 
         Where it is not to `stay`, what is mapped already is as it was.
@@ -159,17 +159,17 @@ class StoredSegments:
             if not whole:
                 seen = self._seen(rows, rows.column(BUCKET).to_numpy())
                 rows, key = without_key(rows.filter(pa.array(seen)).combine_chunks())
-                held.append(Held(rows, (*file, mine, self._times), key=key))
+                held.append(HeldTuples(rows, (*file, mine, self._times), key=key))
             elif segment.name not in mapped or not by_index:
                 rows, key = without_key(rows)
-                held.append(Held(rows, (*file, mine), key=key))
+                held.append(HeldTuples(rows, (*file, mine), key=key))
             else:
                 held.append(self._part(segment, rows, mine, (*file, segment.buckets)))
         for segment in segments:
             if segment.tag != way:
                 rows = read_segment(work.store, segment, columns=columns)
                 rows, key = self._adapted(rows)
-                held.append(Held(rows, key=key))
+                held.append(HeldTuples(rows, key=key))
         return held
 
     def _rows(self, segments: Sequence[Segment]) -> Iterator[pa.Table]:
@@ -187,15 +187,15 @@ class StoredSegments:
 
     def _part(
         self, segment: Segment, rows: pa.Table, mine: BucketSet, token: tuple[Hashable, ...]
-    ) -> Held:
+    ) -> HeldTuples:
         """The instance's tuples of a segment that has those of others as well."""
         rows, key = without_key(rows)
         bucket: npt.NDArray[np.int32] = flat(rows.column(BUCKET)).to_numpy()
         counts = rows_by_bucket(self.work.store, segment)
         flags = self._flags(mine)
         counted = None if counts is None else int(counts[flags[: len(counts)]].sum())
-        part = Part(token, mine, flags, segment.buckets, bucket, counted)
-        return Held(rows, token, part, segment.low, key, counts)
+        part = BucketPart(token, mine, flags, segment.buckets, bucket, counted)
+        return HeldTuples(rows, token, part, segment.low, key, counts)
 
     @property
     def _owner(self) -> tuple[str, int, int]:
@@ -256,7 +256,7 @@ class StoredSegments:
         return arranged(self.keeper.spec, self.keeper.side, rows)
 
 
-def fewer(spec: JoinSpec, side: int, held: Sequence[Held]) -> list[Held]:
+def fewer(spec: JoinSpec, side: int, held: Sequence[HeldTuples]) -> list[HeldTuples]:
     """Small runs as one: sorting them again costs less than searching them one by one."""
     large = [h for h in held if h.table.num_rows > FEW_ROWS]
     small = [h for h in held if h.table.num_rows <= FEW_ROWS]
@@ -265,12 +265,12 @@ def fewer(spec: JoinSpec, side: int, held: Sequence[Held]) -> list[Held]:
     rows = pa.concat_tables(_own(small)).combine_chunks()
     rows = rows.take(pa.array(total_order(rows)))
     table, key = arranged(spec, side, rows)
-    return [*large, Held(table, key=key)]
+    return [*large, HeldTuples(table, key=key)]
 
 
-def _own(held: Sequence[Held]) -> Iterator[pa.Table]:
+def _own(held: Sequence[HeldTuples]) -> Iterator[pa.Table]:
     """The tuples of many tables that are searched, those of one set of buckets together."""
-    parts: dict[int, list[Held]] = {}
+    parts: dict[int, list[HeldTuples]] = {}
     for one in held:
         if one.part is None or one.part.is_whole:
             yield one.table

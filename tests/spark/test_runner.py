@@ -16,7 +16,7 @@ from tidegate.connector import Rows
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError, SourceError, TaskError, TidegateError
-from tidegate.execute.executor import Executor
+from tidegate.execute.runner import JobRunner
 from tidegate.plan.physical import SPARK
 from tidegate.query.node import StreamDef
 from tidegate.session.launch import prepare
@@ -189,9 +189,9 @@ def test_a_source_that_fails_in_a_task(spark: SparkSession, tmp_path: Path, sql:
     """Also before Spark SQL, where a task has no other way to say so than the checkpoint."""
     place = Place(session=spark)
     loop = loop_on(place, sql, memory(*ROWS, end=True), tmp_path, MemorySink())
-    inner = loop.executor
+    inner = loop.runner.connected()
 
-    class Rigged(Executor):
+    class Rigged(JobRunner):
         def run(self, job: Any) -> Any:
             splits = tuple(replace(s, reader=Unreadable()) for s in job.splits)
             return inner.run(replace(job, splits=splits))
@@ -202,7 +202,7 @@ def test_a_source_that_fails_in_a_task(spark: SparkSession, tmp_path: Path, sql:
         def close(self) -> None:
             inner.close()
 
-    loop.executor = Rigged()
+    loop.runner = Rigged()
     error = failure(loop)
     assert (type(error), error.where) == (SourceError, "rides.csv")
 

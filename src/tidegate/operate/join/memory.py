@@ -1,4 +1,4 @@
-"""What an instance of a join has in memory from one batch to the next, also across a switch.
+"""Keeps the newest tuples of a join in memory from one batch to the next, also across a switch.
 
 After a switch an instance still has the newest tuples of the buckets that it keeps. To read them
 again would mean to open as many small segments as there were batches since they were compacted.
@@ -19,7 +19,7 @@ index of all of them is made again."""
 
 
 @dataclass(frozen=True)
-class Left:
+class JoinMemory:
     """The newest tuples of both sides, for the next batch.
 
     They are those of `buckets`; None where it depends on their times whose they are.
@@ -30,7 +30,7 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Found:
+class SideMemory:
     """What there is of one side.
 
     `gained` are the buckets that have come since, by a flag each; None where all are as they were.
@@ -40,17 +40,17 @@ class Found:
     gained: Flags | None = None
 
 
-def find(work: InstanceWork, name: str) -> Sequence[Found]:
+def find(work: InstanceWork, name: str) -> Sequence[SideMemory]:
     """What the batch before has left of both sides, without what is of others now."""
-    left: Left | None = work.kept.take(name, moved=True)
+    left: JoinMemory | None = work.kept.take(name, moved=True)
     if left is not None and work.kept.before is not None:
-        return [Found(chain) for chain in left.chains]
+        return [SideMemory(chain) for chain in left.chains]
     if left is None or left.buckets is None or work.mapping.formers:
-        return Found(), Found()
+        return SideMemory(), SideMemory()
     own = work.mapping.owner_array == work.instance
     gained = own.copy()
     gained[left.buckets.numbers()] = False
-    return [Found(chain.of(own, MOST_MOVED_ROWS), gained) for chain in left.chains]
+    return [SideMemory(chain.of(own, MOST_MOVED_ROWS), gained) for chain in left.chains]
 
 
 def leave(work: InstanceWork, name: str, chains: tuple[Chain, Chain]) -> None:
@@ -58,4 +58,4 @@ def leave(work: InstanceWork, name: str, chains: tuple[Chain, Chain]) -> None:
     buckets = None
     if not work.mapping.formers:
         buckets = BucketSet.where(work.mapping.owner_array == work.instance)
-    work.kept.leave(name, Left(chains, buckets), sum(chain.nbytes for chain in chains))
+    work.kept.leave(name, JoinMemory(chains, buckets), sum(chain.nbytes for chain in chains))

@@ -1,4 +1,4 @@
-"""Arrays of small whole numbers as short text, between the driver and the JSON of a manifest."""
+"""Packs arrays of small whole numbers into short text for JSON."""
 
 from __future__ import annotations
 

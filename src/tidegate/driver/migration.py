@@ -1,4 +1,4 @@
-"""The handover of a switch, between the mapping that is asked for and the one that tasks get."""
+"""Decides how buckets come to their new owners at a switch: by state, by window, or shared."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ State = Mapping[str, Sequence[Segment]]
 
 
 @dataclass(frozen=True)
-class Arrived:
+class InputProgress:
     """How far the input of a subquery has come, and what of it one batch brought.
 
     `counts` are the tuples of parts of its state, `before` those before that batch, which was
@@ -59,7 +59,7 @@ class Arrived:
 
 def reach_of(operator: Operator) -> Reaching | None:
     """How far back the state of an operator reaches; None where it has none."""
-    return operator.reach if operator.keepers() else None
+    return operator.state.reach if operator.state.keepers else None
 
 
 def handed_over(
@@ -68,7 +68,7 @@ def handed_over(
     *,
     operator: Operator,
     state: State,
-    arrived: Arrived,
+    arrived: InputProgress,
     batch: int,
     asked: str,
     site: Site,
@@ -82,7 +82,7 @@ def handed_over(
     size = stored_bytes(state, moved)
     reach, migration = reach_of(operator), None
     if isinstance(reach, Reach):
-        migration = operator.migration(arrived.frontier_us, state, arrived.counts)
+        migration = operator.state.migration(arrived.frontier_us, state, arrived.counts)
     wait_us = 0 if migration is None else arrived.wait_us(migration)
     choice = choose(asked, site, reach or Reach(), size, wait_us)
     if reach is None:
@@ -108,7 +108,7 @@ def loaded_bytes(before: route.Mapping, job: Job, outcomes: Sequence[Outcome]) -
     What they had, and load because they run elsewhere now, does not count. Where a segment has
     buckets of both kinds, all are taken to have as many bytes.
     """
-    moved, reads = 0.0, job.operator.reads
+    moved, reads = 0.0, job.operator.state.reads
     for what, segments in job.state.items():
         buckets = {segment.name: segment.buckets for segment in segments}
         for outcome in outcomes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate.execute.executor import Outcomes
+from tidegate.execute.runner import Outcomes
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.intake import Cut
 from tidegate.model.observation import InputLoad
@@ -21,7 +21,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Brought:
+class SourceBatch:
     """One source in one batch, as `InputLoad` has it; `stream` is its number."""
 
     stream: int
@@ -41,7 +41,7 @@ class SourceWatch:
         self._waited: dict[Place, int] = {}
         self._begun = False
 
-    def committed(self, cut: Cut, backlog: Backlog | None) -> tuple[Brought, ...]:
+    def committed(self, cut: Cut, backlog: Backlog | None) -> tuple[SourceBatch, ...]:
         """What the sources brought to a batch, in the order of the gate; those that wait last."""
         waiting = {} if backlog is None else backlog.rows
         taken = {(p.stream, p.track.order): p for p in cut.parts}
@@ -50,7 +50,7 @@ class SourceWatch:
             piece, live = part.slice, part.track.arrivals is not None
             tuples, span_us = piece.stop - piece.new_from, (piece.low_us, piece.high_us)
             found.append(
-                Brought(
+                SourceBatch(
                     stream=part.stream,
                     source=part.track.source.id,
                     tuples=tuples,
@@ -61,7 +61,7 @@ class SourceWatch:
         for place, (source, _) in waiting.items():
             if place not in taken:
                 arrived = self._arrived(place, 0, waiting)
-                found.append(Brought(place[0], source, 0, arrived, None))
+                found.append(SourceBatch(place[0], source, 0, arrived, None))
         self._waited = {place: rows for place, (_, rows) in waiting.items() if rows is not None}
         self._begun = True
         return tuple(found)
@@ -77,7 +77,7 @@ class SourceWatch:
 
 
 @dataclass(frozen=True)
-class Arriving:
+class SubqueryArrivals:
     """What came to a subquery: of streams by their sources, and of other subqueries.
 
     `names` are those of the streams. `given` has, for each input that is the rows of another
@@ -85,7 +85,7 @@ class Arriving:
     """
 
     names: Sequence[str] = ()
-    brought: Sequence[Brought] = ()
+    brought: Sequence[SourceBatch] = ()
     given: Sequence[tuple[str, int]] = ()
 
     @property
@@ -95,7 +95,7 @@ class Arriving:
 
 
 def inputs_of(
-    subquery: Subquery, arriving: Arriving, operation: Operation
+    subquery: Subquery, arriving: SubqueryArrivals, operation: Operation
 ) -> tuple[InputLoad, ...]:
     """What came to each input of a subquery."""
     edges, found = iter(arriving.given), []

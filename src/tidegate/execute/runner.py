@@ -1,4 +1,9 @@
-"""What runs the jobs of a batch, each after those whose rows it takes."""
+"""The interface of what runs the jobs of a batch, each after those whose rows it takes.
+
+Three levels run a batch on Spark: a `JobRunner`, which the loop knows, hands each job to an
+exchange (`execute/spark/task_exchange.py`, `shuffle.py`), which knows how rows come from task to
+task, and that one gives its tasks to a `TaskRunner`, which knows where they run.
+"""
 
 from __future__ import annotations
 
@@ -87,15 +92,22 @@ def checked(job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
     return sorted(outcomes, key=lambda o: o.instance)
 
 
-class Tasks(NamedTuple):
+class TaskCounts(NamedTuple):
     """How far a job is: tasks done, of all there are."""
 
     done: int
     total: int
 
 
-class Executor(Protocol):
+class JobRunner(Protocol):
     """Runs the tasks of jobs; what it returns does not depend on where they ran."""
+
+    def connected(self) -> JobRunner:
+        """The runner to use from the first batch on: itself, but for one that stands for another.
+
+        Called once, before `start`.
+        """
+        return self
 
     def start(self, drafts: Sequence[Draft]) -> bool:
         """Get ready for batches like this one, the first; false where nothing had to be started."""
@@ -105,12 +117,12 @@ class Executor(Protocol):
         """How many tasks run at once, where only it knows, as on a cluster; None elsewhere."""
         return None
 
-    def tasks(self) -> Tasks | None:
+    def tasks(self) -> TaskCounts | None:
         """Of what runs now: tasks done, and all there are; None where it is not ready yet.
 
         For those who watch, from any thread.
         """
-        return Tasks(0, 0)
+        return TaskCounts(0, 0)
 
     def executors(self) -> Mapping[str, int] | None:
         """Of a cluster, where executors follow the instances: how many are `wanted` and `there`.
@@ -147,6 +159,7 @@ class Executor(Protocol):
 
     def release(self, jobs: Sequence[Job]) -> None:
         """Let go of what the jobs of a batch left for each other; pieces are loaded by then."""
+        return None
 
     def abort(self) -> bool:
         """Break off what runs, from any thread; false where it goes on, as it does in this process.
@@ -157,3 +170,4 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """Let go of everything; what was submitted and has not begun is broken."""
+        return None

@@ -1,7 +1,7 @@
 """Tasks of a simulated cluster: attempts that die, that are made twice, that go on after the end.
 
-The driver does what it does on Spark on one host (`execute/spark/shared.py`): it leaves the job in
-a file, and tasks read it, ship parcels to each other through files and write segments and parts.
+The driver does what it does on Spark on one host (`execute/spark/task_exchange.py`): it leaves the
+job in a file, and tasks read it, ship parcels to each other and write segments and parts.
 An attempt that was told to misbehave is a process of its own, as a worker of Spark is; it outlives
 the driver, and whatever it still writes then must do no harm.
 """
@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 
 from tidegate import schedule
 from tidegate.errors import RunError, TidegateError
-from tidegate.execute.exchange import Left, Shipment, begin, clear, leave, make, store_rows
-from tidegate.execute.executor import Executor
+from tidegate.execute.exchange import LeftFile, Shipment, begin, clear, leave, make, store_rows
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import cuts_of, written
 from tidegate.execute.local import run_here
+from tidegate.execute.runner import JobRunner
 from tidegate.execute.shared_task import (
     by_instance,
     instance_task,
@@ -39,7 +39,7 @@ from tidegate.testing.simulation.world import World
 
 T = TypeVar("T")
 
-Task = Callable[[Left, int], Any]
+Task = Callable[[LeftFile, int], Any]
 
 CRASH, TWICE, LATE = KINDS = "crash", "twice", "late"
 """How an attempt misbehaves: it dies on its way and is made again; it is made twice at the same
@@ -65,7 +65,7 @@ class Attempt:
     of: str = ""
 
 
-class SimExecutor(Executor):
+class SimRunner(JobRunner):
     """Runs the tasks of a run in a simulated world.
 
     Of the ways to run a job (here, or by one or two rounds of tasks) one is drawn for each. Outputs
@@ -131,7 +131,7 @@ class SimExecutor(Executor):
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _settled(self, job: Job, left: Left, outcomes: list[Outcome]) -> list[Outcome]:
+    def _settled(self, job: Job, left: LeftFile, outcomes: list[Outcome]) -> list[Outcome]:
         rows = sum(o.rows for o in outcomes)
         if job.parts is None or rows < self._part_rows:
             return outcomes
@@ -141,13 +141,13 @@ class SimExecutor(Executor):
         work = leave(job, "merge", merge_work(left, stored, cuts))
         return written(job, outcomes, self._each(len(cuts) + 1, merge_task, work))
 
-    def _each(self, count: int, task: Task, left: Left) -> list[Any]:
+    def _each(self, count: int, task: Task, left: LeftFile) -> list[Any]:
         """All tasks of a round, at the same time, in threads of the driver's process."""
         running = [self._started(task, left, number) for number in range(count)]
         schedule.wait(running)
         return [_answer(future) for future in running]
 
-    def _started(self, task: Task, left: Left, number: int) -> Future[Any]:
+    def _started(self, task: Task, left: LeftFile, number: int) -> Future[Any]:
         told = None
         for of in ("", task.__name__):
             self._tasks[of] += 1

@@ -1,4 +1,4 @@
-"""Tuples that a batch is the first to answer, between a cut and the measurement of latency."""
+"""Samples when the tuples arrived that a batch is the first to answer, to measure latency."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ latency is then told with an error of 1/4096 at most, and the largest latency as
 
 
 @dataclass(frozen=True)
-class Completed:
+class AnsweredTuples:
     """When the tuples of one source arrived that a batch answers, in their order.
 
     `counts` says for how many tuples each time stands, from its own on. It is looked up when the
@@ -25,20 +25,20 @@ class Completed:
     counts: Int64s
 
     @staticmethod
-    def of(arrivals: ArrivalTimes, positions: Int64s) -> Completed:
+    def of(arrivals: ArrivalTimes, positions: Int64s) -> AnsweredTuples:
         """All of some positions, which are ascending."""
         edges = _edges(len(positions))
         return _of(arrivals, positions[edges[:-1]], edges)
 
     @staticmethod
-    def of_range(arrivals: ArrivalTimes, start: int, stop: int) -> Completed:
+    def of_range(arrivals: ArrivalTimes, start: int, stop: int) -> AnsweredTuples:
         """All positions [start, stop); costs no more than MOST_POSITIONS of them."""
         edges = _edges(max(stop - start, 0))
         return _of(arrivals, start + edges[:-1], edges)
 
 
-def _of(arrivals: ArrivalTimes, positions: Int64s, edges: Int64s) -> Completed:
-    return Completed(arrivals.at(positions) if len(positions) else np.empty(0), np.diff(edges))
+def _of(arrivals: ArrivalTimes, positions: Int64s, edges: Int64s) -> AnsweredTuples:
+    return AnsweredTuples(arrivals.at(positions) if len(positions) else np.empty(0), np.diff(edges))
 
 
 def _edges(rows: int) -> Int64s:

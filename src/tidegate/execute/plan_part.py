@@ -1,4 +1,4 @@
-"""What is the same in all jobs of a query, between the driver that sends it once and its workers.
+"""Sends the parts of a plan to workers once, so that the jobs of later batches only name them.
 
 A job is mostly its plan. Workers that stay keep the plan's parts as objects, by key: a job then
 names them, and what an operator has worked out about its plan is still there in the next batch.
@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.execute.work import Sent, key_of
+from tidegate.execute.work import SentWork, key_of
 
 _MOST = 256
 _loaded: OrderedDict[str, Any] = OrderedDict()
@@ -28,14 +28,14 @@ def load(data: pa.Buffer) -> Any:
 def part(key: str) -> Any:
     """What lasts and has this key, in a worker; what was pickled calls it."""
     if key not in _loaded:
-        _loaded[key] = pickle.loads(Sent(key).open())
+        _loaded[key] = pickle.loads(SentWork(key).open())
         if len(_loaded) > _MOST:
             _loaded.popitem(last=False)
     _loaded.move_to_end(key)
     return _loaded[key]
 
 
-class Lasting:
+class LastingParts:
     """The parts of a query's plan that a driver has sent; grows with the plan.
 
     `dumps` pickles one of them, also where it has classes of a script.

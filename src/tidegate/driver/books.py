@@ -1,0 +1,268 @@
+"""Keeps the books of a run: after each batch its observers measure, warn, report and decide."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+
+from tidegate.clock import Clock
+from tidegate.driver.batch_observer import BatchObserver
+from tidegate.driver.inputs import Inputs
+from tidegate.driver.latency import LatencyLog
+from tidegate.driver.manager import Manager
+from tidegate.driver.metric.metric import START, CommittedBatch
+from tidegate.driver.metrics import BatchReport, Summary
+from tidegate.driver.observe import MeasuredBatch
+from tidegate.driver.options import RunOptions
+from tidegate.driver.pipeline import Pipeline
+from tidegate.driver.source_watch import SourceWatch
+from tidegate.driver.subqueries import Subqueries
+from tidegate.elastic.request import Request
+from tidegate.elastic.switchboard import Asked
+from tidegate.execute.runner import JobRunner
+from tidegate.model.live.forecast import Forecast
+from tidegate.model.observation import Observation, observed_of
+from tidegate.spans import Spans
+from tidegate.state.epoch import epoch_text
+
+_BUSY_S = 0.25
+"""How often it is worked out, at most, how busy instances are, for those who watch."""
+
+
+class LoadWatch(BatchObserver):
+    """The load of the newest batch; stands behind the observer that ends its time."""
+
+    def __init__(self, subqueries: Subqueries, clock: Clock) -> None:
+        self._subqueries = subqueries
+        self._clock = clock
+        self._ended_at = math.inf
+        """When the newest batch of this run ended."""
+        self._waited = False
+        self._measured: list[MeasuredBatch] = []
+        """What was measured in it."""
+        self._sources = SourceWatch()
+        self.busy: tuple[float, ...] = ()
+        """How busy each instance of each subquery is, not older than a moment."""
+        self._busy_at = -math.inf
+
+    @property
+    def measured(self) -> Sequence[MeasuredBatch]:
+        """What was measured in the newest batch, by subquery."""
+        return self._measured
+
+    @property
+    def observed(self) -> tuple[Observation, ...]:
+        """What the newest batch showed of the load of each subquery, in the order of the plan."""
+        return observed_of(self._measured)
+
+    def waited(self) -> None:
+        """Since the newest batch there was nothing to do, or not yet."""
+        self._waited = True
+
+    def committed(self, batch: CommittedBatch) -> None:
+        """Take in what a batch showed of the load.
+
+        How busy all instances are is for people, and not worked out for every batch.
+        """
+        work, seconds = batch.work, batch.seconds
+        before_s = max(batch.started - self._ended_at, 0.0)
+        self._measured = self._subqueries.measured(
+            work.jobs,
+            work.outcomes,
+            seconds=seconds,
+            period_s=seconds + before_s,
+            between_s=0.0 if self._waited else before_s,
+            brought=self._sources.committed(work.cut, batch.backlog),
+            backlog=batch.backlog,
+        )
+        self._ended_at, self._waited, now = batch.ended, False, self._clock.now()
+        instances = sum(job.mapping.instances for job in work.jobs)
+        if len(self.busy) != instances or now - self._busy_at >= _BUSY_S:
+            every = [load.utilisation.tolist() for load in self._subqueries.load().values()]
+            self.busy, self._busy_at = tuple(share for of in every for share in of), now
+        batch.utilisation = self.busy
+
+
+MANY_ROWS = 1_000
+LEAST_ROWS = 1_000_000
+"""A batch with fewer rows is no trouble, whatever they come from."""
+
+_log = logging.getLogger(__name__)
+
+
+class Books:
+    """What is known of the batches of one run, and the observers that find it out.
+
+    Grows with what its parts say they grow with, never with the batches done.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        options: RunOptions,
+        clock: Clock,
+        ask: Callable[[Request], object],
+        waiting: Callable[[], Mapping[str, Asked]],
+        runner: Callable[[], JobRunner],
+    ) -> None:
+        plan, subqueries = pipeline.plan, pipeline.subqueries
+        slots = cache(lambda: options.slots or runner().slots())
+        self._clock = clock
+        self.summary = Summary(names=plan.names)
+        self.latency = LatencyLog(clock.now())
+        self.load = LoadWatch(subqueries, clock)
+        self.manager = Manager(
+            options.policy, ask=ask, waiting=waiting, slots=slots, shared=subqueries.shared
+        )
+        self.forecast = Forecast(options.trigger_s, plan.hold, slots, lambda: self.manager.decides)
+        self.summary.latencies = self.latency.as_dict
+        self.observers: tuple[BatchObserver, ...] = (
+            _Latencies(self.latency),
+            _Consumption(pipeline, runner),
+            _FanOut(),
+            _Progress(pipeline.inputs, clock),
+            self.load,
+            _Forecasts(self),
+            _Decisions(self),
+            _Summing(self, pipeline),
+        )
+
+    def ready(self, spans: Spans) -> None:
+        """The runner was started for the first batch; that is not counted as its time."""
+        spans.mark(START)
+        self.latency.ready(self._clock.now())
+
+    def committed(self, batch: CommittedBatch) -> None:
+        """Tell every observer of a batch, in their order."""
+        for observer in self.observers:
+            observer.committed(batch)
+
+    def close(self) -> None:
+        """The run ends; its summary stays."""
+        for observer in self.observers:
+            observer.close()
+
+
+class _Latencies(BatchObserver):
+    """Measures from arrival to commit."""
+
+    def __init__(self, latency: LatencyLog) -> None:
+        self._latency = latency
+
+    def committed(self, batch: CommittedBatch) -> None:
+        batch.latency = self._latency.committed(batch.work.cut.completed, batch.committed_at)
+        batch.recent_latency = self._latency.recent()
+
+
+class _Consumption(BatchObserver):
+    """Lets go of what the batch has made superfluous, and starts compactions that are worth it."""
+
+    def __init__(self, pipeline: Pipeline, runner: Callable[[], JobRunner]) -> None:
+        self._pipeline = pipeline
+        self._runner = runner
+
+    def committed(self, batch: CommittedBatch) -> None:
+        pipeline, work = self._pipeline, batch.work
+        pipeline.inputs.forget()
+        pipeline.checkpoint.retirement.retire(batch.previous, batch.manifest, batch.replaced)
+        pipeline.subqueries.committed(work.jobs, work.outcomes)
+        pipeline.subqueries.compact(batch.manifest, self._runner())
+
+
+class _FanOut(BatchObserver):
+    """Warns once in a run where a subquery gives very many rows for each that it takes."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def committed(self, batch: CommittedBatch) -> None:
+        for job, found in zip(batch.work.jobs, batch.work.outcomes, strict=True):
+            rows = sum(o.counts["outputs"] for o in found)
+            taken = max(sum(o.counts["taken"] for o in found), 1)
+            if not self._told and rows >= max(LEAST_ROWS, MANY_ROWS * taken):
+                self._told = True
+                _log.warning(
+                    "%s: batch %d gave %d rows of %d, %d for each. Expect more as windows fill: "
+                    "add a condition, or shorten the windows, unless you need them all. "
+                    "--batch-rows keeps batches small; explain tells what to expect.",
+                    job.subquery.name,
+                    job.batch,
+                    rows,
+                    taken,
+                    rows // taken,
+                )
+
+
+class _Progress(BatchObserver):
+    """Notes how far the inputs are; the time that the batch took ends here."""
+
+    def __init__(self, inputs: Inputs, clock: Clock) -> None:
+        self._inputs, self._clock = inputs, clock
+
+    def committed(self, batch: CommittedBatch) -> None:
+        batch.extent, batch.holder = self._inputs.standing()
+        batch.took_s = self._clock.now() - batch.started
+        batch.backlog = self._inputs.backlog()
+
+
+class _Forecasts(BatchObserver):
+    """Sets what the model expects beside what was measured."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+        books.summary.forecast = books.forecast.outcome
+
+    def committed(self, batch: CommittedBatch) -> None:
+        load, latency = self._books.load, self._books.latency
+        after_s = batch.ended - batch.committed_at
+        self._books.forecast.committed(load.measured, latency.newest_sum, after_s)
+
+    def close(self) -> None:
+        self._books.summary.forecast = partial(replace, self._books.forecast.outcome())
+
+
+class _Decisions(BatchObserver):
+    """Asks the policy for the instances of the next batch."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+
+    def committed(self, batch: CommittedBatch) -> None:
+        if self._books.manager.decides and not batch.manifest.finished:
+            self._books.manager.after_batch(self._books.load.observed)
+
+
+class _Summing(BatchObserver):
+    """Makes the report of the batch, for the summary, the log and those who watch."""
+
+    def __init__(self, books: Books, pipeline: Pipeline) -> None:
+        self._books, self._summary = books, books.summary
+        self._of = pipeline.subqueries
+        self._summary.load, self._summary.windows = self._of.load, self._of.windows
+        self._summary.changes = self._of.changes
+
+    def committed(self, batch: CommittedBatch) -> None:
+        batch.report = report = BatchReport.of(batch)
+        self._summary.count(batch.manifest)
+        self._summary.add(report)
+        _log.debug(
+            "batch %d: %d rows in, %d out, %.1f ms %s, tasks %s",
+            report.batch,
+            report.rows_in,
+            report.rows_out,
+            report.seconds * 1e3,
+            report.spans_ms,
+            report.tasks_ms,
+        )
+        for epoch in self._summary.epochs:
+            if epoch["batch"] == report.batch and "by" in epoch:
+                _log.info("%s %s", epoch["subquery"], epoch_text(epoch))
+
+    def close(self) -> None:
+        # A summary outlives its run.
+        self._summary.load = partial(dict, self._of.load())
+        self._summary.windows = partial(dict, self._of.windows())
+        self._summary.changes = partial(dict, self._of.changes())

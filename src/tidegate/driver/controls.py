@@ -1,0 +1,74 @@
+"""What may be asked of a run while its batches go on, from any thread; it acts between batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidegate.clock import Clock
+from tidegate.driver.connection import Connection
+from tidegate.driver.pipeline import Pipeline
+from tidegate.elastic.request import Request
+from tidegate.elastic.switchboard import Asked, Taken
+from tidegate.errors import OptionError
+
+
+class Controls:
+    """Other mappings, other sources and another size of batches, for the next batch on."""
+
+    def __init__(self, pipeline: Pipeline, clock: Clock, closed: Callable[[], bool]) -> None:
+        self._pipeline = pipeline
+        self._clock = clock
+        self._closed = closed
+
+    def ask(self, request: Request) -> dict[str, Taken]:
+        """Ask for other mappings from the next batch on, for one subquery or all.
+
+        It replaces what waits for these subqueries. What cannot be is an OptionError at once, and
+        the query goes on as it would have. Gives by subquery what it would make now.
+        """
+        self.refuse_ended(str(request.change).partition(" ")[0])
+        return self._pipeline.subqueries.ask(request, self._clock.now())
+
+    def refuse_ended(self, where: str) -> None:
+        """What asks something of batches to come is an OptionError where there are none."""
+        finished = self._pipeline.manifest.finished
+        if finished or self._closed():
+            raise OptionError(
+                where,
+                "needs a query that runs",
+                f"one that has {'finished' if finished else 'ended'}",
+                "Say it when you start the query: .start(instances=4, policy=...).",
+            )
+
+    def waiting(self) -> dict[str, Asked]:
+        """By subquery what was asked for and waits for the next batch."""
+        return self._pipeline.subqueries.waiting()
+
+    def announce(self, connection: Connection, promised_us: int | None = None) -> None:
+        """Let a source join at the next batch; it promises event times from `promised_us` on.
+
+        Without a promise from the frontier on. The next commit makes it part of the checkpoint:
+        a restart opens its URI again; without one it has to be announced again, and until then it
+        holds the frontier. Announcing what is there already changes nothing.
+        """
+        if self._pipeline.manifest.finished:
+            raise OptionError(
+                "announce",
+                "needs a query that runs",
+                "one that has finished",
+                "Start it on another checkpoint with all its sources.",
+            )
+        self._pipeline.inputs.join(connection, promised_us)
+
+    def remove(self, source_id: str) -> None:
+        """Let a source leave at the next batch; what was read of it is flushed."""
+        self._pipeline.inputs.remove(source_id)
+
+    def ask_rows(self, rows: int) -> None:
+        """Ask for another number of rows in a batch, from the next on that is not read ahead."""
+        self._pipeline.limit.ask(rows)
+
+    @property
+    def rows_at_hand(self) -> int:
+        """How many rows the batch that runs has, or may have while it is being cut."""
+        return self._pipeline.rows_at_hand

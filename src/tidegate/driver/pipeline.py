@@ -1,0 +1,273 @@
+"""Carries one batch after the other from the sources of a query to its sinks and its checkpoint.
+
+A batch is cut by the gate, run by tasks and staged in the sinks (`prepare`); it counts when its
+manifest is in the checkpoint (`commit`), and is shown after that (`publish`). Nothing before the
+commit can be seen from outside, so a crash anywhere leaves the batch before it, or this one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.clock import Clock
+from tidegate.driver.change import fitting
+from tidegate.driver.checkpoint import Checkpoint
+from tidegate.driver.commit import BatchWork, next_manifest
+from tidegate.driver.connection import Connection
+from tidegate.driver.inputs import Inputs
+from tidegate.driver.metric.metric import CommittedBatch
+from tidegate.driver.options import RunOptions
+from tidegate.driver.outlet import Outlets
+from tidegate.driver.recovery import check_finished
+from tidegate.driver.replay import Replay, hopeless
+from tidegate.driver.subqueries import Subqueries
+from tidegate.durable import Due, gathering
+from tidegate.errors import GateError, MemoryExceededError, SourceError
+from tidegate.execute.exchange import clear_all
+from tidegate.execute.runner import Draft, JobRunner
+from tidegate.execute.within_memory import exceeded
+from tidegate.plan.physical import Plan
+from tidegate.sink.protocol import Sink
+from tidegate.spans import Spans
+from tidegate.state.manifest import Manifest
+from tidegate.state.store import Store
+
+_log = logging.getLogger(__name__)
+
+StepSeen = Callable[[str, int], None]
+"""Called with the name of each step of a batch as it is reached, and the batch."""
+
+RowsSeen = Callable[[str | None, pa.Table], None]
+"""Called with the name of each output and its rows of a batch, or the last of them where tasks have
+written them, when they are published."""
+
+Start = Callable[[Sequence[Draft], Spans], JobRunner]
+"""Gives what runs the tasks, ready for these jobs; called when everything else was found good."""
+
+
+@dataclass(frozen=True)
+class PreparedBatch:
+    """A batch that was run and staged: committing `manifest` after `due` makes it count."""
+
+    manifest: Manifest
+    work: BatchWork
+    due: Due
+    started: float
+    spans: Spans
+
+
+class Pipeline:
+    """Inputs, subqueries, outlets and the checkpoint of one run, in the order of the flow.
+
+    Call `recover` and `open` once, then for each batch `prepare`, `commit` and `publish`, and
+    `close` at the end. Not for several threads, but for what its parts say.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        store: Store,
+        sinks: Mapping[str | None, Sink],
+        options: RunOptions,
+        clock: Clock,
+        wake: Callable[[], None],
+        seen: StepSeen,
+    ) -> None:
+        self.plan = plan = fitting(plan, store)
+        self.limit = options.limit_of(any(s.operator.traits.multiplies for s in plan.subqueries))
+        self.rows_at_hand = 0
+        """How many rows the batch that runs has, or may have while it is being cut."""
+        self._buckets = options.buckets
+        self._store = store
+        self._clock = clock
+        self._seen = seen
+        self._replay: Replay | None = None
+        self.checkpoint = Checkpoint(store)
+        self.outlets = Outlets(plan, sinks, store)
+        self.inputs = Inputs(plan, store, clock, options, wake)
+        self.subqueries = Subqueries(plan, store, options)
+        self.manifest = self.subqueries.first_manifest()
+        """The newest that was committed; batch -1 before the first."""
+        limits = [plan.subqueries[t.edge.subquery].operator.traits.limit for t in plan.targets]
+        self._most_rows = None if None in limits else sum(n for n in limits if n is not None)
+
+    def recover(self, on_close: Callable[[Callable[[], None]], None]) -> Manifest:
+        """Enter the checkpoint, and publish its newest batch again; its manifest is returned.
+
+        Where output of that batch was lost, the run goes on from the state before it: it runs
+        again.
+        """
+        self.subqueries.check_options()
+        first = self.manifest
+        newest = self.checkpoint.enter(self.outlets, self.plan, self._buckets, first)
+        clear_all(self._store, self.checkpoint.alone)
+        on_close(lambda: clear_all(self._store))  # what a batch left that failed
+        self.manifest = newest
+        if newest.batch < 0:
+            return newest
+        lost = self.outlets.publish_again(newest)
+        query = self.checkpoint.query
+        assert query is not None
+        if not lost:
+            query.tell(newest)
+            self.inputs.restore(newest)
+            return newest
+        query.refuse_replay(newest, next(iter(lost.values())))
+        self._replay = replay = Replay.of(newest, lost, self._store, first)
+        clear_all(self._store)  # also of an earlier try to run it again
+        self.inputs.rewind(replay.before, newest)
+        self.manifest = replay.before
+        return newest
+
+    def open(self, connections: Sequence[Connection]) -> None:
+        """Let the sources in; after it the first batch may be prepared."""
+        with self._told_of_loss():
+            self.inputs.let_in(connections)
+        if self.manifest.finished:
+            check_finished(self._store.location, self.inputs.new_sources())
+        self.checkpoint.clean()
+        self.subqueries.enter(self.manifest if self._replay is None else self._replay.after)
+
+    def enough(self) -> bool:
+        """Whether every output has all the rows that its LIMIT allows; then no more is read."""
+        if self._most_rows is None:
+            return False
+        return self.manifest.counters.get("rows_out", 0) >= self._most_rows
+
+    def prepare(
+        self,
+        started: float,
+        spans: Spans,
+        start: Start,
+        policy: Callable[[], Mapping[str, Any]],
+    ) -> PreparedBatch | None:
+        """All of a batch before its commit, cut as small as memory makes it.
+
+        None where there is nothing to do now. `policy` gives what the manifest keeps of the policy.
+        """
+        batch = self.manifest.batch + 1
+        with gathering() as due:
+            work = self._fitting(batch, started, spans, start, due)
+            if work is None:
+                return None
+            self.limit.fitted(work.cut.rows, work.rows_made)
+            sources, files = self.inputs.saved(batch)
+            manifest = next_manifest(
+                self.manifest,
+                work,
+                self.subqueries,
+                sources,
+                files,
+                streams=[stream.name for stream in self.plan.streams],
+                policy=policy(),
+            )
+            manifest = self.checkpoint.completed(self.manifest, manifest)
+            return PreparedBatch(manifest, work, due, started, spans)
+
+    def commit(self, prepared: PreparedBatch) -> CommittedBatch:
+        """Make a batch count."""
+        replaced, self._replay = self._replay, None
+        self.checkpoint.commit(prepared.manifest, prepared.due)
+        return CommittedBatch(
+            previous=self.manifest,
+            manifest=prepared.manifest,
+            plan=self.plan,
+            work=prepared.work,
+            started=prepared.started,
+            spans=prepared.spans,
+            committed_at=self._clock.now(),
+            replaced=None if replaced is None else replaced.after,
+        )
+
+    def publish(self, batch: CommittedBatch, rows_seen: RowsSeen) -> None:
+        """Make the batch that was committed visible, and tell who watches the rows."""
+        self.outlets.publish(batch.manifest)
+        for target, output in zip(self.plan.targets, batch.work.staged.outputs, strict=True):
+            rows_seen(target.name, output.rows)
+
+    def close(self) -> None:
+        """Let go of state, sinks and sources; after the runner, which may still use them."""
+        self.subqueries.close()
+        self.outlets.close()
+        self.inputs.close()
+
+    def _fitting(
+        self, batch: int, started: float, spans: Spans, start: Start, due: Due
+    ) -> BatchWork | None:
+        while True:
+            try:
+                return self._tried(batch, started, spans, start, due)
+            except (MemoryError, MemoryExceededError) as error:
+                self._cut_smaller(batch, error)
+
+    def _tried(
+        self, batch: int, started: float, spans: Spans, start: Start, due: Due
+    ) -> BatchWork | None:
+        """One try at a batch; None where there is nothing to do now."""
+        self._seen("before gate", batch)
+        self.rows_at_hand = self.limit.rows
+        with self._told_of_loss():
+            cut = self.inputs.cut(self.limit.rows, started)
+        if cut is None:
+            return None
+        self.rows_at_hand = cut.rows
+        spans.mark("gate")
+        _log.debug("batch %d begins with %d rows", batch, cut.rows)
+        self._seen("after gate", batch)
+        self.outlets.begin(batch, self._replay)
+        drafts, epochs = self.subqueries.drafts(
+            self.manifest, cut, self.outlets, self._clock, self._replay
+        )
+        runner = start(drafts, spans)
+        with self.inputs.read_ahead(self.limit.rows, runner.until_at_work):
+            jobs, outcomes = runner.run_batch(drafts)
+        self._seen("after operate", batch)
+        spans.mark("operate")
+        written = [outcome for found in outcomes for outcome in found]
+        for outcome in written:
+            due.add_names(outcome.due)
+        if all(outcome.receipts is None for outcome in written):  # else staging moves what they are
+            due.begin()
+        staged = self.outlets.stage(outcomes)
+        runner.release(jobs)
+        spans.mark("collect")
+        epochs = self.subqueries.with_loaded(epochs, self.manifest, jobs, outcomes)
+        return BatchWork(cut, jobs, outcomes, staged, epochs)
+
+    def _cut_smaller(self, batch: int, error: MemoryError | MemoryExceededError) -> None:
+        """After a batch did not fit into memory: see to it that the next try has fewer rows.
+
+        Nothing of the larger one counts, and the output is the same for any cut. A batch that runs
+        again has to end where it ended, and cannot be smaller.
+        """
+        rows, said = self.rows_at_hand, getattr(error, "got", None) or str(error)
+        where = getattr(error, "where", "the driver")
+        if self._replay is not None or not self.limit.shrink(rows):
+            raise exceeded(f"{where}, batch {batch} of {rows:,} rows", MemoryError(said)) from error
+        self.inputs.undo()
+        _log.warning(
+            "batch %d: %d rows did not fit into memory (%s: %s); it is tried again with %d, as "
+            "later ones are. Lower --batch-rows or raise --memory-limit to have it so from the "
+            "start.",
+            batch,
+            rows,
+            where,
+            said or "none that is free",
+            self.limit.rows,
+        )
+
+    @contextmanager
+    def _told_of_loss(self) -> Iterator[None]:
+        """Where a batch has to run again, and its input is not there, say why it has to."""
+        try:
+            yield
+        except (SourceError, GateError) as error:
+            if self._replay is None:
+                raise
+            raise hopeless(self._replay.reason, error) from error

@@ -1,0 +1,174 @@
+"""Runs jobs as rounds of plain tasks: over files of one host, or by messages across hosts.
+
+No row passes through the JVM. A job of plain tasks starts in a fraction of the time that a planned
+query with a shuffle needs (docs/performance.md has the numbers).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tidegate.clock import SystemClock
+from tidegate.execute.exchange import Shipment, begin
+from tidegate.execute.job import Job, Outcome
+from tidegate.execute.runner import Draft, Outcomes, in_turn
+from tidegate.execute.shared_task import (
+    batch_task,
+    by_instance,
+    instance_task,
+    instance_work,
+    map_task,
+    whole_task,
+    whole_work,
+)
+from tidegate.execute.spark.packing import Packing
+from tidegate.execute.task_runner import TaskRunner, is_large
+from tidegate.spans import Spans, added
+
+SMALL_ROWS = 131_072
+"""Up to so many rows, counted once per task, every task reads the whole batch by itself and runs
+its instances: that costs less than a round of map tasks before it."""
+
+TINY_ROWS = 16_384
+"""Up to so many rows, if the work is short, one task runs all instances of all subqueries in turn:
+that costs less than a second task, and much less than a second job. Among tasks that stay only
+where there is one for all instances anyway."""
+
+SHORT_S = 0.1
+"""Work of so many seconds is not worth another task, let alone another job."""
+
+_FORGOTTEN = 16
+"""After so many batches that were thought too long, one is tried again: the first ones compile."""
+
+
+@dataclass
+class BatchPace:
+    """What one task took for a whole batch, last time, and how many batches were not given to one.
+
+    Before the first time a batch is thought to be short.
+    """
+
+    seconds: float = 0.0
+    rows: int = 1
+    passed: int = 0
+
+    def short(self, rows: int) -> bool:
+        """Whether so many rows are likely to be short work."""
+        expected = self.seconds * max(1.0, rows / (2 * self.rows))
+        if expected <= SHORT_S or self.passed == _FORGOTTEN:
+            return True
+        self.passed += 1
+        return False
+
+    def note(self, rows: int, seconds: float) -> None:
+        """One task has run a batch."""
+        self.rows, self.seconds, self.passed = max(rows, 1), seconds, 0
+
+
+class _TaskExchange:
+    """Packs jobs for the tasks of a runner."""
+
+    def __init__(self, tasks: TaskRunner) -> None:
+        self._tasks = tasks
+        self._packing = Packing(tasks)
+
+    def start(self, drafts: Sequence[Draft]) -> bool:
+        """As `JobRunner.start` says."""
+        self._packing.know(drafts)
+        return self._tasks.start()
+
+
+class SharedExchange(_TaskExchange):
+    """Runs each job as map tasks and then instances, over files between them.
+
+    A small batch is one round of tasks for each subquery, a tiny one may be one task.
+    """
+
+    def __init__(self, tasks: TaskRunner) -> None:
+        super().__init__(tasks)
+        self._paces: defaultdict[str, BatchPace] = defaultdict(BatchPace)
+
+    def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        first = drafts[0].job
+        rows, pace = sum(d.job.rows for d in drafts), self._paces[first.subquery.fingerprint]
+        if rows > min(TINY_ROWS, SMALL_ROWS) or not self._is_one(drafts, rows, pace):
+            return in_turn(drafts, self.run)
+        spans = Spans(SystemClock())
+        left = self._packing.leave(first, "batch", tuple(drafts))
+        spans.mark("spark prepare")
+        ((outcomes, seconds),) = self._tasks.each(first, 1, batch_task, left)
+        pace.note(rows, seconds)
+        spans.mark("spark batch job")
+        jobs = [d.job for d in drafts]
+        outcomes = [self._settled(j, found) for j, found in zip(jobs, outcomes, strict=True)]
+        spans.mark("spark finish")
+        (told, *others), *rest = outcomes
+        spent = added([told.spans_ms, spans.spans_ms])
+        return jobs, [[told.with_spans(spent), *others], *rest]
+
+    def _is_one(self, drafts: Sequence[Draft], rows: int, pace: BatchPace) -> bool:
+        """Whether one task is to run all of a batch."""
+        if self._tasks.stays:
+            return all(self._tasks.groups(d.job.mapping.running) == 1 for d in drafts)
+        return pace.short(rows)
+
+    def _settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
+        """The outcomes of a tiny batch; tasks have written what has become large in it."""
+        if not is_large(job, outcomes):
+            return outcomes
+        left = self._packing.leave(job, "job", job)
+        return self._tasks.settled(job, left, outcomes)
+
+    def run(self, job: Job) -> list[Outcome]:
+        spans = Spans(SystemClock())
+        shipments: list[Shipment] = []
+        groups = self._tasks.groups(job.mapping.running)
+        small = job.rows * groups <= SMALL_ROWS
+        if not small:
+            begin(job)
+        left = self._packing.leave(job, "job", job)
+        spans.mark("spark prepare")
+        if small:
+            work = self._tasks.leave(job, "groups", whole_work(left, groups))
+            answers = by_instance(self._tasks.each(job, groups, whole_task, work))
+        else:
+            shipments = self._tasks.each(job, len(job.splits), map_task, left)
+            spans.mark("spark map job")
+            work = self._tasks.leave(job, "shipments", instance_work(left, shipments))
+            answers = self._tasks.each(job, job.mapping.running, instance_task, work)
+        spans.mark("spark instance job")
+        outcomes = self._tasks.settled(job, left, answers)
+        spans.mark("spark finish")
+        first = outcomes[0]
+        spent = added([first.spans_ms, *(s.spans_ms for s in shipments), spans.spans_ms])
+        return [first.with_spans(spent), *outcomes[1:]]
+
+
+class MessageExchange(_TaskExchange):
+    """Runs a small job on tasks that stay and share no files with the driver.
+
+    Every task reads the batch by itself, as sources and checkpoint are where all can reach them,
+    and answers with its rows, or leaves many there; `settled` then has them written by tasks.
+    """
+
+    def __init__(
+        self, tasks: TaskRunner, settled: Callable[[Job, list[Outcome]], list[Outcome]]
+    ) -> None:
+        super().__init__(tasks)
+        self._settled = settled
+
+    def fits(self, job: Job) -> bool:
+        """Whether a job is small enough that every task may read all of it."""
+        return job.rows * self._tasks.groups(job.mapping.running) <= SMALL_ROWS
+
+    def run(self, job: Job) -> list[Outcome]:
+        spans, groups = Spans(SystemClock()), self._tasks.groups(job.mapping.running)
+        left = self._packing.leave(job, "job", job)
+        work = self._tasks.leave(job, "groups", whole_work(left, groups, apart=True))
+        spans.mark("spark prepare")
+        found = by_instance(self._tasks.each(job, groups, whole_task, work))
+        first, *others = self._settled(job, found)
+        spans.mark("spark instance job")
+        return [first.with_spans(added([first.spans_ms, spans.spans_ms])), *others]

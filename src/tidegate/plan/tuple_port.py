@@ -1,0 +1,57 @@
+"""Makes the ports of an operator whose rows are tuples: what each consumer takes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.operate.port import Port
+from tidegate.plan.cut import Unit
+from tidegate.plan.determinism import require_deterministic
+from tidegate.plan.fingerprint import meaning
+from tidegate.plan.fold import fold
+from tidegate.plan.lowered import output_lines
+from tidegate.plan.prefix import spark_sql
+from tidegate.plan.recorded import select_lines, written
+from tidegate.plan.suffix import Suffix
+from tidegate.query.check import bind_after
+from tidegate.query.name import EVENT_TIME
+from tidegate.schema import TIME
+
+
+@dataclass(frozen=True)
+class TuplePorts:
+    """The ports, what they mean for the fingerprint, and by port what a checkpoint says of them."""
+
+    ports: tuple[Port, ...]
+    lines: tuple[str, ...]
+    shown: tuple[tuple[str, ...], ...]
+
+
+def tuple_ports(
+    unit: Unit, columns: Mapping[str, exp.Expression], types: Mapping[str, pa.DataType]
+) -> TuplePorts:
+    """A port for each consumer of a unit, with the stateless nodes before it.
+
+    `columns` are those of the unit's first node, as expressions over the columns that the operator
+    puts out; `types` are the types of these.
+    """
+    ports, lines, shown = [], [], []
+    for top in unit.tops:
+        above = Suffix(dict(columns), (EVENT_TIME,))
+        above.extend(top.node, unit.base)
+        selected = {n: e for n, e in above.columns.items() if n != EVENT_TIME}
+        for part in (*above.where, *selected.values()):
+            require_deterministic(part, "SELECT")
+        outputs = tuple((n, fold(bind_after(e, types, "SELECT"))) for n, e in selected.items())
+        fields = [pa.field(EVENT_TIME, TIME), *(pa.field(n, e.type) for n, e in outputs)]
+        held = tuple(fold(bind_after(e, types, "WHERE", predicate=True)) for e in above.where)
+        ports.append(Port(pa.schema(fields), outputs, held))
+        lines += [f"where {meaning(spark_sql(e))}" for e in above.where]
+        lines += output_lines(selected.items())
+        conditions = [f"where {written(e)}" for e in above.where]
+        shown.append((*conditions, *select_lines(selected.items())))
+    return TuplePorts(tuple(ports), tuple(lines), tuple(shown))
