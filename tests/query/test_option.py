@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tidegate.errors import QueryError
-from tidegate.query.option import ErrorBound, Latency, Shed
+from tidegate.query.clause.error import ErrorBound
+from tidegate.query.clause.latency import Latency
+from tidegate.query.clause.shed import Shed
 
 
 def test_options_say_themselves() -> None:

@@ -39,7 +39,6 @@ from tidegate.query.definition import StreamDef
 from tidegate.query.limit import Limit
 from tidegate.query.node import Aggregate, Join, Node, Process
 from tidegate.query.output import Output
-from tidegate.query.window import TimeWindow
 from tidegate.query.window_process import WindowProcess
 
 _RULES: dict[type, Rule] = {
@@ -118,8 +117,7 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
 
 def _check_reach(units: Sequence[Unit]) -> None:
     """Refuse windows over windows so long that the last event time and all of them overflow."""
-    windows = [u.base.window for u in units if isinstance(u.base, Aggregate)]
-    total_us = sum(w.range_us for w in windows if isinstance(w, TimeWindow))
+    total_us = sum(u.base.window.reach_us for u in units if isinstance(u.base, Aggregate))
     if total_us > MAX_US - LAST_US:
         raise QueryError(
             "query",

@@ -21,9 +21,11 @@ from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, Interval, JoinSpec
 from tidegate.operate.sieve import Sieve
 from tidegate.plan.physical import Prefix
 from tidegate.plan.shed import numbered
+from tidegate.query.clause.column import KEPT
+from tidegate.query.clause.error import LEAST_ROWS, ErrorBound
+from tidegate.query.clause.shed import CONCEPT, Shed
 from tidegate.query.join import DRAWN, SIGNS, Join
 from tidegate.query.name import SideName, column, substitute
-from tidegate.query.option import CONCEPT, KEPT, LEAST_ROWS, ErrorBound, Shed
 from tidegate.query.window import Distance
 
 FEWEST = 2
