@@ -374,7 +374,8 @@ class Stream:
         if name.startswith("_"):
             raise AttributeError(name)
         if name in METHODS:
-            return lambda *args, **kwargs: self._asked(METHODS[name](*args, **kwargs))
+            made = called_as(METHODS[name].example, name)(METHODS[name])
+            return lambda *args, **kwargs: self._asked(made(*args, **kwargs))
         of_column = None
         if name in self.node.names and name not in habit.STREAM:
             of_column = f'It is a column: write stream["{name}"], or col("{name}").'

@@ -25,7 +25,8 @@ class Clause:
     """Something that a query asks beside its answer: a frozen dataclass, checked when it is made.
 
     - `word` and `parts` are its syntax: `WITH word parts`. Each part fills a field.
-    - `method` is the method of a stream that asks for the same; its arguments are the fields.
+    - `method` is the method of a stream that asks for the same, with the fields as arguments, and
+      `example` a call of it.
     - `beside` are columns that follow each aggregate, by the endings of their names; they have
       the type of the aggregate. `last` are columns after all others, with their types.
     - `sheds` says whether tuples are dropped for it.
@@ -37,6 +38,7 @@ class Clause:
     word: ClassVar[str]
     parts: ClassVar[tuple[SyntaxPart, ...]]
     method: ClassVar[str] = ""
+    example: ClassVar[str] = ""
     beside: ClassVar[tuple[str, ...]] = ()
     last: ClassVar[tuple[tuple[str, pa.DataType], ...]] = ()
     sheds: ClassVar[bool] = False

@@ -80,9 +80,14 @@ class ShedPairs(Clause):
 
 
 def pairs_below(node: Node) -> ShedPairs | None:
-    """What the aggregate below a node says of pairs that are shed; the node has the estimates."""
+    """What the aggregate below a node says of pairs that are shed; the node has the estimates.
+
+    What it was asked for has the clauses that were put on it since.
+    """
     below = node.children[0] if node.windowed and len(node.children) == 1 else None
-    return below.pairs if isinstance(below, Aggregate) else None
+    if not isinstance(below, Aggregate) or (pairs := below.pairs) is None:
+        return None
+    return replace(pairs, asked=replace(pairs.asked, clauses=below.without(pairs).clauses))
 
 
 def join_below(node: Node) -> Join | None:

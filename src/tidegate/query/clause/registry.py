@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from tidegate.query.clause.balance import Balance
+from importlib import import_module
+
 from tidegate.query.clause.clause import Clause
-from tidegate.query.clause.error import ErrorBound
-from tidegate.query.clause.latency import Latency
-from tidegate.query.clause.partitioner import PartitionedBy
-from tidegate.query.clause.shed import Shed
 
-_TABLE: tuple[type[Clause], ...] = (
-    PartitionedBy,
-    ErrorBound,
-    Balance,
-    Shed,
-    Latency,
+_TABLE = (
+    ("partitioner", "PartitionedBy"),
+    ("error", "ErrorBound"),
+    ("balance", "Balance"),
+    ("shed", "Shed"),
+    ("latency", "Latency"),
 )
+"""A new clause is a line here: its file and its class. Messages list the clauses in this order."""
 
-CLAUSES: dict[str, type[Clause]] = {clause.word: clause for clause in _TABLE}
+CLAUSES: dict[str, type[Clause]] = {
+    made.word: made
+    for made in (getattr(import_module(f"{__package__}.{file}"), name) for file, name in _TABLE)
+}
 """By the word that follows WITH."""
 
 METHODS: dict[str, type[Clause]] = {c.method: c for c in CLAUSES.values() if c.method}

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from tidegate.errors import QueryError
 from tidegate.query.signature import no_argument
-from tidegate.query.window.range import TimeWindow
-from tidegate.query.window.rows import TupleWindow
 from tidegate.query.window.window import Window
 
+_TABLE = (
+    ("range", "TimeWindow"),
+    ("rows", "TupleWindow"),
+)
+"""A new kind of window is a line here: its file and its class."""
+
 WINDOWS: dict[str, type[Window]] = {
-    TimeWindow.word: TimeWindow,
-    TupleWindow.word: TupleWindow,
+    made.word: made
+    for made in (getattr(import_module(f"{__package__}.{file}"), name) for file, name in _TABLE)
 }
 """By the word that begins them in SQL."""
 
@@ -25,7 +30,7 @@ def read_window(range: Any = None, slide: Any = None, rows: Any = None, **more: 
 
     `more` are sizes of other kinds. It tumbles unless `slide` says otherwise.
     """
-    sizes = {TimeWindow.argument: range, TupleWindow.argument: rows, **more}
+    sizes = {"range": range, "rows": rows, **more}
     known = [kind.argument for kind in WINDOWS.values()]
     for name in sizes:
         if name not in known:
