@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -19,7 +19,7 @@ from sqlglot import exp
 from tidegate.errors import QueryError
 from tidegate.query.check import AFTER_STATE, bind_after, types_of
 from tidegate.query.clause.column import KEPT
-from tidegate.query.logical import Logical
+from tidegate.query.logical import Logical, asked
 from tidegate.query.name import EVENT_TIME, Names, SideName, canonical, expression_text
 from tidegate.query.typing import UnknownKernel, bind_predicate
 from tidegate.query.window import JoinWindow
@@ -64,6 +64,8 @@ class Join(Logical):
     dropped than that allows."""
     windowed = False
     stateful = True
+    shed: ClassVar[Shed | None] = asked("SHED")
+    bound: ClassVar[ErrorBound | None] = asked("ERROR")
 
     def __post_init__(self) -> None:
         if self.labels[0].lower() == self.labels[1].lower():
@@ -109,16 +111,6 @@ class Join(Logical):
     @cached_property
     def names(self) -> Names:
         return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1), *self.drawn))
-
-    @property
-    def shed(self) -> Shed | None:
-        """Which tuples of its sides it drops."""
-        return next((c for c in self.clauses if c.word == "SHED"), None)  # type: ignore[return-value]
-
-    @property
-    def bound(self) -> ErrorBound | None:
-        """How far the aggregate over a join that sheds may be off."""
-        return next((c for c in self.clauses if c.word == "ERROR"), None)  # type: ignore[return-value]
 
     @property
     def drawn(self) -> tuple[str, ...]:

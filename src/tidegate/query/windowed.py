@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
 from sqlglot import exp
@@ -13,7 +13,7 @@ from sqlglot import exp
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.check import check_type, key_type, set_fields, types_of
-from tidegate.query.logical import Logical
+from tidegate.query.logical import Logical, asked
 from tidegate.query.name import (
     WINDOW,
     NamedExpr,
@@ -53,6 +53,10 @@ class Aggregate(Logical):
     """What is asked beside the answer; kept in one order, whatever the order they were put in."""
     windowed = True
     stateful = True
+    bound: ClassVar[ErrorBound | None] = asked("ERROR")
+    balance: ClassVar[Balance | None] = asked("BALANCE")
+    shed: ClassVar[Shed | None] = asked("SHED")
+    pairs: ClassVar[ShedPairs | None] = asked("PAIRS")
 
     def __post_init__(self) -> None:
         names = self.child.names
@@ -88,10 +92,6 @@ class Aggregate(Logical):
     def names(self) -> Names:
         return Names((*WINDOW, *(n for n, _ in self.keys), *self.result_names))
 
-    def clause(self, word: str) -> Any:
-        """The clause that begins with a word; None where it has none."""
-        return next((clause for clause in self.clauses if clause.word == word), None)
-
     def without(self, clause: Clause) -> Self:
         """The same without one of its clauses."""
         return replace(self, clauses=tuple(c for c in self.clauses if c is not clause))
@@ -100,30 +100,6 @@ class Aggregate(Logical):
     def has_ends(self) -> bool:
         """Whether its rows say between which ends the exact values are, and whether they are so."""
         return any(clause.beside for clause in self.clauses)
-
-    @property
-    def bound(self) -> ErrorBound | None:
-        """How far its results may be from the exact ones."""
-        found: ErrorBound | None = self.clause("ERROR")
-        return found
-
-    @property
-    def balance(self) -> Balance | None:
-        """How far off rows may be whose groups are trimmed."""
-        found: Balance | None = self.clause("BALANCE")
-        return found
-
-    @property
-    def shed(self) -> Shed | None:
-        """Which tuples it drops."""
-        found: Shed | None = self.clause("SHED")
-        return found
-
-    @property
-    def pairs(self) -> ShedPairs | None:
-        """Where it is over a join that sheds for it."""
-        found: ShedPairs | None = self.clause("PAIRS")
-        return found
 
     @property
     def partitioner(self) -> str | None:
