@@ -19,7 +19,7 @@ from tidegate.errors import QueryError
 from tidegate.query.duration import duration_us, scaled_us, unit_us
 
 
-class Pieces(Protocol):
+class SyntaxReader(Protocol):
     """What the SQL parser reads for a value; `expected` is what it says where that is not there."""
 
     def read_count(self, expected: str) -> exp.Expr: ...
@@ -37,7 +37,7 @@ class SyntaxValue(ABC):
     unit: str = ""
 
     @abstractmethod
-    def parse(self, pieces: Pieces, after: str) -> exp.Expr:
+    def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
         """The syntax node of the value, which comes after a word."""
 
     @abstractmethod
@@ -54,8 +54,8 @@ class CountValue(SyntaxValue):
 
     expected = "expected a number"
 
-    def parse(self, pieces: Pieces, after: str) -> exp.Expr:
-        return pieces.read_count(self.expected)
+    def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
+        return reader.read_count(self.expected)
 
     def read(self, node: exp.Expr, where: str) -> int:
         value = _number(node)
@@ -92,8 +92,8 @@ PERCENT = PercentValue()
 class DurationValue(SyntaxValue):
     """`15 MINUTES`, or the text '15 minutes', in microseconds."""
 
-    def parse(self, pieces: Pieces, after: str) -> exp.Expr:
-        return pieces.read_duration()
+    def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
+        return reader.read_duration()
 
     def read(self, node: exp.Expr, where: str) -> int:
         unit = node.args.get("unit")
@@ -111,8 +111,8 @@ class NameValue(SyntaxValue):
 
     expected: str = "expected a name"
 
-    def parse(self, pieces: Pieces, after: str) -> exp.Expr:
-        return pieces.read_name(self.expected)
+    def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
+        return reader.read_name(self.expected)
 
     def read(self, node: exp.Expr, where: str) -> str:
         return str(node.name).lower()
@@ -127,9 +127,9 @@ class WordValue(NameValue):
 
     words: tuple[str, ...] = ()
 
-    def parse(self, pieces: Pieces, after: str) -> exp.Expr:
+    def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
         words = tuple(word.upper() for word in self.words)
-        return exp.var(pieces.read_word(words, f"expected {listed(words)} after {after}"))
+        return exp.var(reader.read_word(words, f"expected {listed(words)} after {after}"))
 
     def text(self, value: str) -> str:
         return value.upper()

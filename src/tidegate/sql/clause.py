@@ -19,7 +19,7 @@ from tidegate.sql.syntax import QueryWith, StreamDuration, StreamWindow, WithCla
 class ClauseParser(PieceParser):
     """Spark's parser with windows after streams and WITH clauses after queries.
 
-    Its methods `read_*` are the `Pieces` that values of the grammar are made of.
+    Its methods `read_*` are the `SyntaxReader` that values of the grammar are read with.
     """
 
     def _parse_clauses(self, query: exp.Expr | None) -> exp.Expr | None:
