@@ -17,7 +17,7 @@ from tidegate.operate.aggregate.functions.held import HELD
 from tidegate.operate.aggregate.ranked import RANKED, Ranking
 from tidegate.operate.aggregate.sampled import SAMPLED, Sampling
 from tidegate.plan.bound import argument_means, shares_work
-from tidegate.query.bound import EXACT, interval_names
+from tidegate.query.clause.column import EXACT, interval_names
 from tidegate.query.name import column
 from tidegate.query.node import Aggregate
 from tidegate.query.window import TimeWindow

@@ -27,7 +27,7 @@ from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
 from tidegate.operate.aggregate.overlap import overlaps
 from tidegate.operate.aggregate.ranked import RANKED, ROWS, TUPLES, Ranking
 from tidegate.operate.aggregate.sampled import SAMPLED, Sampling
-from tidegate.query.bound import EXACT, interval_names
+from tidegate.query.clause.column import EXACT, interval_names
 from tidegate.query.name import column, field
 from tidegate.query.node import Aggregate
 from tidegate.query.window import TimeWindow

@@ -7,7 +7,7 @@ it is the prefix of its inputs, done on their way to it (operator-set).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -16,30 +16,21 @@ from tidegate.duration import duration_text
 from tidegate.errors import OptionError, QueryError
 from tidegate.microsecond import LAST_US
 from tidegate.nesting import nested
+from tidegate.plan.canonical import PlanForm, SubqueryForm
 from tidegate.plan.cut import Cutting, Unit
-from tidegate.plan.fingerprint import fingerprint, input_lines
 from tidegate.plan.lower_aggregate import lower_aggregate
 from tidegate.plan.lower_join import lower_join
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
 from tidegate.plan.lowered import Choices, Context, Lowered, Rule
-from tidegate.plan.naming import names_of
-from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Subquery, Target
+from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Target
 from tidegate.plan.prefix import Prefixing, Typer
 from tidegate.plan.pushdown import Result
-from tidegate.plan.recorded import (
-    READY,
-    RecordedQuery,
-    RecordedSubquery,
-    read_types,
-    recorded_subquery,
-    stream_line,
-)
+from tidegate.plan.recorded import RecordedQuery, RecordedSubquery
 from tidegate.query.definition import StreamDef
 from tidegate.query.limit import Limit
 from tidegate.query.node import Aggregate, Join, Node, Process
 from tidegate.query.output import Output
-from tidegate.query.window import TimeWindow
 from tidegate.query.window_process import WindowProcess
 
 RULES: dict[type, Rule] = {
@@ -90,36 +81,25 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
     for unit in cutting.units:
         lowering.add(unit)
     targets = tuple(Target(o.name, lowering.edge(o.node, output=True)) for o in outputs)
-    lowering.lines += [f"target {t.name!r} {t.edge}" for t in targets]
-    mark = fingerprint(lowering.lines)
-    names = names_of(outputs, cutting, lowering.giving, [s.key for s in lowering.subqueries])
-    subqueries = tuple(
-        replace(s, fingerprint=mark, name=name)
-        for s, name in zip(lowering.subqueries, names, strict=True)
-    )
+    form = PlanForm(lowering.streams, lowering.subqueries, targets)
+    mark = form.fingerprint
+    names = _names_of(outputs, cutting, lowering.giving, [s.key for s in lowering.subqueries])
     plan = Plan(
         streams=tuple(lowering.streams),
-        subqueries=subqueries,
+        subqueries=tuple(
+            replace(s.subquery, fingerprint=mark, name=name)
+            for s, name in zip(lowering.subqueries, names, strict=True)
+        ),
         targets=targets,
         fingerprint=mark,
         strategy=cutting.strategy,
     )
-    recorded = RecordedQuery(
-        fingerprint=mark,
-        streams=(*map(stream_line, plan.streams), *([READY] if plan.hold else [])),
-        outputs=tuple(f"output {t.name}" if t.name else "output" for t in targets),
-        subqueries=tuple(
-            replace(r, title=name) for r, name in zip(lowering.recorded, names, strict=True)
-        ),
-        reads=read_types(plan.streams, (p for s in subqueries for p in s.prefixes)),
-    )
-    return replace(plan, recorded=recorded)
+    return replace(plan, recorded=form.recorded(plan))
 
 
 def _check_reach(units: Sequence[Unit]) -> None:
     """Refuse windows over windows so long that the last event time and all of them overflow."""
-    windows = [u.base.window for u in units if isinstance(u.base, Aggregate)]
-    total_us = sum(w.range_us for w in windows if isinstance(w, TimeWindow))
+    total_us = sum(u.base.window.reach_us for u in units if isinstance(u.base, Aggregate))
     if total_us > MAX_US - LAST_US:
         raise QueryError(
             "query",
@@ -136,12 +116,10 @@ class _Lowering:
     choices: Choices
     kept: RecordedQuery | None = None
     streams: list[StreamDef] = field(default_factory=list)
-    subqueries: list[Subquery] = field(default_factory=list)
+    subqueries: list[SubqueryForm] = field(default_factory=list)
     giving: list[int] = field(default_factory=list)
     """By unit, the number of the subquery that gives its rows: the last one it became."""
-    lines: list[str] = field(default_factory=list)
     names: Counter[str] = field(default_factory=Counter)
-    recorded: list[RecordedSubquery] = field(default_factory=list)
 
     def add(self, unit: Unit) -> None:
         """Lower the next unit; those whose rows it takes were lowered before."""
@@ -167,14 +145,7 @@ class _Lowering:
         )
         name = self._next_name(lowered.operator.kind)
         self.names[lowered.operator.kind] += 1
-        self.lines.append(f"subquery {name}")
-        for origin, prefix in zip(streams, lowered.prefixes, strict=True):
-            self.lines += input_lines(origin, prefix)
-        self.lines += lowered.lines
-        self.subqueries.append(
-            Subquery(name, lowered.prefixes, streams, lowered.operator, lowered.ports)
-        )
-        self.recorded.append(recorded_subquery(name, lowered.record, lowered.prefixes))
+        self.subqueries.append(SubqueryForm(name, streams, lowered))
 
     def _next_name(self, kind: str) -> str:
         """What the next subquery of a kind is called: with a number from the second on."""
@@ -204,5 +175,34 @@ class _Lowering:
 
     def _result_of(self, edge: Edge) -> Result:
         subquery = self.subqueries[edge.subquery]
-        port = subquery.ports[edge.port]
-        return Result(subquery.name, edge, port.schema, port.time, port.offset_us)
+        port = subquery.lowered.ports[edge.port]
+        return Result(subquery.key, edge, port.schema, port.time, port.offset_us)
+
+
+def _names_of(
+    outputs: Sequence[Output], cutting: Cutting, giving: Sequence[int], keys: Sequence[str]
+) -> list[str]:
+    """By subquery: the stream or output that it makes, or its key where it makes none of a name.
+
+    `giving` says by unit which subquery gives its rows. Streams go before outputs, and an output
+    names a subquery that nothing else is made of. A name that is another's key is not taken.
+    """
+    found, taken = list(keys), {key.lower() for key in keys}
+    for name, node in _named(outputs, cutting):
+        unit = cutting.unit_of(node)
+        number = None if unit is None else giving[unit]
+        if number is not None and found[number] == keys[number] and name.lower() not in taken:
+            found[number] = name
+            taken.add(name.lower())
+    return found
+
+
+def _named(outputs: Sequence[Output], cutting: Cutting) -> Iterator[tuple[str, Node]]:
+    """The nodes that have names, those that go first before the others."""
+    for output in outputs[:1]:
+        yield from output.streams
+    for output in outputs:
+        unit = cutting.unit_of(output.node)
+        alone = unit is not None and all(t.node == output.node for t in cutting.units[unit].tops)
+        if output.name is not None and alone:
+            yield output.name, output.node

@@ -37,10 +37,10 @@ from tidegate.plan.stored_name import stored_names
 from tidegate.plan.window_port import process_ports, window_ports
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.check import key_type
+from tidegate.query.clause.column import KEPT
 from tidegate.query.instant import event_offset
 from tidegate.query.name import WINDOW, column
 from tidegate.query.node import Aggregate
-from tidegate.query.option import KEPT
 from tidegate.query.window import TimeWindow, TupleWindow
 from tidegate.query.window_process import WindowProcess
 from tidegate.route.auto import Auto
@@ -144,6 +144,7 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
             ),
         )
         return
+    assert isinstance(window, TimeWindow)
     _check_windows(window, context.choices.max_windows)
     states = tuple(functions)
     if bounding is not None:

@@ -24,9 +24,10 @@ from tidegate.operate.aggregate.represented import REPRESENTED, Representation
 from tidegate.operate.aggregate.shed_figures import ShedColumns
 from tidegate.operate.sieve import PRIORITY, TUPLES, ByGroup, Sieve
 from tidegate.plan.physical import Prefix
+from tidegate.query.clause.column import KEPT
+from tidegate.query.clause.shed import CONCEPT, Shed
 from tidegate.query.name import column, field
 from tidegate.query.node import Aggregate
-from tidegate.query.option import CONCEPT, KEPT, Shed
 from tidegate.query.window import TimeWindow
 from tidegate.schema import type_name
 

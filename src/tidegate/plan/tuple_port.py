@@ -9,13 +9,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.operate.port import Port
+from tidegate.plan.canonical import PortForm
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
-from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
-from tidegate.plan.lowered import output_lines
-from tidegate.plan.prefix import spark_sql
-from tidegate.plan.recorded import select_lines, written
 from tidegate.plan.suffix import Suffix
 from tidegate.query.check import bind_after
 from tidegate.query.name import EVENT_TIME
@@ -50,8 +47,7 @@ def tuple_ports(
         fields = [pa.field(EVENT_TIME, TIME), *(pa.field(n, e.type) for n, e in outputs)]
         held = tuple(fold(bind_after(e, types, "WHERE", predicate=True)) for e in above.where)
         ports.append(Port(pa.schema(fields), outputs, held))
-        lines += [f"where {meaning(spark_sql(e))}" for e in above.where]
-        lines += output_lines(selected.items())
-        conditions = [f"where {written(e)}" for e in above.where]
-        shown.append((*conditions, *select_lines(selected.items())))
+        form = PortForm(list(selected.items()), above.where)
+        lines += form.mark
+        shown.append(tuple(form.words()))
     return TuplePorts(tuple(ports), tuple(lines), tuple(shown))
