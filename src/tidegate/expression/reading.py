@@ -22,12 +22,8 @@ FALSE = ("f", "false", "n", "no", "0")
 NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 _SPECIAL = {
-    "inf": float("inf"),
-    "+inf": float("inf"),
-    "infinity": float("inf"),
-    "+infinity": float("inf"),
-    "-inf": float("-inf"),
-    "-infinity": float("-inf"),
+    **dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), float("inf")),
+    **dict.fromkeys(("-inf", "-infinity"), float("-inf")),
     "nan": float("nan"),
 }
 _HEXADECIMAL = r"[+-]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?[0-9]+"

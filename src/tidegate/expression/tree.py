@@ -71,23 +71,13 @@ class Call:
 
 Expr = Column | Literal | Call
 
-SIGNS = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "int_divide": "DIV",
-    "remainder": "%",
-    "eq": "=",
-    "ne": "<>",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "null_safe_eq": "<=>",
-    "and": "AND",
-    "or": "OR",
-}
+SIGNS = dict(
+    pair.split(":")
+    for pair in (
+        "add:+ subtract:- multiply:* divide:/ int_divide:DIV remainder:% eq:= ne:<> lt:< le:<= "
+        "gt:> ge:>= null_safe_eq:<=> and:AND or:OR"
+    ).split()
+)
 
 SAFE = frozenset(
     "eq ne lt le gt ge null_safe_eq in and or not is_null is_true is_false is_nan case coalesce"

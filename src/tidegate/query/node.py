@@ -134,12 +134,11 @@ class Branch(Passthrough):
 
 
 @dataclass(frozen=True, eq=False)
-class Project(Logical):
+class Project(Passthrough):
     """Named expressions over the child's columns; the implicit columns stay by themselves."""
 
     child: Node
     columns: tuple[NamedExpr, ...]
-    stateful = False
 
     def __post_init__(self) -> None:
         names = self.child.names
@@ -156,14 +155,6 @@ class Project(Logical):
     @property
     def implicit(self) -> tuple[str, ...]:
         return WINDOW if self.child.windowed else (EVENT_TIME,)
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    @cached_property
-    def windowed(self) -> bool:
-        return self.child.windowed
 
     @cached_property
     def names(self) -> Names:

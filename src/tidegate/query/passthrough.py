@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Passthrough(Logical):
-    """The part of a node whose rows have the columns of its child."""
+    """The part of a node whose rows are those of its child, and the columns if it names none."""
 
     child: Node
     stateful = False

@@ -29,7 +29,7 @@ from tidegate.query.types.coercion import (
 )
 from tidegate.query.types.determinism import is_unstable, unstable
 from tidegate.query.types.form import ALIASES, call_of
-from tidegate.query.types.function import ANY_NUMBER, FUNCTIONS, is_null
+from tidegate.query.types.function import FUNCTIONS, is_null
 from tidegate.query.types.interval import CalendarInterval, read_interval
 from tidegate.query.types.numeric import bits
 from tidegate.query.types.spelling import spelling
@@ -276,16 +276,11 @@ class _Binder:
             own = registered(name)
             if own is None:
                 raise self._unknown(node, name)
-            check_count(own, len(nodes), self.where)
+            check_count(own.name, len(nodes), *own.counts, self.where)
             return user_call(own, [self.bind(n) for n in nodes], self.where)
-        if not function.least <= len(nodes) <= function.most:
-            if name in ("floor", "ceil") and len(nodes) == 2:
-                raise self._unknown(node, f"{name} with digits")
-            counts = str(function.least)
-            if function.most != function.least:
-                counts += f" to {function.most}" if function.most < ANY_NUMBER else " or more"
-            requirement = f"{name.upper()} must have {counts} argument(s)"
-            raise QueryError(self.where, requirement, str(len(nodes)))
+        if name in ("floor", "ceil") and len(nodes) == 2:
+            raise self._unknown(node, f"{name} with digits")
+        check_count(name, len(nodes), function.least, function.most, self.where)
         return function.build([self.bind(n) for n in nodes], self.where)
 
     def _column(self, node: exp.Column) -> Expr:

@@ -40,7 +40,7 @@ class ColumnFunction(UserFunction):
         """`tax(col("fare"))` and `tax("fare")` are expressions; `tax(array)` is what it returns."""
         if arguments and all(isinstance(a, pa.Array | pa.ChunkedArray) for a in arguments):
             return self.call(*arguments)
-        check_count(self, len(arguments), self.name)
+        check_count(self.name, len(arguments), *self.counts, self.name)
         nodes = [to_node(argument) for argument in arguments]
         return Expression(exp.Anonymous(this=self.name, expressions=nodes))
 
@@ -120,15 +120,12 @@ def user_call(function: UserFunction, arguments: Sequence[Expr], where: str) -> 
     return Call(USER, (Literal(function, NULL), *args), function.returns)
 
 
-def check_count(function: UserFunction, given: int, where: str) -> None:
+def check_count(name: str, given: int, least: int, most: int | None, where: str) -> None:
     """Refuse a call with another number of arguments than the function has."""
-    least, most = function.counts
     if least <= given and (most is None or given <= most):
         return
-    counts = str(least)
-    if most != least:
-        counts += " or more" if most is None else f" to {most}"
-    requirement = f"{function.name.upper()} must have {counts} argument(s)"
+    more = "" if most == least else " or more" if most is None else f" to {most}"
+    requirement = f"{name.upper()} must have {least}{more} argument(s)"
     raise QueryError(where, requirement, str(given))
 
 

@@ -19,6 +19,7 @@ from tidegate.query.types.form import FORMS
 from tidegate.query.types.spelling import sql_text
 from tidegate.sql.advice import refusal
 from tidegate.sql.advice.refusal import PROCESS
+from tidegate.sql.advice.slip import place_of
 from tidegate.sql.syntax import CLASSES, InsertInto
 
 Places = Mapping[int, tuple[exp.Expr, tuple[Sequence[Token], int]]]
@@ -151,7 +152,7 @@ def _refused(
     written, remedy = (refusal.filled(text, node) for text in (found.got, found.remedy))
     where = found.where or "SQL"
     if (token := _last(read, written.split()[0])) is not None:
-        where = f"SQL line {token.line}, column {max(1, token.col - len(token.text) + 1)}"
+        where = place_of(token)
     elif not isinstance(node, exp.Query) and (at := _first(node)):
         where = f"SQL line {at['line']}, column {max(1, at['col'] - at['end'] + at['start'])}"
         if isinstance(node, exp.Func) and "start" in node.meta and end < len(tokens):

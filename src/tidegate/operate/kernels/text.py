@@ -29,21 +29,29 @@ def length(type_: pa.DataType, value: Any) -> Any:
     return count.cast(type_)
 
 
-def _trim(function: Callable[..., Any]) -> Callable[..., Any]:
-    def kernel(_: pa.DataType, value: Any, characters: Any) -> Any:
-        if not characters.is_valid:
-            return pa.nulls(len(value), value.type)
-        wanted = characters.as_py()
-        return function(value, characters=wanted) if wanted else value
+def _with_constants(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel of a column and of constants, which it gets as Python's; NULL where one is."""
+
+    def kernel(type_: pa.DataType, value: Any, *constants: Any) -> Any:
+        if not all(constant.is_valid for constant in constants):
+            return pa.nulls(len(value), type_)
+        return function(type_, value, *(constant.as_py() for constant in constants))
 
     return kernel
 
 
-def substring(type_: pa.DataType, value: Any, start: Any, count: Any) -> Any:
-    """Positions start at 1 (0 means 1), negative ones count from the end; constants both."""
-    if not (start.is_valid and count.is_valid):
-        return pa.nulls(len(value), type_)
-    first, rows = start.as_py(), count.as_py()
+def _trim(function: Callable[..., Any]) -> Callable[..., Any]:
+    return _with_constants(
+        lambda _, value, wanted: function(value, characters=wanted) if wanted else value
+    )
+
+
+def _find(function: Callable[..., Any]) -> Callable[..., Any]:
+    return _with_constants(lambda _, value, pattern: function(value, pattern=pattern))
+
+
+def substring(type_: pa.DataType, value: Any, first: int, rows: int) -> Any:
+    """Positions start at 1 (0 means 1), negative ones count from the end."""
     first = first - 1 if first > 0 else first
     if rows <= 0:
         return pc.if_else(value.is_valid(), pa.scalar("", type_), pa.scalar(None, type_))
@@ -58,28 +66,13 @@ def concat(_: pa.DataType, *values: Any) -> Any:
     return pc.binary_join_element_wise(*values, "", null_handling="emit_null")
 
 
-def replace(type_: pa.DataType, value: Any, search: Any, replacement: Any) -> Any:
-    if not (search.is_valid and replacement.is_valid):
-        return pa.nulls(len(value), type_)
-    if not search.as_py():
-        return value
-    return pc.replace_substring(value, search.as_py(), replacement.as_py())
+def replace(_: pa.DataType, value: Any, search: str, replacement: str) -> Any:
+    return pc.replace_substring(value, search, replacement) if search else value
 
 
-def _find(function: Callable[..., Any]) -> Callable[..., Any]:
-    def kernel(type_: pa.DataType, value: Any, pattern: Any) -> Any:
-        if not pattern.is_valid:
-            return pa.nulls(len(value), type_)
-        return function(value, pattern=pattern.as_py())
-
-    return kernel
-
-
-def like(type_: pa.DataType, value: Any, pattern: Any, escape: Any) -> Any:
-    """LIKE with a constant pattern; the usual shapes go without a regular expression."""
-    if not pattern.is_valid:
-        return pa.nulls(len(value), type_)
-    parts = like_parts(pattern.as_py(), escape.as_py())
+def like(_: pa.DataType, value: Any, pattern: str, escape: str) -> Any:
+    """LIKE; the usual shapes go without a regular expression."""
+    parts = like_parts(pattern, escape)
     literal = "".join(part for part in parts if part is not None and part != ONE)
     wild = [i for i, part in enumerate(parts) if part is None]
     if ONE not in parts:
@@ -87,14 +80,9 @@ def like(type_: pa.DataType, value: Any, pattern: Any, escape: Any) -> Any:
             return pc.equal(value, pa.scalar(literal, pa.string()))
         inner = [i for i in wild if 0 < i < len(parts) - 1]
         if not inner and literal:
-            at_start, at_end = parts[0] is None, parts[-1] is None
-            find = (
-                pc.match_substring
-                if at_start and at_end
-                else pc.ends_with
-                if at_start
-                else pc.starts_with
-            )
+            open_start, open_end = parts[0] is None, parts[-1] is None
+            closed = pc.ends_with if open_start else pc.starts_with
+            find = pc.match_substring if open_start and open_end else closed
             return find(value, pattern=literal)
     text = "".join(".*" if p is None else "." if p == ONE else re.escape(p) for p in parts)
     return pc.match_substring_regex(value, pattern=f"(?s)\\A(?:{text})\\z")
@@ -107,11 +95,11 @@ OPS: dict[str, Callable[..., Any]] = {
     "trim": _trim(pc.utf8_trim),
     "ltrim": _trim(pc.utf8_ltrim),
     "rtrim": _trim(pc.utf8_rtrim),
-    "substring": substring,
+    "substring": _with_constants(substring),
     "concat": concat,
-    "replace": replace,
+    "replace": _with_constants(replace),
     "starts_with": _find(pc.starts_with),
     "ends_with": _find(pc.ends_with),
     "contains": _find(pc.match_substring),
-    "like": like,
+    "like": _with_constants(like),
 }

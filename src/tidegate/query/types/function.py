@@ -27,9 +27,6 @@ from tidegate.query.types.coercion import (
 from tidegate.query.types.operator import choose, compare
 from tidegate.schema import TIME
 
-ANY_NUMBER = 1 << 31
-"""The most arguments of a function that takes as many as there are."""
-
 
 @dataclass(frozen=True)
 class ScalarFunction:
@@ -37,7 +34,8 @@ class ScalarFunction:
 
     build: Build
     least: int
-    most: int
+    most: int | None
+    """None: as many as there are."""
 
 
 def _extreme(op: str) -> Build:
@@ -95,7 +93,7 @@ def _decode(args: list[Expr], where: str) -> Expr:
 
 
 def _each(
-    names: str, made: Callable[[str], Build], least: int = 1, most: int = 1
+    names: str, made: Callable[[str], Build], least: int = 1, most: int | None = 1
 ) -> dict[str, ScalarFunction]:
     """Functions of one kind; a name may be followed by that of its kernel, `day=day_of_month`."""
     pairs = (
@@ -122,7 +120,7 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     **_each("hour minute second", lambda op: temporal.field_of(op, TIME)),
     **_each("unix_micros unix_millis unix_seconds", temporal.of_time),
     **_each("timestamp_micros timestamp_millis timestamp_seconds", temporal.from_integer),
-    **_each("greatest least", _extreme, 2, ANY_NUMBER),
+    **_each("greatest least", _extreme, 2, None),
     "positive": ScalarFunction(lambda args, where: number(args[0], where), 1, 1),
     "log": ScalarFunction(
         lambda a, w: numeric.log(a, w) if len(a) == 2 else numeric.doubles("ln")(a, w), 1, 2
@@ -137,7 +135,7 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "substring": ScalarFunction(textual.substring, 2, 3),
     "left": ScalarFunction(textual.left, 2, 2),
     "right": ScalarFunction(textual.right, 2, 2),
-    "concat": ScalarFunction(textual.concat, 0, ANY_NUMBER),
+    "concat": ScalarFunction(textual.concat, 0, None),
     "replace": ScalarFunction(textual.replace, 2, 3),
     "extract(second)": ScalarFunction(temporal.second_fraction, 1, 1),
     "date_trunc": ScalarFunction(temporal.truncate("date_trunc", TIME, False), 2, 2),
@@ -145,7 +143,7 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "date_add": ScalarFunction(temporal.add_days, 2, 2),
     "datediff": ScalarFunction(temporal.date_diff, 2, 2),
     "add_months": ScalarFunction(temporal.add_months, 2, 2),
-    "coalesce": ScalarFunction(_coalesce, 1, ANY_NUMBER),
+    "coalesce": ScalarFunction(_coalesce, 1, None),
     "nullif": ScalarFunction(_nullif, 2, 2),
     "nvl2": ScalarFunction(_nvl2, 3, 3),
     "if": ScalarFunction(_if, 3, 3),
@@ -153,7 +151,7 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "isnotnull": ScalarFunction(is_not_null, 1, 1),
     "isnan": ScalarFunction(numeric.is_nan, 1, 1),
     "nanvl": ScalarFunction(numeric.nanvl, 2, 2),
-    "decode": ScalarFunction(_decode, 3, ANY_NUMBER),
+    "decode": ScalarFunction(_decode, 3, None),
     "bigint": ScalarFunction(_casts(LONG), 1, 1),
     "smallint": ScalarFunction(_casts(pa.int16()), 1, 1),
     "tinyint": ScalarFunction(_casts(pa.int8()), 1, 1),

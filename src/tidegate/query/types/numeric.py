@@ -28,10 +28,9 @@ from tidegate.schema import type_name
 
 
 def doubles(op: str) -> Build:
-    def build(args: list[Expr], where: str) -> Expr:
-        return make(op, [coerce(number(a, where), DOUBLE, where) for a in args], DOUBLE)
-
-    return build
+    return lambda args, where: make(
+        op, [coerce(number(a, where), DOUBLE, where) for a in args], DOUBLE
+    )
 
 
 def same(op: str) -> Build:

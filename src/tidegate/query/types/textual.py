@@ -25,10 +25,7 @@ def _text(expr: Expr, where: str) -> Expr:
 
 
 def strings(op: str, type_: pa.DataType) -> Build:
-    def build(args: list[Expr], where: str) -> Expr:
-        return make(op, [_text(a, where) for a in args], type_)
-
-    return build
+    return lambda args, where: make(op, [_text(a, where) for a in args], type_)
 
 
 def length(args: list[Expr], where: str) -> Expr:

@@ -15,6 +15,7 @@ from tidegate.errors import QueryError
 from tidegate.microsecond import UNITS_US
 from tidegate.query.surface.advice import Advice, read_advice
 from tidegate.sql.advice.refusal import PROCESS
+from tidegate.sql.advice.slip import place_of
 
 _TABLE = rf"""
 WINDOW > (?P<kind>TUMBLING|HOPPING) \( ::
@@ -136,9 +137,7 @@ def refuse_foreign(tokens: Sequence[Token]) -> None:
                 continue
             fields = _Fields(tokens, at, match.groupdict())
             got, remedy = (text.format_map(fields) for text in (advice.got, advice.remedy))
-            column = max(1, token.col - len(token.text) + 1)
-            where = f"SQL line {token.line}, column {column}"
-            raise QueryError(where, advice.why, got, remedy)
+            raise QueryError(place_of(token), advice.why, got, remedy)
 
 
 def _word_of(token: Token) -> str:

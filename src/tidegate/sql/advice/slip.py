@@ -97,7 +97,9 @@ def _check_window(token: Token, in_from: bool, bracketed: bool, amount: Token) -
 
 
 def _at(token: Token, requirement: str, remedy: str) -> QueryError:
-    column = max(1, token.col - len(token.text) + 1)
-    return QueryError(
-        f"SQL line {token.line}, column {column}", requirement, token.text, remedy or None
-    )
+    return QueryError(place_of(token), requirement, token.text, remedy or None)
+
+
+def place_of(token: Token) -> str:
+    """Where a token begins, for messages."""
+    return f"SQL line {token.line}, column {max(1, token.col - len(token.text) + 1)}"

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from tidegate.operate.aggregate import estimate
 from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
-from tidegate.operate.aggregate.functions.comoment import Comoment
+from tidegate.operate.aggregate.functions.exact_sums import ExactSums
 from tidegate.operate.kernels.exact_sum import covariances
 from tidegate.operate.kernels.order import Ints
 
 
 @dataclass(frozen=True)
-class Moment(Comoment):
+class Moment(ExactSums):
     """The sample variance or its root, of any numbers as doubles; NULL below two values.
 
     The variance is the double nearest to that of the doubles, the root that of the variance.

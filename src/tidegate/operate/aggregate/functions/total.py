@@ -10,16 +10,11 @@ import pyarrow as pa
 
 from tidegate.operate.aggregate import estimate
 from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
-from tidegate.operate.kernels.exact_sum import (
-    KEPT_SUM,
-    add_sums,
-    round_sums,
-    slide_sums,
-    sum_values,
-)
+from tidegate.operate.aggregate.functions.exact_sums import ExactSums
+from tidegate.operate.kernels.exact_sum import round_sums
 from tidegate.operate.kernels.family import Family, States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import Ints, floats, valid
+from tidegate.operate.kernels.order import Ints, valid
 from tidegate.operate.kernels.total import (
     add_limbs,
     carry,
@@ -39,32 +34,18 @@ def _numbers(column: pa.Array) -> Ints:
 
 
 @dataclass(frozen=True)
-class FloatTotal:
+class FloatTotal(ExactSums):
     """SUM and AVG of float and double, as doubles; NULL for a group of NULLs.
 
     The sum is exact and rounded once; the mean is the rounded sum divided by the count.
     """
 
     mean: bool
-    state = (("n", pa.int64()), ("s", KEPT_SUM))
-    result = pa.float64()
-
-    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
-        groups = groups.where(valid(columns[0]))
-        sums = sum_values(groups, floats(columns[0].drop_null()))
-        return [pa.array(groups.counts), sums]
-
-    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        counts = sum_integers(groups, _numbers(states[0]))
-        return [pa.array(counts), add_sums(groups, states[1])]
+    columns = "s"
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         counts, sums = _numbers(states[0]), round_sums(states[1])
         return pa.array(sums / np.maximum(counts, 1) if self.mean else sums, mask=counts == 0)
-
-    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
-        counts = slide_integers(_numbers(states[0]), first, last)
-        return self.finish([pa.array(counts), slide_sums(states[1], first, last)])
 
 
 @dataclass(frozen=True)
