@@ -1,4 +1,4 @@
-"""What committed batches showed of a subquery's load, between their outcomes and policies.
+"""Measures the load of a subquery from its committed batches, for policies, status and summary.
 
 A batch leaves a few numbers of it. What they mean for each bucket is worked out when somebody asks,
 or for several batches at a time: small batches are not to wait for it.
@@ -6,6 +6,7 @@ or for several batches at a time: small batches are not to wait for it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -26,41 +27,6 @@ _MOST_WAITING = 32
 """After so many batches their loads are worked out, asked for or not."""
 
 
-class Counts(NamedTuple):
-    """What one instance counted in a batch; times are of CPU.
-
-    `compared` are pairs that were looked at, `taken` the tuples that map tasks took, `left` and
-    `right` those of a join's sides, `closed` the groups of windows that ended.
-    """
-
-    cpu_us: int
-    map_cpu_us: int
-    tuples: int
-    comparisons: int
-    outputs: int
-    compared: int
-    taken: int
-    left: int
-    right: int
-    closed: int
-
-    @staticmethod
-    def of(outcome: Outcome) -> Counts:
-        get = outcome.counts.get
-        return Counts(
-            cpu_us=get("cpu_us", 0),
-            map_cpu_us=get("map_cpu_us", 0),
-            tuples=outcome.tuples,
-            comparisons=get("comparisons", 0),
-            outputs=get("outputs", 0),
-            compared=get("compared", 0),
-            taken=get("taken", 0),
-            left=get("left", 0),
-            right=get("right", 0),
-            closed=get("closed", 0),
-        )
-
-
 class Due(NamedTuple):
     """What batches cost for, as in a `Sample`: tuples, pairs that were compared, outputs."""
 
@@ -73,6 +39,10 @@ class Due(NamedTuple):
 class Measured:
     """One batch of one subquery, as it was measured; `counts` and `work` are those of instances.
 
+    They count by name: `cpu_us` and `map_cpu_us`, times of CPU; `tuples` and `outputs`; `taken`,
+    the tuples that map tasks took; `left` and `right`, those of a join's sides; `comparisons`, and
+    `compared`, the pairs that were looked at; `closed`, the groups of windows that ended.
+
     `between_s` is the part of the period before it in which there was input already. `span_us` are
     the frontiers before and after it, `arriving` is what came to it.
     """
@@ -84,7 +54,7 @@ class Measured:
     between_s: float
     mapping: Mapping
     span_us: tuple[int, int]
-    counts: tuple[Counts, ...]
+    counts: tuple[Counter[str], ...]
     work: tuple[bytes, ...]
     arriving: Arriving
     backlog: int | None
@@ -110,7 +80,7 @@ class Measured:
             between_s=between_s,
             mapping=job.mapping,
             span_us=(job.previous_us, job.frontier_us),
-            counts=tuple(Counts.of(outcome) for outcome in outcomes),
+            counts=tuple(Counter({**o.counts, "tuples": o.tuples}) for o in outcomes),
             work=tuple(outcome.bucket_work for outcome in outcomes),
             arriving=arriving,
             backlog=waiting_rows(backlog),
@@ -119,7 +89,11 @@ class Measured:
     @property
     def busiest_s(self) -> float:
         """The CPU time of its busiest instance."""
-        return max(counts.cpu_us for counts in self.counts) / 1e6
+        return max(counts["cpu_us"] for counts in self.counts) / 1e6
+
+    def total(self, name: str) -> int:
+        """What all instances counted under a name."""
+        return sum(counts[name] for counts in self.counts)
 
     def observation(self) -> Observation:
         """What it says of instances and buckets.
@@ -130,8 +104,8 @@ class Measured:
         """
         instances = self.mapping.instances
         owning = self.counts[:instances]
-        map_s = sum(counts.map_cpu_us for counts in self.counts) / 1e6 / instances
-        own_s = [counts.cpu_us / 1e6 for counts in owning]
+        map_s = self.total("map_cpu_us") / 1e6 / instances
+        own_s = [counts["cpu_us"] / 1e6 for counts in owning]
         return Observation(
             subquery=self.subquery.name,
             batch=self.batch,
@@ -139,8 +113,11 @@ class Measured:
             period_s=self.period_s,
             mapping=self.mapping,
             instances=tuple(
-                InstanceLoad(c.cpu_us / 1e6 + map_s, c.tuples, c.comparisons, c.outputs, c.compared)
-                for c in owning
+                InstanceLoad(
+                    counts["cpu_us"] / 1e6 + map_s,
+                    *(counts[name] for name in ("tuples", "comparisons", "outputs", "compared")),
+                )
+                for counts in owning
             ),
             buckets=divided(own_s, map_s, self.work[:instances], self.mapping),
             backlog=self.backlog,
@@ -150,16 +127,16 @@ class Measured:
     def made(self) -> int:
         """What it did: comparisons of a join, tuples of another operator."""
         joins = self.subquery.operator.operation.windows
-        return sum(counts.comparisons if joins else counts.taken for counts in self.counts)
+        return self.total("comparisons" if joins else "taken")
 
     @property
     def due(self) -> Due:
         """What it has to be paid for."""
         closes = self.subquery.operator.operation.slide_s
         return Due(
-            sum(counts.taken for counts in self.counts),
-            sum(counts.compared for counts in self.counts),
-            sum(counts.closed if closes else counts.outputs for counts in self.counts),
+            self.total("taken"),
+            self.total("compared"),
+            self.total("closed" if closes else "outputs"),
         )
 
     def came(self) -> Arrived:
@@ -172,7 +149,7 @@ class Measured:
     @property
     def _sides(self) -> tuple[int, int]:
         """The tuples of a join's sides, after any filter."""
-        return sum(c.left for c in self.counts), sum(c.right for c in self.counts)
+        return self.total("left"), self.total("right")
 
     @property
     def event_s(self) -> float | None:
@@ -189,10 +166,10 @@ class Measured:
             inputs=inputs_of(self.subquery, self.arriving, operation),
             sides=self._sides if operation.windows else (),
             operation=operation,
-            taken=sum(counts.taken for counts in self.counts),
-            closed=sum(counts.closed for counts in self.counts) if operation.slide_s else None,
+            taken=self.total("taken"),
+            closed=self.total("closed") if operation.slide_s else None,
             event_s=self.event_s,
-            map_s=sum(counts.map_cpu_us for counts in self.counts) / 1e6,
+            map_s=self.total("map_cpu_us") / 1e6,
             between_s=self.between_s,
         )
 
