@@ -59,8 +59,14 @@ def test_a_metric_has_a_line_where_it_says_and_is_not_zero() -> None:
     assert lines_at(Where.SUMMARY, found) == ["merged 4 groups from 9 parts; 3 were split"]
     assert lines_at(Where.STATUS, found) == []
     assert [m.name for m in shown_at(Where.VIEW, found)] == ["rows_in", "rows_out", "rows_late"]
-    size = RunMetric("held", lambda batch: 0, "held", "bytes", where=Where.STATUS)
+    size = RunMetric("held", lambda batch: 0, "held", "bytes", PeakFold, where=Where.STATUS)
     assert size.text({"held": 33_588}) == "held 32.8 KiB"
+
+
+def test_a_metric_that_no_summary_has_is_not_shown_by_one() -> None:
+    with pytest.raises(ValueError, match=r"metric held: .* must fold over batches; got neither"):
+        RunMetric("held", lambda batch: 0, "held", where=Where.SUMMARY)
+    assert RunMetric("held", lambda batch: 0, "held", "us", where=Where.VIEW).number(7) == "7 us"
 
 
 def test_a_report_has_no_metric_that_the_table_has_not() -> None:

@@ -55,6 +55,21 @@ MUTANTS = (
         "signals = 1",
         "tests/cli/test_watch.py tests/cli/test_stop.py",
     ),
+    # Metrics: how instances and batches fold.
+    Mutant(
+        "a counter leaves out all subqueries but the first",
+        "driver/metric/metric.py",
+        "return chain.from_iterable(work.outcomes)",
+        "return chain.from_iterable(work.outcomes[:1])",
+        "tests/driver/test_metric_table.py",
+    ),
+    Mutant(
+        "the most state of a run is that of its newest batch",
+        "driver/metric/fold.py",
+        "max(self.most, value)",
+        "value",
+        "tests/driver/test_metrics.py",
+    ),
     # Runs that go on another time.
     Mutant(
         "new input on a finished checkpoint is ignored",

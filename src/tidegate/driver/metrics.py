@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any
 
 from tidegate.driver.change_log import Changes, as_dicts, lines_of
 from tidegate.driver.latency import LatencyLog
 from tidegate.driver.metric.fold import Fold, per_instance
 from tidegate.driver.metric.metric import CommittedBatch, Where
-from tidegate.driver.metric.registry import COUNTERS, EACH, METRICS, PLACES, lines_at, rows_line
+from tidegate.driver.metric.registry import (
+    COUNTERS,
+    EACH,
+    LEVELS,
+    METRICS,
+    PLACES,
+    lines_at,
+    rows_line,
+)
 from tidegate.driver.metric.text import backlog_text, ms_text
 from tidegate.driver.side import side_lines
 from tidegate.driver.window_log import WindowDigest
@@ -51,10 +59,6 @@ class BatchReport:
             raise AttributeError(f"no metric has this name: {name}")
         return self.values[place]
 
-    def of_instances(self, name: str) -> tuple[int, ...]:
-        """What each instance counted under a name."""
-        return tuple(counts.get(name, 0) for counts in self.instance_counts)
-
 
 class Reports(Sequence[BatchReport]):
     """The newest reports of a run, oldest first, in bounded memory; the newest is always there."""
@@ -71,13 +75,7 @@ class Reports(Sequence[BatchReport]):
         while len(self) > 1 and (len(self) > self._most or self.bytes > self._most_bytes):
             self.bytes -= size_bytes(self._reports.popleft())
 
-    @overload
-    def __getitem__(self, index: int) -> BatchReport: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[BatchReport]: ...
-
-    def __getitem__(self, index: int | slice) -> BatchReport | list[BatchReport]:
+    def __getitem__(self, index: Any) -> Any:
         return list(self)[index] if isinstance(index, slice) else self._reports[index]
 
     def __iter__(self) -> Iterator[BatchReport]:
@@ -169,7 +167,7 @@ class Summary:
         self.epochs_logged = manifest.epochs_logged
         self.finished = manifest.finished
         segments = manifest.segments()
-        for metric in METRICS:
+        for metric in LEVELS:
             if metric.kept is not None and metric.name in self.folds:
                 self.folds[metric.name].add(metric.kept(segments))
 

@@ -1,4 +1,4 @@
-"""What was measured of a subquery in the batches that were committed.
+"""Measures the load of a subquery from its committed batches, for policies, status and summary.
 
 A batch leaves a few numbers of it. What they mean for each bucket is worked out when somebody asks,
 or for several batches at a time: small batches are not to wait for it.
@@ -6,10 +6,10 @@ or for several batches at a time: small batches are not to wait for it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import NamedTuple
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.driver.source_watch import SubqueryArrivals, inputs_of
@@ -27,33 +27,13 @@ _MOST_WAITING = 32
 """After so many batches their loads are worked out, asked for or not."""
 
 
-class InstanceCounts(NamedTuple):
-    """What one instance counted in a batch; times are of CPU.
-
-    `compared` are pairs that were looked at, `taken` the tuples that map tasks took, `left` and
-    `right` those of a join's sides, `closed` the groups of windows that ended.
-    """
-
-    cpu_us: int
-    map_cpu_us: int
-    tuples: int
-    comparisons: int
-    outputs: int
-    compared: int
-    taken: int
-    left: int
-    right: int
-    closed: int
-
-    @staticmethod
-    def of(outcome: Outcome) -> InstanceCounts:
-        told = {**outcome.counts, "tuples": outcome.tuples}
-        return InstanceCounts(*(told.get(name, 0) for name in InstanceCounts._fields))
-
-
 @dataclass(frozen=True)
 class MeasuredBatch:
     """One batch of one subquery, as it was measured; `counts` and `work` are those of instances.
+
+    They count by name: `cpu_us` and `map_cpu_us`, times of CPU; `tuples` and `outputs`; `taken`,
+    the tuples that map tasks took; `left` and `right`, those of a join's sides; `comparisons`, and
+    `compared`, the pairs that were looked at; `closed`, the groups of windows that ended.
 
     `between_s` is the part of the period before it in which there was input already. `span_us` are
     the frontiers before and after it, `arriving` is what came to it.
@@ -66,7 +46,7 @@ class MeasuredBatch:
     between_s: float
     mapping: Mapping
     span_us: tuple[int, int]
-    counts: tuple[InstanceCounts, ...]
+    counts: tuple[Counter[str], ...]
     work: tuple[bytes, ...]
     arriving: SubqueryArrivals
     backlog: int | None
@@ -92,7 +72,7 @@ class MeasuredBatch:
             between_s=between_s,
             mapping=job.mapping,
             span_us=(job.previous_us, job.frontier_us),
-            counts=tuple(InstanceCounts.of(outcome) for outcome in outcomes),
+            counts=tuple(Counter({**o.counts, "tuples": o.tuples}) for o in outcomes),
             work=tuple(outcome.bucket_work for outcome in outcomes),
             arriving=arriving,
             backlog=waiting_rows(backlog),
@@ -101,7 +81,11 @@ class MeasuredBatch:
     @property
     def busiest_s(self) -> float:
         """The CPU time of its busiest instance."""
-        return max(counts.cpu_us for counts in self.counts) / 1e6
+        return max(counts["cpu_us"] for counts in self.counts) / 1e6
+
+    def total(self, name: str) -> int:
+        """What all instances counted under a name."""
+        return sum(counts[name] for counts in self.counts)
 
     def observation(self) -> Observation:
         """What it says of instances and buckets.
@@ -112,8 +96,8 @@ class MeasuredBatch:
         """
         instances = self.mapping.instances
         owning = self.counts[:instances]
-        map_s = sum(counts.map_cpu_us for counts in self.counts) / 1e6 / instances
-        own_s = [counts.cpu_us / 1e6 for counts in owning]
+        map_s = self.total("map_cpu_us") / 1e6 / instances
+        own_s = [counts["cpu_us"] / 1e6 for counts in owning]
         return Observation(
             subquery=self.subquery.name,
             batch=self.batch,
@@ -121,8 +105,11 @@ class MeasuredBatch:
             period_s=self.period_s,
             mapping=self.mapping,
             instances=tuple(
-                InstanceLoad(c.cpu_us / 1e6 + map_s, c.tuples, c.comparisons, c.outputs, c.compared)
-                for c in owning
+                InstanceLoad(
+                    counts["cpu_us"] / 1e6 + map_s,
+                    *(counts[name] for name in ("tuples", "comparisons", "outputs", "compared")),
+                )
+                for counts in owning
             ),
             buckets=divided(own_s, map_s, self.work[:instances], self.mapping),
             backlog=self.backlog,
@@ -132,16 +119,16 @@ class MeasuredBatch:
     def made(self) -> int:
         """What it did: comparisons of a join, tuples of another operator."""
         joins = self.subquery.operator.operation.windows
-        return sum(counts.comparisons if joins else counts.taken for counts in self.counts)
+        return self.total("comparisons" if joins else "taken")
 
     @property
     def due(self) -> WorkCounts:
         """What it has to be paid for."""
         closes = self.subquery.operator.operation.slide_s
         return WorkCounts(
-            sum(counts.taken for counts in self.counts),
-            sum(counts.compared for counts in self.counts),
-            sum(counts.closed if closes else counts.outputs for counts in self.counts),
+            self.total("taken"),
+            self.total("compared"),
+            self.total("closed" if closes else "outputs"),
         )
 
     def came(self) -> ArrivalCounts:
@@ -154,7 +141,7 @@ class MeasuredBatch:
     @property
     def _sides(self) -> tuple[int, int]:
         """The tuples of a join's sides, after any filter."""
-        return sum(c.left for c in self.counts), sum(c.right for c in self.counts)
+        return self.total("left"), self.total("right")
 
     @property
     def event_s(self) -> float | None:
@@ -171,10 +158,10 @@ class MeasuredBatch:
             inputs=inputs_of(self.subquery, self.arriving, operation),
             sides=self._sides if operation.windows else (),
             operation=operation,
-            taken=sum(counts.taken for counts in self.counts),
-            closed=sum(counts.closed for counts in self.counts) if operation.slide_s else None,
+            taken=self.total("taken"),
+            closed=self.total("closed") if operation.slide_s else None,
             event_s=self.event_s,
-            map_s=sum(counts.map_cpu_us for counts in self.counts) / 1e6,
+            map_s=self.total("map_cpu_us") / 1e6,
             between_s=self.between_s,
         )
 

@@ -6,9 +6,10 @@ newest: sums and peaks are over the run, medians and percentiles over those repo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,28 +22,26 @@ if TYPE_CHECKING:
 Reported = Sequence["BatchReport"]
 
 
-class Fold(Protocol):
+class Fold(ABC):
     """One metric over the batches of one run; made when the run begins."""
 
-    def add(self, value: Any) -> None:
-        """The value of one batch more."""
+    def add(self, value: Any) -> None:  # noqa: B027
+        """Take in the value of one batch more; nothing is done where the reports are enough."""
 
+    @abstractmethod
     def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
         """Its part of the JSON; `name` is the metric's. Called by any thread."""
 
 
-class MedianFold:
+class MedianFold(Fold):
     """The median over the reports that are kept."""
-
-    def add(self, value: Any) -> None:
-        """The reports have it."""
 
     def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
         values = [getattr(report, name) for report in kept]
         return {name: round(float(np.median(values)), 4) if values else 0.0}
 
 
-class StepFold(MedianFold):
+class StepFold(Fold):
     """The same of times by the names of steps."""
 
     def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
@@ -51,7 +50,7 @@ class StepFold(MedianFold):
         return {name: {s: percentile([of.get(s, 0.0) for of in values], 50) for s in steps}}
 
 
-class SumFold:
+class SumFold(Fold):
     """The sum over the run, in JSON under the metric's name or another one."""
 
     def __init__(self, key: str | None = None) -> None:
@@ -92,7 +91,7 @@ class TimeFold(SumFold):
         }
 
 
-class PeakFold:
+class PeakFold(Fold):
     """The newest value, and the largest that there was when the run began or after any batch."""
 
     def __init__(self) -> None:
@@ -105,7 +104,7 @@ class PeakFold:
         return {name: self.newest, f"{name}_max": self.most}
 
 
-class BacklogFold:
+class BacklogFold(Fold):
     """The newest backlog, and by unit the most that there was; None where no source is live."""
 
     def __init__(self) -> None:

@@ -100,7 +100,7 @@ class Where(Flag):
     STATUS = auto()
     """A line of its own in `tidegate ctl status`."""
     VIEW = auto()
-    """The live view: on the left what is also shown at zero, on the right the others."""
+    """The live view."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,13 @@ class RunMetric:
     style: str = ""
     part_of: str | None = None
     each: bool = False
+
+    def __post_init__(self) -> None:
+        if self.where & ~Where.VIEW and self.over is None and self.count is None:
+            raise ValueError(
+                f"metric {self.name}: what a summary or status shows must fold over batches; "
+                "got neither `over` nor `count`. Choose a fold, or show it in the live view only."
+            )
 
     def is_at(self, where: Where, value: float | None) -> bool:
         """Whether a value is shown there."""

@@ -23,6 +23,7 @@ PLACES = {metric.name: place for place, metric in enumerate(METRICS)}
 """Where the report of a batch has each of them."""
 
 COUNTERS = tuple(metric for metric in METRICS if metric.count is not None)
+LEVELS = tuple(metric for metric in METRICS if metric.kept is not None)
 EACH = tuple(metric.name for metric in METRICS if metric.each)
 
 

@@ -10,7 +10,7 @@ from tidegate.state.inspect import size_text
 
 
 def number_text(value: float, unit: str = "") -> str:
-    """A number in a unit: 12% for `share`, 0.42 ms for `ms`, 32.8 KiB for `bytes`, else 1,204."""
+    """A number in its unit: 12% for `share`, 32.8 KiB for `bytes`, 0.42 ms, 1,204 us, 7."""
     if unit == "share" and 0 < abs(value) < 0.00095:
         return f"{100 * value:.1g}%"
     if unit == "share":
@@ -20,7 +20,7 @@ def number_text(value: float, unit: str = "") -> str:
     if unit == "bytes":
         return size_text(round(value))
     digits = 0 if value == int(value) or value >= 99.5 else 1 if value >= 9.95 else 2
-    return f"{value:,.{digits}f}"
+    return f"{value:,.{digits}f} {unit}".rstrip()
 
 
 def ms_text(ms: float) -> str:
