@@ -108,8 +108,8 @@ def _draw_rates(axes: Any, asked: SimulationRequest) -> None:
 
 def _draw_throughput(axes: Any, asked: SimulationRequest, predicted: Prediction) -> None:
     step_s, times, millions = asked.experiment.trace.step_s, predicted.times, 1e6
-    if asked.limits is not None:
-        table = bounds(asked.join.costs.comparison_s, asked.limits)
+    if asked.scaling is not None:
+        table = bounds(asked.join.costs.comparison_s, asked.scaling.limits)
         free = asked.join.free_s(asked.experiment.trace) / step_s
         low, high = (of[predicted.instances] * free / millions for of in (table.lower, table.upper))
         style = {"step": "post", "color": "#0072b2", "alpha": 0.13, "linewidth": 0}
@@ -148,15 +148,15 @@ def _is_wide(*rows: Floats) -> bool:
 
 def _draw_instances(axes: Any, asked: SimulationRequest, predicted: Prediction) -> None:
     times, there = predicted.times, {"color": COLOURS["total"], "linewidth": 1.4}
-    if asked.limits is not None:
-        table = bounds(asked.join.costs.comparison_s, asked.limits)
+    if asked.scaling is not None:
+        table = bounds(asked.join.costs.comparison_s, asked.scaling.limits)
         needed = wanted(asked.join, asked.experiment.trace, table)
         axes.step(times, needed, where="post", label="needed", **_WANTED)
     axes.step(times, predicted.instances, where="post", label="there", **there)
     axes.set_ylim(bottom=0, top=max(float(predicted.instances.max()) * 1.3, 1.5))
     axes.yaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel("instances")
-    if asked.limits is not None:
+    if asked.scaling is not None:
         axes.legend(loc="upper right", fontsize=8, ncols=2)
 
 

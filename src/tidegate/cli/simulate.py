@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import click
 import numpy as np
 
 from tidegate.cli.target import check_target, write_target
 from tidegate.cli.value import Number, Whole
+from tidegate.duration import duration_text
 from tidegate.errors import OptionError, QueryError, near
 from tidegate.model.control.controller import LOWER, UPPER, Limits
 from tidegate.model.control.saso import saso
@@ -19,17 +22,13 @@ from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.experiment import EXPERIMENTS, Experiment
 from tidegate.model.join.micro_batch import Batching
 from tidegate.model.join.predict import Prediction
-from tidegate.model.join.simulation import JoinModel, scaled, timeline
+from tidegate.model.join.simulation import Counts, JoinModel, scaled, timeline
 from tidegate.model.join.trace_file import read_trace
 from tidegate.model.operation import Lookback
 from tidegate.model.sizing.calibration_file import read_calibration
 from tidegate.query.window import duration_us
 
-if TYPE_CHECKING:
-    from tidegate.elastic.policy import Policy
-
 FIXED, MODEL, THRESHOLD = "fixed", "model", "threshold"
-POLICIES = (FIXED, MODEL, THRESHOLD)
 MAXIMUM = 64
 TYPICAL = JoinCosts(alpha=2e-8, beta=1e-6, sigma=0.01)
 """Costs where nothing else is said."""
@@ -167,15 +166,9 @@ def simulate(**given: Any) -> None:
     """
     asked = _asked(given)
     trace = asked.experiment.trace
-    instances: Any = asked.instances
-    if asked.threshold is not None:
-        from tidegate.elastic.dry_run import simulated
-
-        instances = simulated(asked.threshold, asked.join, trace, first=asked.instances)
-    elif asked.limits is not None:
-        instances = scaled(
-            asked.join, trace, asked.limits, first=asked.instances, ahead_s=asked.ahead_s
-        )
+    instances: int | Counts = asked.instances
+    if asked.scaling is not None:
+        instances = asked.scaling.instances(asked.join, trace, first=asked.instances)
     predicted = asked.join.prediction(trace, instances)
     json_file, plot_file = given["json_file"], given["plot_file"]
     if json_file is not None:
@@ -189,42 +182,44 @@ def simulate(**given: Any) -> None:
         from tidegate.cli.simulation_text import text
 
         judged = None
-        if asked.limits is not None:
+        if asked.scaling is not None:
             starts = [float(trace.times[part.start_s]) for part in asked.experiment.parts]
-            judged = saso(timeline(asked.join, trace, predicted, asked.limits, starts))
+            judged = saso(timeline(asked.join, trace, predicted, asked.scaling.limits, starts))
         click.echo(text(asked, predicted, judged))
 
 
 @dataclass(frozen=True)
-class SimulationRequest:
-    """What a command line asks for.
+class Scaling:
+    """A policy that decides about instances: its name and what is special, for the headline.
 
-    `limits` are those by which a policy is judged, and the controller of the model decides; None
-    without a policy. `threshold` is the policy of that name, where it decides.
+    It is judged by `limits`. `instances` gives those of each interval, from a join, its trace, and
+    how many there are at `first`.
     """
+
+    text: str
+    limits: Limits
+    instances: Callable[..., Counts]
+
+
+@dataclass(frozen=True)
+class SimulationRequest:
+    """What a command line asks for; `scaling` is None where nobody decides about instances."""
 
     name: str
     experiment: Experiment
     join: JoinModel
     instances: int
-    limits: Limits | None
-    ahead_s: float
-    threshold: Policy | None = None
+    scaling: Scaling | None
 
 
 def _asked(given: dict[str, Any]) -> SimulationRequest:
     """Read all options, and refuse what cannot be before anything is computed."""
     name = _named(given["trace"], given["experiment"])
-    policy = _policy(given["policy"])
-    limits = _limits(given, policy)
-    threshold = None
-    if policy == THRESHOLD and limits is not None:
-        threshold, limits = _by_threshold(given, limits)
-    ahead_s = _seconds("--ahead", given["ahead"]) if given["ahead"] is not None else 0.0
-    if limits is not None and given["instances"] > limits.maximum:
+    scaling = _scaling(given)
+    if scaling is not None and given["instances"] > scaling.limits.maximum:
         raise OptionError(
             "--instances",
-            f"must not be more than the maximum of {limits.maximum}",
+            f"must not be more than the maximum of {scaling.limits.maximum}",
             str(given["instances"]),
             "Give a larger --maximum.",
         )
@@ -234,7 +229,7 @@ def _asked(given: dict[str, Any]) -> SimulationRequest:
         experiment = Experiment(read_trace(given["trace"]), ())
     else:
         experiment = EXPERIMENTS[given["experiment"]]()
-    return SimulationRequest(name, experiment, join, given["instances"], limits, ahead_s, threshold)
+    return SimulationRequest(name, experiment, join, given["instances"], scaling)
 
 
 def _named(trace: str | None, experiment: str | None) -> str:
@@ -322,49 +317,65 @@ def _seconds(option: str, text: str) -> float:
     return us / 1e6
 
 
-def _policy(text: str) -> str:
-    """The name of a policy; only that of running queries has parameters."""
-    name, sign, _ = text.partition("?")
+def _scaling(given: dict[str, Any]) -> Scaling | None:
+    """Who decides, by the name of a policy; only that of running queries has parameters."""
+    name, sign, _ = given["policy"].partition("?")
     if name not in POLICIES:
         raise OptionError("--policy", "must be a known word", name, near(name, POLICIES))
     if sign and name != THRESHOLD:
         remedy = "Use --upper-quota, --lower-quota and --ahead." if name == MODEL else ""
-        raise OptionError("--policy", f"{name} has no parameters here", text, remedy)
-    return name
+        raise OptionError("--policy", f"{name} has no parameters here", given["policy"], remedy)
+    policy = POLICIES[name]
+    for option in _POLICY_OPTIONS:
+        if given[option] is not None and option not in policy.options:
+            raise OptionError(
+                f"--{option.replace('_', '-')}",
+                "is for a policy" if option == "maximum" else f"is for --policy {MODEL}",
+                f"--policy {name}",
+                policy.remedy,
+            )
+    return policy.make(given)
 
 
-def _by_threshold(given: dict[str, Any], limits: Limits) -> tuple[Policy, Limits]:
+def _by_model(given: dict[str, Any]) -> Scaling:
+    """The controller of the model."""
+    own = (("maximum", "maximum"), ("upper", "upper_quota"), ("lower", "lower_quota"))
+    known = {name: given[option] for name, option in own if given[option] is not None}
+    limits = Limits(**{"maximum": MAXIMUM, **known}, quota=given["quota"])
+    ahead_s = _seconds("--ahead", given["ahead"]) if given["ahead"] is not None else 0.0
+    ahead = f", {duration_text(round(ahead_s * 1e6))} ahead" if ahead_s else ""
+    return Scaling(f"{MODEL}{ahead}", limits, partial(scaled, limits=limits, ahead_s=ahead_s))
+
+
+def _by_threshold(given: dict[str, Any]) -> Scaling:
     """The policy with its parameters, and no more instances than these or `--maximum` say."""
+    from tidegate.elastic.dry_run import simulated
     from tidegate.elastic.registry import of
-    from tidegate.elastic.threshold import Threshold
 
-    policy = of(given["policy"], "--policy")
-    assert isinstance(policy, Threshold)
-    if given["maximum"] is None and policy.maximum is not None:
-        limits = replace(limits, maximum=policy.maximum)
-    return replace(policy, maximum=limits.maximum), limits
+    policy: Any = of(given["policy"], "--policy")
+    limits = Limits(
+        maximum=given["maximum"] or policy.maximum or MAXIMUM,
+        quota=given["quota"],
+    )
+    decides = replace(policy, maximum=limits.maximum)
+    return Scaling(decides.name, limits, partial(simulated, decides))
 
 
-def _limits(given: dict[str, Any], policy: str) -> Limits | None:
-    own = {
-        "maximum": given["maximum"],
-        "upper": given["upper_quota"],
-        "lower": given["lower_quota"],
-    }
-    known = {name: value for name, value in own.items() if value is not None}
-    if policy != MODEL:
-        options = ["upper_quota", "lower_quota", "ahead"]
-        for option in options if policy == THRESHOLD else ["maximum", *options]:
-            if given[option] is not None:
-                raise OptionError(
-                    f"--{option.replace('_', '-')}",
-                    "is for a policy" if option == "maximum" else f"is for --policy {MODEL}",
-                    f"--policy {policy}",
-                    f"Give --policy {MODEL}." if policy == FIXED else _THRESHOLDS,
-                )
-    if policy == FIXED:
-        return None
-    return Limits(**{"maximum": MAXIMUM, **known}, quota=given["quota"])
+@dataclass(frozen=True)
+class _Policy:
+    """How a policy is made of the options, those that are for it, and what to give instead."""
+
+    make: Callable[[dict[str, Any]], Scaling | None]
+    options: tuple[str, ...]
+    remedy: str
+
+
+_POLICY_OPTIONS = ("maximum", "upper_quota", "lower_quota", "ahead")
+POLICIES = {
+    FIXED: _Policy(lambda _: None, (), f"Give --policy {MODEL}."),
+    MODEL: _Policy(_by_model, _POLICY_OPTIONS, ""),
+    THRESHOLD: _Policy(_by_threshold, ("maximum",), _THRESHOLDS),
+}
 
 
 def _check_files(json_file: str | None, plot_file: str | None) -> None:

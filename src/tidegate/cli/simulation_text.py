@@ -34,6 +34,7 @@ def text(asked: SimulationRequest, predicted: Prediction, judged: Saso | None) -
 def headline(asked: SimulationRequest) -> str:
     """What is simulated, in one line."""
     join, costs = asked.join, asked.join.costs
+    policy = "" if asked.scaling is None else f"; policy {asked.scaling.text}"
     kind = "deterministic" if join.deterministic else "not deterministic"
     if join.batch is not None:
         kind += f", a batch every {duration_text(round(join.batch.trigger_s * 1e6))}"
@@ -41,7 +42,7 @@ def headline(asked: SimulationRequest) -> str:
         f"{asked.name}: {_many(len(asked.experiment.trace), 'second')}, "
         f"{window_text(join.window)}, {kind}; "
         f"alpha {costs.alpha:g}, beta {costs.beta:g}, sigma {costs.sigma:g}, quota {join.quota:g}"
-        f"{_batches(join)}{_policy(asked)}"
+        f"{_batches(join)}{policy}"
     )
 
 
@@ -52,15 +53,6 @@ def _batches(join: JoinModel) -> str:
     costs = join.costs
     vary = f", scatter {costs.scatter:.2g}" if costs.scatter else ""
     return f", batch {costs.batch_s:g}, tuple {costs.tuple_s:g}{vary}"
-
-
-def _policy(asked: SimulationRequest) -> str:
-    if asked.limits is None:
-        return ""
-    if asked.threshold is not None:
-        return f"; policy {asked.threshold.name}"
-    ahead = f", {duration_text(round(asked.ahead_s * 1e6))} ahead" if asked.ahead_s else ""
-    return f"; policy model{ahead}"
 
 
 def window_text(window: Lookback) -> str:

@@ -81,7 +81,7 @@ def bounds(unit_s: float, limits: Limits) -> Bounds:
     The same arguments give the same table: it is made anew only where the costs have changed.
     """
     counts = np.arange(limits.maximum + 1, dtype=np.float64)
-    one = limits.quota / unit_s if unit_s > 0 else np.inf
+    one = limits.quota / unit_s if unit_s > 0 else np.inf  # Theta / (alpha + sigma beta), 28
     with np.errstate(invalid="ignore"):  # no instance that needs no time does nothing
         capacity = np.nan_to_num(counts * one, nan=0.0, posinf=np.inf)
         fewer = np.nan_to_num(np.maximum(counts - 1, 0) * one, nan=0.0, posinf=np.inf)
@@ -128,7 +128,7 @@ class ControllerState:
         """
         there = self.waiting + demand.work
         one = float(table.capacity[1])
-        done = min(one * self.instances * demand.seconds, there)
+        done = min(one * self.instances * demand.seconds, there)  # equation 28, at most all
         return replace(self, instances=self._wanted(demand, table), waiting=there - done)
 
     def _wanted(self, demand: Demand, table: Bounds) -> int:

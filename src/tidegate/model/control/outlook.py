@@ -62,6 +62,7 @@ def outlook(
         then_r = of_r.later(r, low_r, steps * step_s, step_s)
         then_s = of_s.later(s, low_s, steps * step_s, step_s)
         np.maximum(expected, low_r * then_s + low_s * then_r, out=expected)
+        # The rates of as long ago, with the windows of now: a short pause ends no burst.
         back = min(steps - 1, len(r))
         before = r[: len(r) - back] * held_s[back:] + s[: len(s) - back] * held_r[back:]
         np.maximum(expected[back:], before, out=expected[back:])

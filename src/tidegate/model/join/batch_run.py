@@ -99,6 +99,7 @@ def batch_runs(
     while start_s < course.end_s:
         place = course.interval(start_s)
         until_s, tuples, comparisons = start_s, *course.until(start_s)
+        # A batch that may have no more than so many takes the oldest, and leaves a backlog.
         if tuples - taken > most:
             until_s = course.when(taken + most)
             tuples, comparisons = course.until(until_s)
@@ -106,8 +107,10 @@ def batch_runs(
         moving_s = fixed_s + costs.tuple_s * slow[place] * (tuples - taken)
         working_s = seconds_each[place] * (comparisons - made)
         busy_s = max(moving_s + working_s, trigger_s)
+        # The next one needs a tuple: it waits for the first that is not taken yet.
         idle_s = max(course.when(tuples + 1) - start_s - busy_s, 0.0)
         cycle_s, last_s = busy_s + idle_s, until_s
+        # Equal batches are one run: full ones while a backlog fills them, others once they settled.
         if until_s < start_s:
             count = _filled(course, taken_s, until_s, start_s, cycle_s)
         elif woken == (idle_s > 0):

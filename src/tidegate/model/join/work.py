@@ -73,6 +73,7 @@ def done(arriving: Floats, capacity: Floats) -> WorkDone:
     """
     if np.isinf(capacity).any():
         return WorkDone(arriving, arriving, np.zeros_like(arriving))
+    # Lindley: left_i = max(left_{i-1} + arriving_i - capacity_i, 0), for all i at once.
     surplus = np.cumsum(arriving - capacity)
     left = surplus - np.minimum(np.minimum.accumulate(surplus), 0.0)
     before = np.concatenate(([0.0], left[:-1]))
