@@ -230,7 +230,7 @@ class ColumnarSource(FileSource[Group]):
 
 
 @dataclass(frozen=True)
-class ColumnarReader:
+class ColumnarReader(Reader):
     """Positions [start, stop) of a file of groups, read in a task; decoded groups are kept."""
 
     path: str
@@ -241,6 +241,10 @@ class ColumnarReader:
     stop: int
     groups: tuple[Group, ...]
     format: ColumnarFormat
+
+    @property
+    def input_file(self) -> str:
+        return self.path
 
     def read(self, columns: Sequence[str]) -> Rows:
         check_columns(columns, self.schema, self.path)

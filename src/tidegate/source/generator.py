@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidegate import schedule
 from tidegate.arrival import BEFORE, Floats
 from tidegate.clock import Clock
-from tidegate.connector import Bools, Connector, Int64s, Rows, Source, check_columns
+from tidegate.connector import Bools, Connector, Int64s, Reader, Rows, Source, check_columns
 from tidegate.errors import SourceError, near
 from tidegate.schema import check_time, event_times
 from tidegate.source.generate.band import r, s
@@ -107,7 +107,7 @@ def make_generator(name: str, parameters: Parameters) -> Generator:
 
 
 @dataclass(frozen=True)
-class GeneratorReader:
+class GeneratorReader(Reader):
     """Positions [start, stop), computed where they are read."""
 
     id: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +44,12 @@ class TextFormat(FileFormat):
     """A format of records in text, whose columns and types show in the first of them."""
 
     text = True
+    options: ClassVar[tuple[str, ...]] = (
+        "encoding",
+        "compression",
+        "dateFormat",
+        "timestampFormat",
+    )
 
     @abstractmethod
     def read_head(
