@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -66,15 +66,21 @@ class Rows:
         )
 
 
-class Reader(Protocol):
-    """A range of positions of one source that a task can read; picklable."""
+class Reader(ABC):
+    """Positions [start, stop) of one source that a task can read, on any host; picklable."""
+
+    start: int
+    stop: int
 
     @property
-    def start(self) -> int: ...
+    def input_file(self) -> str | None:
+        """A file that it reads and that every host must see; asked before the first batch.
 
-    @property
-    def stop(self) -> int: ...
+        Default: None, it needs no file.
+        """
+        return None
 
+    @abstractmethod
     def read(self, columns: Sequence[str]) -> Rows:
         """The named columns in the order asked for, in normalised types."""
 

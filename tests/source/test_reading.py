@@ -229,6 +229,8 @@ def test_folders_give_columns(tmp_path: Path, form: str) -> None:
     fields = {"day": pa.date32(), "place": pa.string(), "hour": pa.int64()}
     assert connector.schema.names == ["t", "n", *fields]
     assert {n: connector.schema.field(n).type for n in fields} == fields
+    readers = [s.reader(0, all_rows(s)) for s in connector.discover()]
+    assert [r.input_file for r in readers] == [s.id for s in connector.discover()]
     found = [
         row for source in connector.discover() for row in read_range(source, 0, all_rows(source))
     ]

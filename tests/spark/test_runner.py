@@ -12,7 +12,7 @@ import pytest
 
 import tidegate as tg
 from tests.driver.scene import SCHEMA, Row, csv, memory, rows_of
-from tidegate.connector import Rows
+from tidegate.connector import Reader, Rows
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError, SourceError, TaskError, TidegateError
@@ -175,7 +175,7 @@ def test_a_column_whose_name_has_marks_of_sql_in_it(spark: SparkSession, tmp_pat
     assert [row[-1] for row in rows_of(sink)] == ["X000"]
 
 
-class Unreadable:
+class Unreadable(Reader):
     """Positions of a source that is gone when a task comes to read it."""
 
     start, stop = 0, 2

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.collect.order import HIDDEN, OutputOrder
-from tidegate.connector import Rows
+from tidegate.connector import Reader, Rows
 from tidegate.execute.job import Outcome, Piece
 from tidegate.operate.port import Port
 
@@ -24,7 +24,7 @@ SPAN_ROWS = 262_144
 
 
 @dataclass(frozen=True)
-class EdgeReader:
+class EdgeReader(Reader):
     """A span of event times of the rows on an edge; a task can read it."""
 
     order: OutputOrder

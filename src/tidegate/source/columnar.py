@@ -19,7 +19,15 @@ from tidegate.connector import Bools, Int64s, Reader, Rows, check_columns
 from tidegate.errors import GateError, RunError, SourceError
 from tidegate.remote.reason import is_of_server
 from tidegate.schema import cast_table, event_times, normal_type
-from tidegate.source.format import FileFormat, FileProbe, FileSource, FileUse, Look, Version
+from tidegate.source.format import (
+    FileFacts,
+    FileFormat,
+    FileProbe,
+    FileSource,
+    FileUse,
+    Look,
+    Version,
+)
 from tidegate.source.mark import EDGE_BYTES, FileMark, changed_since, digest, status_of, unreadable
 from tidegate.source.piece import PIECES, PieceIndex
 from tidegate.source.shape import check_distinct, check_fits, spelling
@@ -94,7 +102,7 @@ class ColumnarFormat(FileFormat):
         schema = pa.schema(list(zip(raw.names, types, strict=True)))
         group = groups[0].number if len(groups) == 1 else -1
         low_us = groups[0].low_us if groups else MAX_US
-        facts = ColumnarFacts(*status[:2], digest(end), first, group, low_us, self)
+        facts = ColumnarFacts(*status[:2], 0, digest(end), first, low_us, False, group, self)
         return facts, tuple(groups), schema
 
     def decode(
@@ -128,38 +136,22 @@ class ColumnarFormat(FileFormat):
         )
 
 
-class ColumnarFacts(NamedTuple):
-    """What is kept of a file that is not open: a few numbers, whatever it holds.
+@dataclass(frozen=True, slots=True)
+class ColumnarFacts(FileFacts):
+    """The facts of a file of groups, whose extent are its rows.
 
     `group` is the number of its only group with rows; -1 where there are none or several.
     """
 
-    size_bytes: int
-    modified_ns: int
-    digest: int
-    rows: int
     group: int
-    low_us: int
     format: ColumnarFormat
-
-    @property
-    def may_grow(self) -> bool:
-        return False
-
-    @property
-    def extent(self) -> int:
-        return self.rows
-
-    @property
-    def status(self) -> disk.Status:
-        return disk.Status(self.size_bytes, self.modified_ns, 0, False)
 
     def open(self, file: FileUse) -> ColumnarSource:
         """One that has changed since is refused."""
-        groups: tuple[Group, ...] = (Group(self.group, 0, self.rows, self.low_us),)
+        groups: tuple[Group, ...] = (Group(self.group, 0, self.extent, self.low_us),)
         if self.group < 0:
             now, groups, _ = self.format.facts(file.path, file.path, file.time)
-            if now[:2] != self[:2]:
+            if now.version != self.version:
                 raise _changed(file.path)
         return ColumnarSource(file, self, groups)
 
@@ -170,42 +162,44 @@ class ColumnarSource(FileSource[Group]):
     def __init__(self, file: FileUse, facts: ColumnarFacts, groups: Sequence[Group]) -> None:
         super().__init__(file, PieceIndex(groups))
         self._facts = facts
-        self._version = facts.size_bytes, facts.modified_ns
+        self._version = facts.version
+        self._rows = facts.extent
 
     def extend(self, rows: int) -> int:
-        return self._facts.rows
+        return self._rows
 
     def ended(self) -> bool:
         return True
 
     def extent(self, position: int) -> tuple[int, int, str]:
-        return position, self._facts.rows, "rows"
+        return position, self._rows, "rows"
 
     def untaken(self, position: int) -> tuple[int, str]:
-        return self._facts.rows - position, "rows"
+        return self._rows - position, "rows"
 
     def low_us(self, position: int) -> int:
         return self._pieces.at(position).low_us
 
     def mark(self, position: int) -> dict[str, int]:
-        size_bytes, modified_ns, digest, rows, *_ = self._facts
-        return FileMark(size_bytes, rows, digest, size_bytes, modified_ns, 0).saved()
+        size_bytes, modified_ns = self._version
+        digest = self._facts.digest
+        return FileMark(size_bytes, self._rows, digest, size_bytes, modified_ns, 0).saved()
 
     def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
         """Costs nothing: its end has been read."""
         if self.holds(saved):
             return
         mark, facts = FileMark.of(saved), self._facts
-        if (facts.rows, facts.size_bytes) != (mark.rows, mark.size_bytes):
+        if (self._rows, facts.size_bytes) != (mark.rows, mark.size_bytes):
             was = f"where {mark.rows} were in {mark.size_bytes}"
-            got = f"{facts.rows} rows in {facts.size_bytes} bytes {was}"
+            got = f"{self._rows} rows in {facts.size_bytes} bytes {was}"
         else:
             got = f"another content in {facts.size_bytes} bytes"
         raise changed_since(self.path, position, got)
 
     def holds(self, saved: Mapping[str, Any]) -> bool:
         mark = FileMark.of(saved)
-        return (self._facts.rows, self._facts.digest) == (mark.rows, mark.digest)
+        return (self._rows, self._facts.digest) == (mark.rows, mark.digest)
 
     def piece_times(self, piece: Group, only_time: pa.Schema) -> tuple[Int64s, Bools]:
         """Refuses wrong statistics: rows of other files may have been taken because of them."""
@@ -230,7 +224,7 @@ class ColumnarSource(FileSource[Group]):
 
 
 @dataclass(frozen=True)
-class ColumnarReader:
+class ColumnarReader(Reader):
     """Positions [start, stop) of a file of groups, read in a task; decoded groups are kept."""
 
     path: str
@@ -241,6 +235,10 @@ class ColumnarReader:
     stop: int
     groups: tuple[Group, ...]
     format: ColumnarFormat
+
+    @property
+    def input_file(self) -> str:
+        return self.path
 
     def read(self, columns: Sequence[str]) -> Rows:
         check_columns(columns, self.schema, self.path)

@@ -19,16 +19,15 @@ from tidegate.remote.disk import remote_path
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.schema import check_time
 from tidegate.source.format import FileFacts, FileProbe, FileSource, FileUse, Look, NewFile
-from tidegate.source.listing import list_files, local_path, name_order, paths_of, split_glob
+from tidegate.source.listing import list_files, local_path, name_order, split_glob
 from tidegate.source.mark import readable, status_of
 from tidegate.source.partition import Partitions
 from tidegate.source.registry import check_reading, format_named
-from tidegate.source.remote_listing import RemoteWatch, remote_paths
 from tidegate.source.shape import FileShape
 from tidegate.source.subscription import AS_FOUND, Reading, Subscription
 from tidegate.source.text.block import BLOCK_BYTES
 from tidegate.source.text.compression import NONE, check_whole, packing_of
-from tidegate.source.watch import Watch
+from tidegate.source.watch import watch_of
 
 HEAD_BYTES = 8 * 2**20
 """How much of the first text file of a folder is looked at for the types of its columns."""
@@ -92,10 +91,10 @@ class FilesConnector(Connector):
         self._came_at: dict[str, float] = {}
         """When each file that was not let go came, where it is followed."""
         self._looked_at = self._clock.now()
-        self._watch = self._watch_of(clock) if follow and self.several else None
-        look = self._all_paths if self._watch is None else self._watch.look
         with readable(path):
-            self._format, found = list_files(path, where, follow, look)
+            watch = watch_of(path, clock, follow)
+            self._format, found = list_files(path, where, follow, watch.look)
+        self._watch = watch if follow and self.several else None
         check_reading(reading, self._format, where)
         as_written = not self.several or (self._remote is None and disk.is_folder(path))
         root = path if as_written else split_glob(path)[0]
@@ -208,14 +207,6 @@ class FilesConnector(Connector):
         """Whether a file was there at the last look; always so where nobody looks again."""
         return self._watch is None or self._watch.has(id)
 
-    def _all_paths(self) -> Sequence[str]:
-        return paths_of(self._path) if self._remote is None else remote_paths(self._remote)
-
-    def _watch_of(self, clock: Clock | None) -> Watch | RemoteWatch:
-        if self._remote is None:
-            return Watch(self._path, clock)
-        return RemoteWatch(self._remote, clock)
-
     def _opened(self, path: str) -> FileSource[Any]:
         if self._growing is not None and self._is_growing(path):
             return self._growing
@@ -298,8 +289,7 @@ class FilesConnector(Connector):
             return
         with readable(self._path):
             came = self._watch.look()
-        if isinstance(self._watch, RemoteWatch):
-            self._watch.check_steady(self._unseen)
+        self._watch.check_steady(self._unseen)
         for path in came:
             if path not in self._files and format_named(path) == self._format:
                 self._unseen[path] = None

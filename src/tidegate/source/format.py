@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol
+from typing import Any, ClassVar, Generic, NamedTuple
 
 import pyarrow as pa
 
@@ -57,26 +57,31 @@ class FileUse:
     grows: bool = False
 
 
-class FileFacts(Protocol):
-    """What is kept of a file that is not open: a few numbers, whatever it holds."""
+@dataclass(frozen=True, slots=True)
+class FileFacts(ABC):
+    """What is kept of a file that is not open: a few numbers, whatever it holds.
+
+    `extent`, `digest` and `low_us` are what `ListedSource` has of it; `may_grow` says that rows can
+    be added to such a file.
+    """
+
+    size_bytes: int
+    modified_ns: int
+    inode: int
+    digest: int
+    extent: int
+    low_us: int
+    may_grow: bool
 
     @property
-    def extent(self) -> int: ...
+    def version(self) -> Version:
+        return self.size_bytes, self.modified_ns
 
     @property
-    def digest(self) -> int: ...
+    def status(self) -> disk.Status:
+        return disk.Status(self.size_bytes, self.modified_ns, self.inode, False)
 
-    @property
-    def status(self) -> disk.Status: ...
-
-    @property
-    def low_us(self) -> int:
-        """A time that its first row is not below, as `ListedSource` has it."""
-
-    @property
-    def may_grow(self) -> bool:
-        """Whether rows can be added to such a file."""
-
+    @abstractmethod
     def open(self, file: FileUse) -> FileSource[Any]:
         """The file as it was when it was looked at; where it `grows`, as it is and will be."""
 

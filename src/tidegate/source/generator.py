@@ -12,10 +12,17 @@ import pyarrow as pa
 from tidegate import schedule
 from tidegate.arrival import BEFORE, Floats
 from tidegate.clock import Clock
-from tidegate.connector import Bools, Connector, Int64s, Rows, Source, check_columns
+from tidegate.connector import Bools, Connector, Int64s, Reader, Rows, Source, check_columns
 from tidegate.errors import SourceError, near
 from tidegate.schema import check_time, event_times
-from tidegate.source.generate.catalog import CATALOG
+from tidegate.source.generate.band import r, s
+from tidegate.source.generate.calls import calls
+from tidegate.source.generate.packets import packets
+from tidegate.source.generate.tasks import tasks
+from tidegate.source.generate.taxi import taxi
+from tidegate.source.generate.tpch import lineitem, orders
+from tidegate.source.generate.trades import trades
+from tidegate.source.generate.tweets import tweets
 from tidegate.source.pace import Pacing
 from tidegate.source.parameter import Parameters, UriParameter
 from tidegate.source.subscription import Subscription
@@ -53,7 +60,19 @@ class GeneratorInfo:
     parameters: tuple[UriParameter, ...]
 
 
-_REGISTRY: dict[str, tuple[str, Make]] = {i.name: (i.summary, i.make) for i in CATALOG}
+_REGISTRY: dict[str, tuple[str, Make]] = {
+    "taxi": ("taxi rides (DEBS 2015)", taxi),
+    "calls": ("call records of a mobile network (StreamCloud)", calls),
+    "tasks": ("task events of a cluster (Google trace)", tasks),
+    "packets": ("network packets (DEC trace)", packets),
+    "trades": ("stock trades with the average to compare with (hedge join)", trades),
+    "r": ("left side of the band-join benchmark (ScaleJoin)", r),
+    "s": ("right side of the band-join benchmark (ScaleJoin)", s),
+    "tweets": ("short messages with hashtags", tweets),
+    "orders": ("TPC-H orders by the time they were placed", orders),
+    "lineitem": ("TPC-H lineitems by the time they were shipped", lineitem),
+}
+"""By name what a generator makes, in a line, and how it is made."""
 
 
 def register(name: str, make: Make, summary: str = "") -> None:
@@ -88,7 +107,7 @@ def make_generator(name: str, parameters: Parameters) -> Generator:
 
 
 @dataclass(frozen=True)
-class GeneratorReader:
+class GeneratorReader(Reader):
     """Positions [start, stop), computed where they are read."""
 
     id: str

@@ -14,13 +14,13 @@ import pyarrow as pa
 from tidegate import schedule
 from tidegate.arrival import Floats
 from tidegate.clock import Clock
-from tidegate.connector import Bools, Connector, Int64s, Rows, Source, check_columns
+from tidegate.connector import Bools, Connector, Int64s, Reader, Rows, Source, check_columns
 from tidegate.errors import SourceError
 from tidegate.schema import check_time, event_times, fit_rows, normal_schema
 
 
 @dataclass(frozen=True)
-class MemoryReader:
+class MemoryReader(Reader):
     """Positions [start, stop) with their rows; pickled, it carries just these."""
 
     id: str

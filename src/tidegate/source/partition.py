@@ -86,20 +86,18 @@ class Partitions:
 
 
 @dataclass(frozen=True)
-class PartitionReader:
+class PartitionReader(Reader):
     """A reader of a file whose folders give further columns."""
 
     inner: Reader
     schema: pa.Schema
     constants: Constants
+    start: int
+    stop: int
 
     @property
-    def start(self) -> int:
-        return self.inner.start
-
-    @property
-    def stop(self) -> int:
-        return self.inner.stop
+    def input_file(self) -> str | None:
+        return self.inner.input_file
 
     def read(self, columns: Sequence[str]) -> Rows:
         values = dict(self.constants)
@@ -117,7 +115,9 @@ class PartitionReader:
 
 def with_constants(reader: Reader, schema: pa.Schema, constants: Constants) -> Reader:
     """A reader that gives constants too; the same one where there are none."""
-    return PartitionReader(reader, schema, constants) if constants else reader
+    if not constants:
+        return reader
+    return PartitionReader(reader, schema, constants, reader.start, reader.stop)
 
 
 def without_constants(schema: pa.Schema, constants: Constants) -> pa.Schema:

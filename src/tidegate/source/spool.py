@@ -66,7 +66,7 @@ class SpoolSource(Source):
 
 
 @dataclass(frozen=True)
-class SpoolReader:
+class SpoolReader(Reader):
     """A range of a spooled file, for a task; shares the mapped file where it is local."""
 
     start: int

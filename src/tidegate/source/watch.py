@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tidegate import disk, schedule
 from tidegate.clock import Clock
 from tidegate.source.listing import counts, name_matches, paths_of
 from tidegate.source.notices import Notices
+from tidegate.source.remote_listing import RemoteWatch
 
 _COARSE_NS = 1_000_000
 """A folder's time of change that is a whole number of these is not from a local file system with a
@@ -55,10 +56,10 @@ class Watch:
     `stat` per folder where nothing has changed, and a listing of the folders in which something
     has; never a `stat` of the files that are known. What is kept are the names that are there now:
     it grows with the folder, not with what was ever in it. A glob with wildcards in folders' names
-    is matched anew each time.
+    is matched anew each time, and so is what nobody is to `follow`.
     """
 
-    def __init__(self, path: str, clock: Clock | None = None) -> None:
+    def __init__(self, path: str, clock: Clock | None = None, follow: bool = True) -> None:
         self._path = path
         self._clock = clock or schedule.current().clock
         self._folders: dict[str, _Folder] = {}
@@ -67,6 +68,7 @@ class Watch:
         self._pattern = "" if disk.is_folder(path) else pattern
         self._root = parent if self._pattern else path
         self._plain = not (glob.has_magic(parent) or pattern in ("", "**")) or not self._pattern
+        self._plain = follow and self._plain
         self._notices = Notices.open() if self._plain and disk.current().notifies else None
 
     def look(self) -> list[str]:
@@ -83,6 +85,9 @@ class Watch:
         return path in self._matched or (
             folder in self._folders and name in self._folders[folder].names
         )
+
+    def check_steady(self, waiting: Container[str]) -> None:
+        """Nothing to do: local files may grow, and their sources tell whether they may."""
 
     def _told(self) -> Iterator[str]:
         """New files that the system tells of; where it lost some, everything is to be listed."""
@@ -160,3 +165,10 @@ class Watch:
         gone = self._folders.pop(folder, None)
         if gone is not None:
             self._forget_below(folder, gone, gone.folders)
+
+
+def watch_of(path: str, clock: Clock | None, follow: bool) -> Watch | RemoteWatch:
+    """What looks for the files of a path; one that is not to `follow` them is asked once."""
+    if isinstance(path, disk.RemotePath):
+        return RemoteWatch(path, clock)
+    return Watch(path, clock, follow)

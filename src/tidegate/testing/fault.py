@@ -253,27 +253,23 @@ class KillInOperate(JobRunner):
             handle = _RiggedHandle(job.store.location, None, None, job.store, self._trap, after)
             return replace(job, store=handle)
         place = self._place % max(len(job.splits), 1)
-        splits = tuple(
-            replace(s, reader=_RiggedReader(s.reader, self._trap)) if s.index == place else s
-            for s in job.splits
-        )
-        return replace(job, splits=splits)
+        splits = list(job.splits)
+        for number, split in enumerate(splits):
+            if split.index == place:
+                reader = split.reader
+                rigged = _RiggedReader(reader, self._trap, reader.start, reader.stop)
+                splits[number] = replace(split, reader=rigged)
+        return replace(job, splits=tuple(splits))
 
 
 @dataclass(frozen=True)
-class _RiggedReader:
+class _RiggedReader(Reader):
     """Springs the trap when it is read."""
 
     reader: Reader
     trap: Trap
-
-    @property
-    def start(self) -> int:
-        return self.reader.start
-
-    @property
-    def stop(self) -> int:
-        return self.reader.stop
+    start: int
+    stop: int
 
     def read(self, columns: Sequence[str]) -> Rows:
         self.trap.spring()

@@ -84,8 +84,8 @@ def _question(jobs: Sequence[Job]) -> Iterator[Question]:
                     file.write(token)
                 folders[path] = (OUTPUT, folder.partition("/_staging/")[0], path, token)
         readers = (split.reader for job in jobs for split in job.splits)
-        paths = (getattr(reader, "path", None) for reader in readers)
-        inputs = dict.fromkeys(p for p in paths if isinstance(p, str) and p.startswith("/"))
+        paths = (reader.input_file for reader in readers)
+        inputs = dict.fromkeys(path for path in paths if path and path.startswith("/"))
         work = cloudpickle.dumps([job.subquery for job in jobs])
         code.append((CODE, "", partial(pickle.loads, work)))
         yield Question(

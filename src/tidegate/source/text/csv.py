@@ -148,11 +148,11 @@ class CsvLayout(TextLayout):
     def _read(
         self,
         data: bytes,
-        schema: pa.Schema | None,
+        schema: pa.Schema,
         on_miscount: Callable[[pacsv.InvalidRow], str] | None = None,
     ) -> pa.Table:
         text = self.dialect.as_text
-        types = {f.name: pa.string() if text(f.type) else f.type for f in schema or ()}
+        types = {f.name: pa.string() if text(f.type) else f.type for f in schema}
         table = pacsv.read_csv(
             pa.BufferReader(data),
             read_options=pacsv.ReadOptions(
@@ -248,17 +248,7 @@ class CsvFormat(TextFormat):
     name, title = "csv", "CSV"
     nested = False
     needs = "a header line must be there"
-    options = (
-        "sep",
-        "header",
-        "nullValue",
-        "quote",
-        "escape",
-        "encoding",
-        "compression",
-        "dateFormat",
-        "timestampFormat",
-    )
+    options = ("sep", "header", "nullValue", "quote", "escape", *TextFormat.options)
 
     def read_head(
         self, data: bytes, dialect: Dialect, whole: bool, final: bool, look: Look

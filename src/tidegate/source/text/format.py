@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +44,12 @@ class TextFormat(FileFormat):
     """A format of records in text, whose columns and types show in the first of them."""
 
     text = True
+    options: ClassVar[tuple[str, ...]] = (
+        "encoding",
+        "compression",
+        "dateFormat",
+        "timestampFormat",
+    )
 
     @abstractmethod
     def read_head(
@@ -76,16 +83,10 @@ class TextFormat(FileFormat):
             want = longer(path, 0, want)
         origin = begin + head.origin
         edge = digest(_edge_of(path, data if packing == NONE else b"", status.bytes))
-        facts = TextFacts(
-            *status[:3],
-            edge,
-            digest(data[:origin]),
-            origin,
-            head.layout,
-            look.block_bytes,
-            head.line,
-            packing,
-        )
+        size, modified_ns, inode, _ = status
+        known = size, modified_ns, inode, edge, size, MIN_US, packing == NONE
+        own = digest(data[:origin]), origin, head.layout, look.block_bytes, head.line, packing
+        facts = TextFacts(*known, *own)
         return FileProbe(path, head.schema, facts, head.first, head.rows)
 
     def first_fault(self, probe: FileProbe, schema: pa.Schema, sample_bytes: int) -> str | None:

@@ -65,7 +65,6 @@ class JsonFormat(TextFormat):
 
     name, title = "json", "JSON"
     loose = True
-    options = ("encoding", "compression", "dateFormat", "timestampFormat")
 
     def read_head(
         self, data: bytes, dialect: Dialect, whole: bool, final: bool, look: Look

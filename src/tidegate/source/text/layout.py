@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate import disk
-from tidegate.connector import Bools, Int64s, Reject, Rows, check_columns
+from tidegate.connector import Bools, Int64s, Reader, Reject, Rows, check_columns
 from tidegate.errors import GateError
 from tidegate.schema import event_times
 from tidegate.source.format import Version
@@ -165,7 +165,7 @@ def misread(texts: pa.Array, values: pa.Array) -> Iterable[int]:
 
 
 @dataclass(frozen=True)
-class TextReader:
+class TextReader(Reader):
     """Positions [start, stop) of a text file, read in a task by byte ranges.
 
     All columns of a block are parsed and kept, so that whether a row is readable does not depend
@@ -180,6 +180,10 @@ class TextReader:
     stop: int
     blocks: tuple[Block, ...]
     packing: str = NONE
+
+    @property
+    def input_file(self) -> str:
+        return self.path
 
     def read(self, columns: Sequence[str]) -> Rows:
         check_columns(columns, self.schema, self.path)

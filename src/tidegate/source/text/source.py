@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate import disk, schedule
 from tidegate.arrival import Floats, Growth
-from tidegate.batch import MIN_US
 from tidegate.clock import Clock
 from tidegate.connector import Bools, Int64s
 from tidegate.errors import GateError
-from tidegate.source.format import FileSource, FileUse
+from tidegate.source.format import FileFacts, FileSource, FileUse
 from tidegate.source.mark import (
     EDGE_BYTES,
     PUT_BACK,
@@ -46,41 +46,21 @@ _NOT_KNOWN = 2**62
 _log = logging.getLogger(__name__)
 
 
-class TextFacts(NamedTuple):
-    """What is kept of a file that is not open; the layout is shared by files with one header.
+@dataclass(frozen=True, slots=True)
+class TextFacts(FileFacts):
+    """The facts of a text file, whose extent are its bytes; files with one header share a layout.
 
     `digest` is of its first bytes, EDGE_BYTES where it has as many; `before` of those before the
     first row, and `line` is how many lines end before that. `packing` is how it is compressed; size
-    and digest are of the file as it is.
+    and digest are of the file as it is. Its least time is not known: text has no statistics.
     """
 
-    size_bytes: int
-    modified_ns: int
-    inode: int
-    digest: int
     before: int
     origin: int
     layout: TextLayout
     block_bytes: int
     line: int
     packing: str
-
-    @property
-    def extent(self) -> int:
-        return self.size_bytes
-
-    @property
-    def status(self) -> disk.Status:
-        return disk.Status(self.size_bytes, self.modified_ns, self.inode, False)
-
-    @property
-    def low_us(self) -> int:
-        """Not known: text has no statistics; see `TextFormat.lows_us`."""
-        return MIN_US
-
-    @property
-    def may_grow(self) -> bool:
-        return self.packing == NONE
 
     def open(self, file: FileUse) -> TextSource:
         return (TextSource if self.packing == NONE else PackedSource)(file, self)
@@ -100,17 +80,16 @@ class TextSource(FileSource[Block]):
     kept_pieces = 2
 
     def __init__(self, file: FileUse, facts: TextFacts) -> None:
-        _, _, _, _, before, origin, layout, block_bytes, line, packing = facts
-        split = layout.split
-        self._index = BlockIndex(file.path, origin, split, block_bytes, before, line, packing)
+        split, more = facts.layout.split, (facts.before, facts.line, facts.packing)
+        self._index = BlockIndex(file.path, facts.origin, split, facts.block_bytes, *more)
         super().__init__(file, self._index.blocks)
         self._facts = facts
-        self._size = facts.size_bytes if packing == NONE else _NOT_KNOWN
+        self._size = facts.size_bytes if facts.packing == NONE else _NOT_KNOWN
         self._seen = facts.status
         self._sure = facts.status
         """What it was when its content was last known to go on from what was read."""
         self._followed = self._looks = file.grows
-        self._version = None if file.grows else (facts.size_bytes, facts.modified_ns)
+        self._version = None if file.grows else facts.version
         self._told_rest = False
         self._growth: Growth | None = None
         self._clock = schedule.current().clock
@@ -155,10 +134,9 @@ class TextSource(FileSource[Block]):
             self._measure()
             self.grows = False
         edge = digest_of(self.path, min(EDGE_BYTES, self._size))
-        _, modified_ns, inode, _ = self._seen
-        return self._facts._replace(
-            size_bytes=self._size, modified_ns=modified_ns, inode=inode, digest=edge
-        )
+        size, (_, modified_ns, inode, _) = self._size, self._seen
+        facts = replace(self._facts, size_bytes=size, extent=size, digest=edge)
+        return replace(facts, modified_ns=modified_ns, inode=inode)
 
     def take_as_of_now(self) -> None:
         self._looks = False
