@@ -1,4 +1,4 @@
-"""A plan as text a person can read, between lowering and `tidegate explain`."""
+"""Writes a plan as text for people: the output of `tidegate explain`."""
 
 from __future__ import annotations
 

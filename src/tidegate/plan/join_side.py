@@ -1,4 +1,4 @@
-"""One side of a join on its way to prefixes, between the node and what pairs are made of."""
+"""Lowers one side of a join: its prefixes, the columns that they put out, and what is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions over pairs of a join, between the names of its sides and the columns l* and r*."""
+"""Binds expressions over pairs of a join to the columns l* and r* of its operator."""
 
 from __future__ import annotations
 

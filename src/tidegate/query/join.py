@@ -1,4 +1,4 @@
-"""The join of two streams as a logical node, between what SQL and Python say and lowering.
+"""The join of two streams as a logical node.
 
 Its columns are those of both sides, each under the name of its side (`r.x`, `s.a`; in Python
 `left.x`, `right.a`), so that the conditions and the select list above it are expressions like any

@@ -1,4 +1,4 @@
-"""The base class of the nodes of the logical plan: identity, comparison and what all have.
+"""What all nodes of the logical plan have in common: equality, clauses, where state begins.
 
 A plan is a graph: a stream that is read twice is one node below two. What is told of a node is
 therefore told once and kept with it; to ask again on every path would double with each level.

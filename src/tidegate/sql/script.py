@@ -1,4 +1,4 @@
-"""A script read into its statements, between the text of a file and binding to a catalog."""
+"""Reads a script into its statements: streams, views, and the queries whose rows go out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls with wrong arguments, between a method of the Python surface and what its user reads."""
+"""Tells wrong arguments of a method with an example of a call, in place of a TypeError."""
 
 from __future__ import annotations
 
