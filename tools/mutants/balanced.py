@@ -11,8 +11,8 @@ MUTANTS = (
     Mutant(
         "what was counted of bins is known to the instance that writes it alone",
         "operate/aggregate/operator.py",
-        "return [Share.for_all(found)]",
-        "return [Share(work.mapping.owners[0], found)]",
+        "return [Share.for_all(found, SURVEY)]",
+        "return [Share(work.mapping.owners[0], found, SURVEY)]",
         _TESTS,
     ),
     Mutant(

@@ -95,7 +95,7 @@ def noted(work: MapWork, ledger: Ledger) -> list[Share]:
     news = ledger.news()
     if work.kept is not None and ledger.whole:
         work.kept.leave(LEDGER, ledger, ledger.nbytes)
-    return [] if news is None else [Share(work.mapping.owners[0], news)]
+    return [] if news is None else [Share(work.mapping.owners[0], news, LEDGER)]
 
 
 def write_ledger(

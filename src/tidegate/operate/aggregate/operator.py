@@ -23,7 +23,6 @@ from tidegate.operate.aggregate.balanced.survey import (
     survey_rows,
 )
 from tidegate.operate.aggregate.choice import (
-    CHOICE_SCHEMA,
     CHOICES,
     ChoiceKeeper,
     Ends,
@@ -80,12 +79,12 @@ from tidegate.operate.operator import (
     Operator,
     Result,
     Share,
+    by_channel,
     plain_names,
 )
 from tidegate.operate.spill import Spill
 from tidegate.route.auto import Auto
 from tidegate.route.hash import BY_HASH
-from tidegate.route.ledger import LEDGER_SCHEMA
 from tidegate.route.load_aware import Hybrid, LoadAware
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.reach import Reach
@@ -158,7 +157,7 @@ class WindowAggregate(Operator):
         if router.ledger is None:
             return shares
         chosen = chosen_by(work, router.ledger)
-        told = [] if chosen is None else [Share.for_all(chosen)]
+        told = [] if chosen is None else [Share.for_all(chosen, CHOICES)]
         return [*shares, *noted(work, router.ledger), *told]
 
     def _surveyed(self, work: MapWork, dealt: pa.Table) -> list[Share]:
@@ -169,7 +168,7 @@ class WindowAggregate(Operator):
         survey = survey_partials if self.folds == MAP else survey_rows
         found = survey(self.balancing, self.spec, dealt, work.mapping.buckets)
         work.spans.mark("map survey")
-        return [Share.for_all(found)]
+        return [Share.for_all(found, SURVEY)]
 
     @property
     def _balances(self) -> bool:
@@ -185,10 +184,11 @@ class WindowAggregate(Operator):
         """
         spec = self.spec
         sealed, needed = sealed_before(spec, work.frontier_us), needed_from(spec, work.frontier_us)
-        rows, notes, chosen, surveyed = self._arrived(arrived)
+        came = by_channel(arrived)
+        rows, notes, chosen = came[""], came.get(LEDGER), came.get(CHOICES, [])
         balance = None
         if self.balancing is not None and self._balances:
-            balance = BalancedBatch(self.balancing, spec, work, surveyed)
+            balance = BalancedBatch(self.balancing, spec, work, came.get(SURVEY, []))
         thinning = Thinning(spec, work)
         news = thinning.thinned(self._partials(rows))
         work.spans.mark("instance merge")
@@ -261,17 +261,6 @@ class WindowAggregate(Operator):
         if self._balances and not self.partly:
             return BALANCED_SHOWN
         return SENT_SHOWN if self.partitioner.splits_keys else ()
-
-    def _arrived(self, arrived: Sequence[Arrival]) -> tuple[list[pa.Table], ...]:
-        """What map tasks have dealt, noted in their ledgers, chosen, and counted of bins."""
-        kinds: tuple[list[pa.Table], ...] = [], [], [], []
-        known = [LEDGER_SCHEMA, CHOICE_SCHEMA]
-        if self.balancing is not None and self._balances:
-            known.append(self.balancing.survey(self.spec).partial_schema)
-        for arrival in arrived:
-            found = [i for i, schema in enumerate(known, 1) if arrival.rows.schema.equals(schema)]
-            kinds[found[0] if found else 0].append(arrival.rows)
-        return kinds
 
     @property
     def _auto(self) -> bool:
