@@ -116,7 +116,7 @@ def test_a_grouped_aggregate() -> None:
     )
     found = only(made).operator
     assert isinstance(found, WindowAggregate)
-    assert (found.spec.range_us, found.spec.slide_us) == (900_000_000, 300_000_000)
+    assert (found.spec.window.range_us, found.spec.window.slide_us) == (900_000_000, 300_000_000)
     assert found.spec.keys == (("k0", pa.string()),)
     assert found.spec.functions == (
         Function("a0", "mean", ("x0",), (pa.float64(),)),

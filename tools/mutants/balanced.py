@@ -10,7 +10,7 @@ _TESTS = "tests/property/test_balance.py"
 MUTANTS = (
     Mutant(
         "what was counted of bins is known to the instance that writes it alone",
-        "operate/aggregate/operator.py",
+        f"{_BALANCED}/batch.py",
         "return [Share.for_all(found, SURVEY)]",
         "return [Share(work.mapping.owners[0], found, SURVEY)]",
         _TESTS,

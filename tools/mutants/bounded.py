@@ -52,9 +52,9 @@ MUTANTS = (
     ),
     Mutant(
         "samples of results depend on the cut",
-        "plan/lower_aggregate.py",
-        "prefixes = numbered(prefixes) if bounding.answering.sampled else prefixes",
-        "prefixes = tuple(prefixes)",
+        "plan/aggregate/bound.py",
+        "prefixes=numbered(asked.prefixes) if rules.sampled else asked.prefixes,",
+        "prefixes=asked.prefixes,",
         _TESTS,
     ),
 )

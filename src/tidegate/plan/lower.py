@@ -16,9 +16,10 @@ from tidegate.duration import duration_text
 from tidegate.errors import OptionError, QueryError
 from tidegate.microsecond import LAST_US
 from tidegate.nesting import nested
+from tidegate.plan.aggregate.windows import window_plan
 from tidegate.plan.cut import Cutting, Unit
 from tidegate.plan.fingerprint import fingerprint, input_lines
-from tidegate.plan.lower_aggregate import lower_aggregate
+from tidegate.plan.lower_aggregate import lower_aggregate, lower_window_process
 from tidegate.plan.lower_join import lower_join
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
@@ -39,12 +40,11 @@ from tidegate.query.definition import StreamDef
 from tidegate.query.limit import Limit
 from tidegate.query.node import Aggregate, Join, Node, Process
 from tidegate.query.output import Output
-from tidegate.query.window import TimeWindow
 from tidegate.query.window_process import WindowProcess
 
 _RULES: dict[type, Rule] = {
     Aggregate: lower_aggregate,
-    WindowProcess: lower_aggregate,
+    WindowProcess: lower_window_process,
     Join: lower_join,
     Process: lower_process,
     Limit: lower_process,
@@ -119,7 +119,7 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
 def _check_reach(units: Sequence[Unit]) -> None:
     """Refuse windows over windows so long that the last event time and all of them overflow."""
     windows = [u.base.window for u in units if isinstance(u.base, Aggregate)]
-    total_us = sum(w.range_us for w in windows if isinstance(w, TimeWindow))
+    total_us = sum(window_plan(window).range_us for window in windows)
     if total_us > MAX_US - LAST_US:
         raise QueryError(
             "query",

@@ -19,8 +19,8 @@ from tidegate.errors import QueryError
 from tidegate.operate.join.concept import ConceptSieve
 from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, Interval, JoinSpec
 from tidegate.operate.sieve import Sieve
+from tidegate.plan.aggregate.shed import numbered
 from tidegate.plan.physical import Prefix
-from tidegate.plan.shed import numbered
 from tidegate.query.join import DRAWN, SIGNS, Join
 from tidegate.query.name import SideName, column, substitute
 from tidegate.query.option import CONCEPT, KEPT, LEAST_ROWS, ErrorBound, Shed

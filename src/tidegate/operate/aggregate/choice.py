@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidegate.batch import ints
 from tidegate.microsecond import time_text
-from tidegate.operate.aggregate.ledger import LedgerKeeper, first_period
+from tidegate.operate.aggregate.ledger import LedgerKeeper
 from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.change import Change
 from tidegate.operate.operator import InstanceWork, MapWork
@@ -71,7 +71,7 @@ def informed(work: MapWork, ledger: Ledger, spec: AggregateSpec) -> Ledger:
     if ledger.informed:
         return ledger
     ledger.informed, ledger.costs = True, costs_of(spec)
-    first = first_period(spec.range_us, work.previous_us)
+    first = spec.window.first_period(work.previous_us)
     rows = _read(work.state.get(CHOICES, ()), work, first)
     for row in rows.select(["period", "epoch", "upstream", "choice"]).to_pylist():
         if row["upstream"] != work.upstream or row["period"] < first:
@@ -104,7 +104,7 @@ def known_choices(work: InstanceWork, spec: AggregateSpec, arrived: Sequence[pa.
     """All choices for periods of open windows: those of earlier batches, then those of this one."""
     held: pa.Table | None = work.kept.take(CHOICES)
     if held is None:
-        first = first_period(spec.range_us, work.previous_us)
+        first = spec.window.first_period(work.previous_us)
         held = _read(work.state.get(CHOICES, ()), work, first)
     known = pa.concat_tables([held, *arrived])
     lasting = _lasting(known, spec, work)
@@ -197,14 +197,14 @@ def _read(segments: Sequence[Segment], work: MapWork | InstanceWork, first: int)
 
 
 def _lasting(rows: pa.Table, spec: AggregateSpec, work: InstanceWork) -> pa.Table:
-    first = first_period(spec.range_us, work.frontier_us)
+    first = spec.window.first_period(work.frontier_us)
     return rows.filter(pa.array(ints(rows, _ORDER) >= first))
 
 
 def _change(spec: AggregateSpec, row: dict[str, Any]) -> Change:
     before, after = str(Choice(row["before"] or Choice.HASH)), str(Choice(row["choice"]))
     source = row["upstream"].partition("/")[2]
-    start = time_text(row["period"] * spec.range_us)
+    start = time_text(row["period"] * spec.window.range_us)
     even = -(-row["tuples"] // row["instances"])
     text = (
         f"auto: {after} in place of {before} for {source} from {start} on, by "

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, MIN_US, ints
+from tidegate.batch import ints
 from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.keeper import OrderHorizon
 from tidegate.operate.operator import InstanceWork, MapWork, Share
 from tidegate.route.key_memory import load_loop
 from tidegate.route.ledger import LEDGER_SCHEMA, Ledger, source_number
-from tidegate.route.load_aware import LoadAware
 from tidegate.state.compaction import DEAD_SHARE, by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment
 
@@ -27,19 +27,11 @@ LEDGER = "ledger"
 _ORDER = "period"
 
 
-def first_period(range_us: int, frontier_us: int) -> int:
-    """The first period that decisions may still ask for.
-
-    What comes are of the frontier's period or later; who looks back asks for one more.
-    """
-    return frontier_us if frontier_us in (MIN_US, MAX_US) else frontier_us // range_us - 1
-
-
 @dataclass(frozen=True)
 class LedgerKeeper:
     """What is noted of periods; it goes with them."""
 
-    range_us: int
+    window: PaneWindow
     order = _ORDER
     dead_share = DEAD_SHARE
     grouped = True
@@ -52,7 +44,7 @@ class LedgerKeeper:
     def horizon(
         self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
     ) -> OrderHorizon:
-        return OrderHorizon(_ORDER, first_period(self.range_us, frontier_us))
+        return OrderHorizon(_ORDER, self.window.first_period(frontier_us))
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         """One row for the tuples of a bucket or bin, so that long periods do not have many."""
@@ -70,16 +62,19 @@ class LedgerKeeper:
         return [0] * len(segments)
 
 
-def opened(work: MapWork, partitioner: LoadAware, spec: AggregateSpec) -> Ledger:
-    """The ledger of the source of a split, as the batch before has left it."""
-    first = first_period(spec.range_us, work.previous_us)
+def opened(work: MapWork, keys: str | None, spec: AggregateSpec) -> Ledger:
+    """The ledger of the source of a split, as the batch before has left it.
+
+    `keys` is how keys are remembered, None where they are not.
+    """
+    first = spec.window.first_period(work.previous_us)
     held: Ledger | None = None if work.kept is None else work.kept.take(LEDGER)
     if held is not None and held.mapping.epoch == work.mapping.epoch:
         held.forget(first)
         return held
-    load_loop(partitioner.keys)
+    load_loop(keys)
     source = source_number(work.upstream)
-    ledger = Ledger.begun(work.mapping, partitioner.keys, source, spec.overlapping)
+    ledger = Ledger.begun(work.mapping, keys, source, spec.window.overlapping)
     ledger.alone = work.kept is not None
     segments = [s for s in work.state.get(LEDGER, ()) if s.high >= first]
     if segments:
@@ -99,13 +94,13 @@ def noted(work: MapWork, ledger: Ledger) -> list[Share]:
 
 
 def write_ledger(
-    work: InstanceWork, range_us: int, parts: Sequence[pa.Table]
+    work: InstanceWork, spec: AggregateSpec, parts: Sequence[pa.Table]
 ) -> tuple[Segment, ...]:
     """What splits have added to periods that the next batch may ask for, as one segment."""
     if not parts:
         return ()
     rows = pa.concat_tables(parts)
-    first = first_period(range_us, work.frontier_us)
+    first = spec.window.first_period(work.frontier_us)
     rows = by_bucket(rows.filter(pa.array(ints(rows, _ORDER) >= first)), _ORDER)
     if not rows.num_rows:
         return ()

@@ -35,7 +35,7 @@ class Thinning:
         # Former owners do not store all that they are sent.
         self._functions: list[Function] = [] if work.mapping.formers else found
         brief = tuple(_brief(function) for function in found)
-        self._spec = AggregateSpec(spec.range_us, spec.slide_us, spec.keys, brief)
+        self._spec = AggregateSpec(spec.window, spec.keys, brief)
         self._work = work
         self._known: pa.Table | None = None
 

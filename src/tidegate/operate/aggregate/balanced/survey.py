@@ -19,7 +19,8 @@ from tidegate.approx.array import Words
 from tidegate.approx.priority import priorities
 from tidegate.batch import ints
 from tidegate.operate.aggregate.balanced.balancing import Balancing
-from tidegate.operate.aggregate.pane import AggregateSpec, merge, needed_from
+from tidegate.operate.aggregate.folding import BY_INSTANCE, BY_MAP
+from tidegate.operate.aggregate.pane import AggregateSpec, merge
 from tidegate.operate.keeper import CELLS, OrderHorizon
 from tidegate.operate.kernels.group import Groups, dense, pack, rank_integers
 from tidegate.operate.kernels.order import Ints, canonical, flat
@@ -78,6 +79,10 @@ def survey_rows(rules: Balancing, spec: AggregateSpec, rows: pa.Table, buckets: 
     )
 
 
+SURVEYS = {BY_MAP.name: survey_partials, BY_INSTANCE.name: survey_rows}
+"""How what is dealt is surveyed, by who folds it."""
+
+
 def _survey(
     rules: Balancing,
     spec: AggregateSpec,
@@ -128,12 +133,12 @@ class SurveyKeeper:
 
     @property
     def cell(self) -> int:
-        return max(self.survey.range_us // self.survey.pane_us // CELLS, 1)
+        return max(self.survey.window.panes // CELLS, 1)
 
     def horizon(
         self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
     ) -> OrderHorizon:
-        return OrderHorizon(_ORDER, needed_from(self.survey, frontier_us))
+        return OrderHorizon(_ORDER, self.survey.window.needed_from(frontier_us))
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         """One row for a bin of a pane, so that long panes do not have many."""
@@ -151,12 +156,12 @@ def known_survey(
     """All that was counted of the panes of open windows, this batch included, in several parts."""
     held: list[pa.Table] | None = work.kept.take(SURVEY)
     if held is None:
-        first = needed_from(survey, work.previous_us)
+        first = survey.window.needed_from(work.previous_us)
         live = [s for s in work.state.get(SURVEY, ()) if s.high >= first]
         names = survey.partial_schema.names
         held = [read_segment(work.store, s, None, names) for s in live]
     known = [*held, *arrived]
-    first = needed_from(survey, work.frontier_us)
+    first = survey.window.needed_from(work.frontier_us)
     lasting = [part for part in known if part.num_rows and ints(part, _ORDER).max() >= first]
     # Merging costs, and is done seldom; so what waits stays small.
     if len(lasting) > _PARTS:
@@ -178,5 +183,5 @@ def write_survey(
 
 
 def _lasting(rows: pa.Table, survey: AggregateSpec, work: InstanceWork) -> pa.Table:
-    first = needed_from(survey, work.frontier_us)
+    first = survey.window.needed_from(work.frontier_us)
     return rows.filter(pa.array(ints(rows, _ORDER) >= first))

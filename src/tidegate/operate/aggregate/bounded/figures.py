@@ -9,13 +9,16 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from tidegate.operate.aggregate.answer import WindowAnswer
 from tidegate.operate.aggregate.bounded.answering import Answering
 from tidegate.operate.aggregate.bounded.cells import Cells, Looked
 from tidegate.operate.aggregate.figures import WindowTotals
+from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.ranked import ROWS, TUPLES, Ranking
 from tidegate.operate.figures import Shown, ToldWindow
-from tidegate.operate.kept import Kept
 from tidegate.operate.kernels.order import Floats, Ints, Mask, flat, integers
+from tidegate.operate.operator import InstanceWork
 
 _ROWS, _TUPLES = "rows", "sampled_of"
 _ESTIMATED, _LOOKED, _KEPT = "rows_estimated", "tuples_taken", "rows_kept"
@@ -92,37 +95,37 @@ def answered_window(told: ToldWindow, budget_rows: int | None) -> dict[str, floa
 
 
 @dataclass(frozen=True)
-class RankedColumns:
-    """The columns of closed windows that have quantiles from samples, with what those were.
+class RankedAnswer(WindowAnswer):
+    """Quantiles from samples of each group; ports take them and their ends out of the results.
 
-    `states` are their names and what was asked for.
+    `states` are the columns of closed windows that have them, and what was asked for.
     """
 
     answering: Answering
     states: tuple[tuple[str, Ranking], ...]
 
-    shown: ClassVar = ANSWERED_SHOWN
+    shown: ClassVar[tuple[Shown, ...]] = ANSWERED_SHOWN
 
-    def renamed(self, names: Mapping[str, str]) -> RankedColumns:
+    def renamed(self, names: Mapping[str, str]) -> RankedAnswer:
         """The same where the columns have other names."""
         states = tuple((names[name], ranking) for name, ranking in self.states)
-        return RankedColumns(self.answering.renamed(names), states)
+        return RankedAnswer(self.answering.renamed(names), states)
 
-    def watch(self, range_us: int, kept: Kept) -> RankedWindows:
-        return RankedWindows(range_us, self)
+    def watch(self, spec: AggregateSpec, work: InstanceWork) -> RankedWindows:
+        return RankedWindows(spec.window, self)
 
     def window(self, told: ToldWindow) -> dict[str, float]:
         return answered_window(told, self.answering.budget_rows)
 
-    def details(self) -> list[str]:
+    def lines(self) -> list[str]:
         return self.answering.details()
 
 
 class RankedWindows(AnsweredWindows):
     """Takes in closed windows with the columns of quantiles, in the order of their ends."""
 
-    def __init__(self, range_us: int, columns: RankedColumns) -> None:
-        super().__init__(range_us)
+    def __init__(self, window: PaneWindow, columns: RankedAnswer) -> None:
+        super().__init__(window)
         self._columns = columns
 
     def counts(self) -> dict[str, int]:
