@@ -2,9 +2,9 @@
 
 For joins and processes. An operator names the parts of its state (`Operator.keepers`), and a part
 without a row in the table here cannot be lowered: nothing is stored that is not compared when the
-query changes. An aggregate's state depends as a whole on what it groups (`AskedAggregate`), on its
-window and on its partitioner, whichever parts it has. Columns of a state are compared one by one, as `Record.columns`, because a
-later query may use fewer of them.
+query changes. The state of an aggregate depends as a whole on what it groups (`AskedAggregate`), on
+its window and on its partitioner, whichever parts it has. Columns of a state are compared one by
+one, as `Record.columns`, because a later query may use fewer of them.
 """
 
 from __future__ import annotations
