@@ -5,9 +5,9 @@
 
 Windows are simulated: keys with so many tuples in a quarter of the join's window on either side, at
 random times; the first k of each quarter are kept, others with probability p. What is computed of
-the pairs is what `tidegate.query.shed_join` has the engine compute. Told are the shares of windows
-that are off by more than the error, and of those that their intervals do not hold, with the error
-as the least width and without it. Results go to benchmarks/results/.
+the pairs is what `tidegate.query.clause.pairs` has the engine compute. Told are the shares of
+windows that are off by more than the error, and of those that their intervals do not hold, with
+the error as the least width and without it. Results go to benchmarks/results/.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tidegate.operate.aggregate.bounded.figures import RankedAnswer
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.plan.explain import explain
 from tidegate.plan.lower import lower
-from tidegate.query.option import METRICS
+from tidegate.query.clause.error import METRICS
 
 PATH = "docs/approximation.md"
 PAGE = (ROOT / PATH).read_text(encoding="utf-8")

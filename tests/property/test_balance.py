@@ -35,10 +35,10 @@ from tidegate.query.aggregate import (
     stddev,
     sum_,
 )
+from tidegate.query.clause.balance import Balance
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import column
 from tidegate.query.node import Aggregate, Input
-from tidegate.query.option import Balance
 from tidegate.query.window import TimeWindow
 from tidegate.route.registry import partitioner_of
 
@@ -82,7 +82,7 @@ def plan_of(
         window,
         (("k", column("k")),),
         tuple(calls.items()),
-        balance=balance,
+        clauses=() if balance is None else (balance,),
     )
     return lower(node, choices=choices)
 

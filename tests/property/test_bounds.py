@@ -42,10 +42,10 @@ from tidegate.query.aggregate import (
     sum_,
     var,
 )
+from tidegate.query.clause.error import ErrorBound
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import column
 from tidegate.query.node import Aggregate, Input
-from tidegate.query.option import ErrorBound
 from tidegate.query.output import single
 from tidegate.query.window import TimeWindow
 from tidegate.route.registry import partitioner_of
@@ -122,7 +122,7 @@ class Asked:
             TimeWindow(RANGE_US, self.slide_us),
             tuple((key, column(key)) for key in self.keys),
             tuple(self.calls.items()),
-            bound=self.bound,
+            clauses=(self.bound,),
         )
         return lower(node, choices=choices)
 

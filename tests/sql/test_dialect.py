@@ -117,7 +117,7 @@ def test_statements_are_separated_and_empty_ones_left_out() -> None:
 def test_several_with_clauses_are_kept_in_order() -> None:
     (tree,) = parse("SELECT a FROM x WITH LATENCY 2 SECONDS WITH ERROR 5 PERCENT")
     assert isinstance(tree, QueryWith)
-    assert [option.key for option in tree.expressions] == ["withlatency", "witherror"]
+    assert [clause.name for clause in tree.expressions] == ["LATENCY", "ERROR"]
 
 
 def test_names_of_aggregates_that_spark_lacks() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tidegate.errors import QueryError
-from tidegate.query.option import ErrorBound, Latency, Shed
+from tidegate.query.clause.error import ErrorBound
+from tidegate.query.clause.latency import Latency
+from tidegate.query.clause.shed import Shed
 from tidegate.query.window import TimeWindow, TupleWindow
+from tidegate.sql.clause import read_clause, read_window
 from tidegate.sql.dialect import parse
-from tidegate.sql.script import Create, read_option, read_script, read_window
+from tidegate.sql.script import Create, read_script
 from tidegate.sql.syntax import StreamWindow
 
 
@@ -154,4 +157,4 @@ def test_a_part_of_a_row_is_no_window() -> None:
 )
 def test_options(text: str, option: ErrorBound | Shed | Latency) -> None:
     (tree,) = parse(f"SELECT a FROM x WITH {text}")
-    assert read_option(tree.expressions[0]) == option
+    assert read_clause(tree.expressions[0]) == option

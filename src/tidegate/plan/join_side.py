@@ -25,7 +25,6 @@ from tidegate.plan.stored_name import stored_names
 from tidegate.query.join import DRAWN, Join
 from tidegate.query.name import EVENT_TIME, SideName, column, conjuncts, substitute
 from tidegate.query.typing import UnknownKernel, bind
-from tidegate.query.window import Distance, JoinWindow
 from tidegate.schema import TIME
 
 _LETTERS = ("l", "r")
@@ -71,7 +70,7 @@ class SideLowering:
         return cls(
             label=join.labels[side],
             letter=_LETTERS[side],
-            extent=_extent(window),
+            extent=Extent(*window.extent),
             leaves=leaves,
             own=own,
             front=front,
@@ -238,9 +237,3 @@ def _has_kernels(expression: exp.Expression, types: Mapping[str, pa.DataType], w
     except UnknownKernel:
         return False
     return True
-
-
-def _extent(window: JoinWindow) -> Extent:
-    if isinstance(window, Distance):
-        return Extent(window.range_us, None)
-    return Extent(None, window.rows)

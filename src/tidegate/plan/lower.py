@@ -16,7 +16,6 @@ from tidegate.duration import duration_text
 from tidegate.errors import OptionError, QueryError
 from tidegate.microsecond import LAST_US
 from tidegate.nesting import nested
-from tidegate.plan.aggregate.windows import window_plan
 from tidegate.plan.cut import Cutting, Unit
 from tidegate.plan.fingerprint import fingerprint, input_lines
 from tidegate.plan.lower_aggregate import lower_aggregate, lower_window_process
@@ -119,7 +118,7 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
 def _check_reach(units: Sequence[Unit]) -> None:
     """Refuse windows over windows so long that the last event time and all of them overflow."""
     windows = [u.base.window for u in units if isinstance(u.base, Aggregate)]
-    total_us = sum(window_plan(window).range_us for window in windows)
+    total_us = sum(window.reach_us for window in windows)
     if total_us > MAX_US - LAST_US:
         raise QueryError(
             "query",

@@ -21,10 +21,11 @@ from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, Interval, JoinSpec
 from tidegate.operate.sieve import Sieve
 from tidegate.plan.aggregate.shed import numbered
 from tidegate.plan.physical import Prefix
+from tidegate.query.clause.column import KEPT
+from tidegate.query.clause.error import LEAST_ROWS, ErrorBound
+from tidegate.query.clause.shed import CONCEPT, Shed
 from tidegate.query.join import DRAWN, SIGNS, Join
 from tidegate.query.name import SideName, column, substitute
-from tidegate.query.option import CONCEPT, KEPT, LEAST_ROWS, ErrorBound, Shed
-from tidegate.query.window import Distance
 
 FEWEST = 2
 """How many tuples of each key are kept at least in a pane of a side, by concept."""
@@ -52,8 +53,8 @@ class JoinShedding:
 
     @staticmethod
     def of(join: Join) -> JoinShedding:
-        windows = (join.left_window, join.right_window)
-        shortest = min((w.range_us for w in windows if isinstance(w, Distance)), default=0)
+        extents = (join.left_window.extent, join.right_window.extent)
+        shortest = min((range_us for range_us, _ in extents if range_us is not None), default=0)
         return JoinShedding(join.shed, join.bound, join.labels, max(shortest // PANES, 1))
 
     @property

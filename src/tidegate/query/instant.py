@@ -1,10 +1,9 @@
-"""When the rows of a node happen, between its implicit columns and the operator that reads it."""
+"""The event time of the rows of a node: its column, and how far the event time is from it."""
 
 from __future__ import annotations
 
 from tidegate.query.name import EVENT_TIME, WINDOW
 from tidegate.query.node import Node, aggregate_of
-from tidegate.query.window import TimeWindow
 
 
 def event_column(node: Node) -> str:
@@ -13,9 +12,5 @@ def event_column(node: Node) -> str:
 
 
 def event_offset(node: Node) -> int:
-    """Microseconds from `event_column` to the event time.
-
-    A window of time happens in its last instant, so that a coarser one over it takes it in; a
-    window of tuples happens with its newest tuple.
-    """
-    return -1 if node.windowed and isinstance(aggregate_of(node).window, TimeWindow) else 0
+    """Microseconds from `event_column` to the event time."""
+    return aggregate_of(node).window.event_offset_us if node.windowed else 0

@@ -11,21 +11,24 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.check import AFTER_STATE, bind_after, types_of
-from tidegate.query.logical import Logical
+from tidegate.query.clause.column import KEPT
+from tidegate.query.logical import Logical, asked
 from tidegate.query.name import EVENT_TIME, Names, SideName, canonical, expression_text
-from tidegate.query.option import KEPT, ErrorBound, Shed
 from tidegate.query.typing import UnknownKernel, bind_predicate
-from tidegate.query.window import JoinWindow, TupleWindow
+from tidegate.query.window import JoinWindow
 from tidegate.schema import TIME
 
 if TYPE_CHECKING:
+    from tidegate.query.clause.clause import Clause
+    from tidegate.query.clause.error import ErrorBound
+    from tidegate.query.clause.shed import Shed
     from tidegate.query.node import Node
 
 SIDES = ("left", "right")
@@ -55,12 +58,14 @@ class Join(Logical):
     right_window: JoinWindow
     predicate: exp.Expression | PredicateFunction | None
     labels: tuple[str, str] = SIDES
-    shed: Shed | None = None
-    """Which tuples of its sides it drops; the last column then says how probable a pair was."""
-    bound: ErrorBound | None = None
-    """How far the aggregate over a join that sheds may be off: it drops so much, and not more."""
+    clauses: tuple[Clause, ...] = ()
+    """WITH SHED: it drops tuples of its sides, and the last column says how probable a pair was.
+    WITH ERROR after it: how far the aggregate over the pairs may be off, so that no more is
+    dropped than that allows."""
     windowed = False
     stateful = True
+    shed: ClassVar[Shed | None] = asked("SHED")
+    bound: ClassVar[ErrorBound | None] = asked("ERROR")
 
     def __post_init__(self) -> None:
         if self.labels[0].lower() == self.labels[1].lower():
@@ -71,8 +76,7 @@ class Join(Logical):
                 "Give one of them another name with AS.",
             )
         for window in (self.left_window, self.right_window):
-            if isinstance(window, TupleWindow) and window.slide != window.rows:
-                raise slides(str(window))
+            window.check_side()
         if not isinstance(self.predicate, exp.Expression):
             return
         predicate = canonical(self.predicate, self.names, "ON")
@@ -88,8 +92,7 @@ class Join(Logical):
     def summary(self) -> str:
         windows = zip(self.labels, (self.left_window, self.right_window), strict=True)
         sides = " and ".join(f"{label} [{window}]" for label, window in windows)
-        way = f", {self.shed}" if self.shed else ""
-        way += f", {self.bound}" if self.bound else ""
+        way = "".join(f", {clause}" for clause in self.clauses)
         return f"join {sides} on {self._condition}{way}"
 
     @property
@@ -129,13 +132,3 @@ class Join(Logical):
     @property
     def event_names(self) -> frozenset[str]:
         return frozenset({EVENT_TIME})
-
-
-def slides(window: str) -> QueryError:
-    """What to say of a window that jumps, in a join."""
-    return QueryError(
-        "JOIN",
-        "the window of a join moves with every tuple, so it has no SLIDE",
-        f"[{window}]",
-        "Leave SLIDE out.",
-    )

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidegate.query.clause.clause import Clause
     from tidegate.query.node import Node
 
 
@@ -19,12 +20,17 @@ class Logical:
 
     if TYPE_CHECKING:
         stateful: bool
+        clauses: tuple[Clause, ...]
 
         @property
         def children(self) -> tuple[Node, ...]: ...
 
         @property
         def names(self) -> tuple[str, ...]: ...
+
+    def clause(self, word: str) -> Any:
+        """The WITH clause on it that begins with a word; None where there is none."""
+        return next((clause for clause in self.clauses if clause.word == word), None)
 
     @cached_property
     def mark(self) -> int:
@@ -57,6 +63,11 @@ class Logical:
 
     def __hash__(self) -> int:
         return self.mark
+
+
+def asked(word: str) -> Any:
+    """A property of a node: its clause that begins with a word."""
+    return property(lambda node: node.clause(word))
 
 
 def _held(node: Any) -> list[object]:

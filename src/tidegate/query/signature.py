@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -52,10 +52,13 @@ def _told(name: str, signature: inspect.Signature, said: str, example: str) -> O
     if said.startswith("missing"):
         return OptionError(name, f"needs {word}", "none", remedy)
     if said.startswith("got an unexpected keyword"):
-        question = likely(word, [p for p in signature.parameters if p != "self"])
-        return OptionError(
-            name, "has no argument of this name", word, f"{question} {remedy}".strip()
-        )
+        return no_argument(name, word, [p for p in signature.parameters if p != "self"], example)
     if said.startswith("too many positional"):
         return OptionError(name, "takes fewer arguments without a name", "more", remedy)
     return OptionError(name, said, None, remedy)
+
+
+def no_argument(name: str, word: str, known: Sequence[str], example: str) -> OptionError:
+    """What to say of an argument by a name that the function `name` does not know."""
+    remedy = f"{likely(word, known)} Write for example {example}.".strip()
+    return OptionError(name, "has no argument of this name", word, remedy)

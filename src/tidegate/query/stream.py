@@ -22,6 +22,12 @@ from tidegate.query.choice import (
     with_columns,
     without_columns,
 )
+from tidegate.query.clause.balance import Balance
+from tidegate.query.clause.clause import Clause
+from tidegate.query.clause.error import ErrorBound
+from tidegate.query.clause.partitioner import PartitionedBy
+from tidegate.query.clause.registry import METHODS
+from tidegate.query.clause.shed import CONCEPT, Shed
 from tidegate.query.expression import Expression, lit
 from tidegate.query.having import having_over
 from tidegate.query.join import PredicateFunction
@@ -38,9 +44,7 @@ from tidegate.query.node import (
     Union,
     project,
 )
-from tidegate.query.option import CONCEPT, Balance, ErrorBound, Shed
 from tidegate.query.process import Factory, Keys, process
-from tidegate.query.shedding import shedding
 from tidegate.query.signature import called_as
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified
@@ -55,7 +59,6 @@ from tidegate.query.window import (
     whole_rows,
 )
 from tidegate.query.window_process import window_process
-from tidegate.query.within import bounded
 from tidegate.remote.scheme import shown
 from tidegate.route.registry import partitioner_of
 from tidegate.schema import type_name
@@ -167,6 +170,7 @@ class Stream:
         slide: Duration | None = None,
         *,
         rows: int | None = None,
+        **sizes: Any,
     ) -> Windowed:
         """Windows of this length, one every `slide`; without it they tumble.
 
@@ -182,7 +186,7 @@ class Stream:
                 repr(range),
                 'Write for example window("15 minutes", slide="5 minutes").',
             )
-        return Windowed(self, read_window(range, slide, rows), ())
+        return Windowed(self, read_window(range, slide, rows, **sizes), ())
 
     @nested
     @called_as(".limit(10)")
@@ -265,7 +269,7 @@ class Stream:
         they need. `metric` is how the errors of a window's groups become one: their "max", "mean"
         or "rms". After each aggregate come its low and its high end, last whether the row is exact.
         """
-        return self._with(bounded(self.node, ErrorBound(error, confidence, budget, metric)))
+        return self._asked(ErrorBound(error, confidence, budget, metric))
 
     @called_as(".balance(error=0.1, confidence=0.95)")
     def balance(self, error: float, confidence: float = 0.95) -> Stream:
@@ -275,7 +279,7 @@ class Stream:
         buckets, groups of the fullest ones are answered from a sample; all others are exact. The
         columns are those of `within`.
         """
-        return self._with(bounded(self.node, Balance(error, confidence)))
+        return self._asked(Balance(error, confidence))
 
     @called_as('.shed(0.98), or .shed(0.98, by="uniform")')
     def shed(self, share: float, by: str = CONCEPT) -> Stream:
@@ -286,7 +290,7 @@ class Stream:
         were kept. A join by equality, and counts, sums and means over one, drop tuples of both of
         its sides; `kept` is then the probability of a pair, or the share of a group's pairs.
         """
-        return self._with(shedding(self.node, Shed(share, by)))
+        return self._asked(Shed(share, by))
 
     def explain(self, **options: Any) -> str:
         """The plan as text: nodes, subqueries, where each part runs, output, gate.
@@ -365,9 +369,13 @@ class Stream:
             "Write .preview(10) to see the first rows, or .start(sink=tg.sink.call(function)).",
         )
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Callable[..., Stream]:
+        """The method of a clause that has none above; any other name is told as a mistake."""
         if name.startswith("_"):
             raise AttributeError(name)
+        if name in METHODS:
+            made = called_as(METHODS[name].example, name)(METHODS[name])
+            return lambda *args, **kwargs: self._asked(made(*args, **kwargs))
         of_column = None
         if name in self.node.names and name not in habit.STREAM:
             of_column = f'It is a column: write stream["{name}"], or col("{name}").'
@@ -398,6 +406,9 @@ class Stream:
             raise UnavailableError("preview", "needs a stream of a session")
         return self.look(self.node, **how)
 
+    def _asked(self, clause: Clause) -> Stream:
+        return self._with(clause.put(self.node))
+
     def _with(self, node: Node) -> Stream:
         return Stream(node, self.launch, self.describe, self.look)
 
@@ -409,7 +420,7 @@ class Windowed:
     stream: Stream
     over: Window
     keys: tuple[NamedExpr, ...]
-    partitioner: str | None = None
+    clauses: tuple[PartitionedBy, ...] = ()
 
     def group_by(self, *columns: Column, **named: Column) -> Windowed:
         """One result per window and distinct value of these columns."""
@@ -431,14 +442,16 @@ class Windowed:
                 'Write .partition("cam").',
             )
         partitioner_of(by, "partition")
-        if self.partitioner not in (None, by):
-            raise QueryError(
-                "partition",
-                "an aggregate has one partitioner",
-                f"{by} after {self.partitioner}",
-                "Leave one of them out.",
-            )
-        return replace(self, partitioner=by)
+        asked = PartitionedBy(by)
+        for before in self.clauses:
+            if before != asked:
+                raise QueryError(
+                    "partition",
+                    "an aggregate has one partitioner",
+                    f"{by} after {before.partitioner}",
+                    "Leave one of them out.",
+                )
+        return replace(self, clauses=(asked,))
 
     @nested
     def agg(self, *unnamed: AggregateCall, **aggregates: AggregateCall) -> Stream:
@@ -458,7 +471,7 @@ class Windowed:
                 )
         stream = self.stream
         calls = tuple(aggregates.items())
-        node = Aggregate(stream.node, self.over, self.keys, calls, self.partitioner)
+        node = Aggregate(stream.node, self.over, self.keys, calls, self.clauses)
         return stream._with(node)
 
     @nested
@@ -472,7 +485,7 @@ class Windowed:
         and the keys.
         """
         stream = self.stream
-        node = window_process(stream.node, self.over, self.keys, factory, self.partitioner)
+        node = window_process(stream.node, self.over, self.keys, factory, self.clauses)
         return stream._with(node)
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tidegate.errors import QueryError
+from tidegate.query.clause.column import KEPT
 from tidegate.query.name import EVENT_TIME, SideName, column, refuse_taken
 from tidegate.query.node import Branch, Filter, Join, Node, Project, result_columns
-from tidegate.query.option import KEPT
 
 
 def unqualified(node: Node) -> Node:

@@ -17,10 +17,11 @@ from tidegate.query.aggregate import AggregateCall
 from tidegate.query.name import EVENT_TIME, WINDOW, NamedExpr, column, named_text
 from tidegate.query.process import Factory, class_name, named, output_of, tried_of
 from tidegate.query.unqualified import unqualified_columns
-from tidegate.query.window import TupleWindow, Window
+from tidegate.query.window import Use, Window
 from tidegate.query.windowed import Aggregate
 
 if TYPE_CHECKING:
+    from tidegate.query.clause.clause import Clause
     from tidegate.query.node import Node
 
 _NAME = "rows"
@@ -37,13 +38,11 @@ class WindowProcess(Aggregate):
 
     def __post_init__(self) -> None:
         where = f"process {self.process.name}"
-        if isinstance(self.window, TupleWindow):
-            raise QueryError(
-                where,
-                "is for windows of time, whose parts can be merged",
-                f"[{self.window}]",
-                'Write window("1 minute"), or stream.process() with a class that is not mergeable.',
-            )
+        self.window.check(
+            Use.PROCESS,
+            where,
+            'Write window("1 minute"), or stream.process() with a class that is not mergeable.',
+        )
         if EVENT_TIME in self.child.names and EVENT_TIME not in self.child.event_names:
             raise QueryError(
                 where,
@@ -72,7 +71,7 @@ class WindowProcess(Aggregate):
     @property
     def summary(self) -> str:
         keys = ", ".join(named_text(name, expression) for name, expression in self.keys)
-        way = f", partitioner {self.partitioner}" if self.partitioner else ""
+        way = "".join(f", {clause.shown}" for clause in self.clauses)
         return f"process [{self.window}] by {keys or 'nothing'}: {self.process.name}{way}"
 
     @property
@@ -90,7 +89,7 @@ def window_process(
     window: Window,
     keys: tuple[NamedExpr, ...],
     factory: Factory,
-    partitioner: str | None = None,
+    clauses: tuple[Clause, ...] = (),
 ) -> WindowProcess:
     """The node of a class over windows; an object sees the columns, and the keys by their names."""
     tried = mergeable_of(factory)
@@ -105,7 +104,7 @@ def window_process(
         output=output_of(tried),
     )
     call = AggregateCall(PROCESS.name, tuple(seen.values()), (made,))
-    return WindowProcess(child, window, keys, ((_NAME, call),), partitioner)
+    return WindowProcess(child, window, keys, ((_NAME, call),), clauses)
 
 
 def mergeable_of(factory: Factory) -> UserProcess:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.bound import EXACT, check_balance, check_bound, interval_names
 from tidegate.query.check import check_type, key_type, set_fields, types_of
-from tidegate.query.logical import Logical
+from tidegate.query.logical import Logical, asked
 from tidegate.query.name import (
     WINDOW,
     NamedExpr,
@@ -24,29 +23,19 @@ from tidegate.query.name import (
     expression_text,
     named_text,
 )
-from tidegate.query.option import KEPT, Balance, ErrorBound, Shed
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.typing import UnknownKernel, bind
-from tidegate.query.window import TupleWindow, Window
+from tidegate.query.window import Use, Window
 from tidegate.schema import TIME
 
 if TYPE_CHECKING:
+    from tidegate.query.clause.balance import Balance
+    from tidegate.query.clause.clause import Clause
+    from tidegate.query.clause.error import ErrorBound
+    from tidegate.query.clause.pairs import ShedPairs
+    from tidegate.query.clause.partitioner import PartitionedBy
+    from tidegate.query.clause.shed import Shed
     from tidegate.query.node import Node
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """What the join below an aggregate sheds, and which aggregates say how much that is.
-
-    `counted` has the pairs that are there, `estimated` how many there would be. `asked` is the
-    aggregate as it was before these took its place.
-    """
-
-    shed: Shed
-    counted: str
-    estimated: str
-    asked: Aggregate
-    bound: ErrorBound | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,31 +49,25 @@ class Aggregate(Logical):
     window: Window
     keys: tuple[NamedExpr, ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
-    partitioner: str | None = None
-    """Who chooses where its tuples go; None leaves it to the options of the run."""
-    bound: ErrorBound | None = None
-    """How far its results may be from the exact ones; with one it has columns that say so."""
-    shed: Shed | None = None
-    """Which tuples it drops; the last column then says how many of a group it has kept."""
-    pairs: Pairs | None = None
-    """Where it is over a join that sheds for it."""
-    balance: Balance | None = None
-    """How far off rows may be whose groups are trimmed; they have the columns of a bound."""
+    clauses: tuple[Clause, ...] = ()
+    """What is asked beside the answer; kept in one order, whatever the order they were put in."""
     windowed = True
     stateful = True
+    bound: ClassVar[ErrorBound | None] = asked("ERROR")
+    balance: ClassVar[Balance | None] = asked("BALANCE")
+    shed: ClassVar[Shed | None] = asked("SHED")
+    pairs: ClassVar[ShedPairs | None] = asked("PAIRS")
 
     def __post_init__(self) -> None:
         names = self.child.names
         set_fields(
             self,
+            clauses=tuple(sorted(self.clauses, key=_place)),
             keys=tuple((n, canonical(e, names, "GROUP BY")) for n, e in self.keys),
             aggregates=tuple((n, _canonical_call(c, names)) for n, c in self.aggregates),
         )
-        if self.bound is not None:
-            check_bound(self.bound, self.window, [call for _, call in self.aggregates])
-        if self.balance is not None:
-            calls = [call for _, call in self.aggregates]
-            check_balance(self.balance, self.window, [n for n, _ in self.keys], calls)
+        for clause in self.clauses:
+            clause.check(self)
         distinct_names(self.names, "SELECT")
         for _, expression in self.keys:
             check_type(self.child, expression, "GROUP BY")
@@ -98,10 +81,7 @@ class Aggregate(Logical):
     def summary(self) -> str:
         keys = ", ".join(named_text(name, expression) for name, expression in self.keys)
         calls = ", ".join(f"{name} = {call}" for name, call in self.aggregates)
-        way = f", partitioner {self.partitioner}" if self.partitioner else ""
-        way += f", {self.bound}" if self.bound else ""
-        way += f", {self.shed}" if self.shed else ""
-        way += f", {self.balance}" if self.balance else ""
+        way = "".join(f", {clause.shown}" for clause in self.clauses if clause.shown)
         return f"aggregate [{self.window}] by {keys or 'nothing'}: {calls or 'groups only'}{way}"
 
     @property
@@ -112,23 +92,27 @@ class Aggregate(Logical):
     def names(self) -> Names:
         return Names((*WINDOW, *(n for n, _ in self.keys), *self.result_names))
 
-    @property
-    def sheds(self) -> Shed | None:
-        """What is dropped for it, by itself or by the join below it."""
-        return self.shed if self.pairs is None else self.pairs.shed
+    def without(self, clause: Clause) -> Self:
+        """The same without one of its clauses."""
+        return replace(self, clauses=tuple(c for c in self.clauses if c is not clause))
 
     @property
     def has_ends(self) -> bool:
         """Whether its rows say between which ends the exact values are, and whether they are so."""
-        return self.bound is not None or self.balance is not None
+        return any(clause.beside for clause in self.clauses)
+
+    @property
+    def partitioner(self) -> str | None:
+        """Who chooses where its tuples go; None leaves it to the options of the run."""
+        found: PartitionedBy | None = self.clause("PARTITIONER")
+        return None if found is None else found.partitioner
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """The columns after the keys: aggregates, and what a bound or shedding says of them."""
-        names = [name for name, _ in self.aggregates]
-        if not self.has_ends:
-            return (*names, KEPT) if self.shed else tuple(names)
-        return (*(own for name in names for own in (name, *interval_names(name))), EXACT)
+        """The columns after the keys: aggregates, and what clauses say of them."""
+        ends = ("", *(end for clause in self.clauses for end in clause.beside))
+        last = (name for clause in self.clauses for name, _ in clause.last)
+        return (*(name + end for name, _ in self.aggregates for end in ends), *last)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -143,10 +127,8 @@ class Aggregate(Logical):
             columns = tuple(f"x{i}" for i in range(len(taken)))
             result = ready.function(name, columns, taken).result
             fields.append(pa.field(name, result))
-            if self.has_ends:
-                fields += [pa.field(end, result) for end in interval_names(name)]
-        fields += [] if not self.has_ends else [pa.field(EXACT, pa.bool_())]
-        fields += [] if self.shed is None else [pa.field(KEPT, pa.float64())]
+            fields += [pa.field(name + end, result) for c in self.clauses for end in c.beside]
+        fields += [pa.field(*added) for clause in self.clauses for added in clause.last]
         return pa.schema(fields)
 
     @property
@@ -193,13 +175,7 @@ class Top(Passthrough):
                 "Give the stream a window and an aggregate, or leave ORDER BY out.",
             )
         window = aggregate_of(self.child).window
-        if isinstance(window, TupleWindow):
-            raise QueryError(
-                "ORDER BY and LIMIT",
-                "a window of tuples gives one row, so there is nothing to order or to leave out",
-                f"[{window}]",
-                "Leave ORDER BY and LIMIT out.",
-            )
+        window.check(Use.ORDER, "ORDER BY and LIMIT", "Leave ORDER BY and LIMIT out.")
         if self.limit is not None and self.limit < 0:
             raise QueryError("LIMIT", "must not be negative", str(self.limit))
         names = self.child.names
@@ -225,26 +201,9 @@ def aggregate_of(node: Node) -> Aggregate:
     return node
 
 
-def partitioned(node: Node, partitioner: str, where: str) -> Node:
-    """A query whose newest aggregate has this partitioner."""
-    if isinstance(node, Aggregate):
-        if node.partitioner not in (None, partitioner):
-            raise QueryError(
-                where,
-                "an aggregate has one partitioner",
-                f"also {node.partitioner}",
-                "Leave one of them out.",
-            )
-        return replace(node, partitioner=partitioner)
-    if not node.windowed or len(node.children) != 1:
-        raise QueryError(
-            where,
-            "is for an aggregate",
-            "a query without one",
-            "Write it after the SELECT that has the aggregate.",
-        )
-    (child,) = node.children
-    return replace(node, child=partitioned(child, partitioner, where))  # type: ignore[arg-type]
+def _place(clause: Clause) -> tuple[bool, str]:
+    """Clauses that add no columns come first."""
+    return bool(clause.beside or clause.last), clause.word
 
 
 def _canonical_call(call: AggregateCall, names: tuple[str, ...]) -> AggregateCall:

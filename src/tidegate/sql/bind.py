@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import islice
 
 from sqlglot import exp
 
-from tidegate.errors import NO_WAY, QueryError, UnavailableError
+from tidegate.errors import NO_WAY, QueryError
 from tidegate.nesting import nested
+from tidegate.query.clause.clause import Clause
 from tidegate.query.having import having_over
 from tidegate.query.limit import ordered
 from tidegate.query.name import (
@@ -34,12 +35,9 @@ from tidegate.query.node import (
     data_names,
     project,
 )
-from tidegate.query.option import Balance, ErrorBound, Option, PartitionedBy, Shed
 from tidegate.query.output import Output
-from tidegate.query.shedding import shedding
-from tidegate.query.windowed import partitioned
-from tidegate.query.within import bounded
 from tidegate.sql.catalog import Catalog, inside
+from tidegate.sql.clause import read_clause, read_join_window, read_window
 from tidegate.sql.function import (
     aggregate_name,
     has_aggregate,
@@ -55,14 +53,7 @@ from tidegate.sql.join import (
     refuse_more,
 )
 from tidegate.sql.scope import PairScope, Scope
-from tidegate.sql.script import (
-    Create,
-    Script,
-    read_join_window,
-    read_option,
-    read_script,
-    read_window,
-)
+from tidegate.sql.script import Create, Script, read_script
 from tidegate.sql.star import star_columns
 from tidegate.sql.syntax import QueryWith, StreamWindow
 from tidegate.sql.union import sides_of
@@ -89,9 +80,9 @@ def _bind_query(catalog: Catalog, tree: exp.Expression) -> Node:
     return _Binder(catalog, {}).query(tree)
 
 
-def _after_union(option: Option) -> QueryError:
+def _after_union(clause: Clause) -> QueryError:
     return QueryError(
-        f"WITH {option}",
+        clause.where,
         "is for one SELECT",
         "a UNION ALL",
         "Write it where the SELECT is that it is for: SELECT * FROM (SELECT ... WITH ...) UNION "
@@ -108,10 +99,10 @@ class _Binder:
         if with_ := tree.args.get("with_"):
             return self._with(with_).query(_without_with(tree))
         if isinstance(tree, QueryWith):
-            options = [read_option(o) for o in tree.expressions]
+            clauses = [read_clause(c) for c in tree.expressions]
             if isinstance(tree.this, exp.SetOperation):
-                raise _after_union(options[0])
-            return self._asked(self.query(tree.this), options)
+                raise _after_union(clauses[0])
+            return reduce(lambda node, clause: clause.put(node), clauses, self.query(tree.this))
         if isinstance(tree, exp.Subquery):
             return self._ordered_stateless(self.query(tree.this), tree)
         if isinstance(tree, exp.SetOperation):
@@ -119,19 +110,6 @@ class _Binder:
         if isinstance(tree, exp.Select):
             return self._select(tree)
         raise QueryError("SQL", "a query must be a SELECT", tree.sql(dialect="tidegate")[:60])
-
-    def _asked(self, node: Node, options: Sequence[Option]) -> Node:
-        """A query as the WITH clauses after it want it."""
-        for option in options:
-            if isinstance(option, PartitionedBy):
-                node = partitioned(node, option.partitioner, f"WITH {option}")
-            elif isinstance(option, ErrorBound | Balance):
-                node = bounded(node, option)
-            elif isinstance(option, Shed):
-                node = shedding(node, option)
-            else:
-                raise UnavailableError(f"WITH {option}", "is not available yet", None, NO_WAY)
-        return node
 
     def _with(self, with_: exp.With) -> _Binder:
         binder = self

@@ -17,19 +17,13 @@ from tidegate.errors import QueryError
 from tidegate.nesting import nested
 from tidegate.operate.aggregate.registry import TABLE
 from tidegate.sql.call import whole
+from tidegate.sql.clause import CLAUSES_SQL, ClauseParser
 from tidegate.sql.elsewhere import refuse_elsewhere
 from tidegate.sql.instead import LISTS
-from tidegate.sql.option import OPTIONS_SQL, OptionParser
 from tidegate.sql.remedy import NEEDS_AS, UNEXPECTED, WORDS, remedy
 from tidegate.sql.slip import STATEMENTS, refuse_slips
 from tidegate.sql.slot import refuse_leftovers
-from tidegate.sql.syntax import (
-    OF_SPARK,
-    CreateStream,
-    InsertInto,
-    QueryWith,
-    StreamWindow,
-)
+from tidegate.sql.syntax import OF_SPARK, CreateStream, InsertInto, QueryWith
 
 _UNEXPECTED = "invalid expression / Unexpected token"
 _PLAIN = {
@@ -52,7 +46,7 @@ def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda arguments: exp.Anonymous(this=name, expressions=arguments)
 
 
-class TidegateParser(OptionParser):
+class TidegateParser(ClauseParser):
     """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
 
     FUNCTIONS = {
@@ -103,11 +97,11 @@ class TidegateParser(OptionParser):
             this = self.expression(kind(this=this, expression=self._parse_term()))
 
     def _parse_statement(self) -> exp.Expr | None:
-        return self._parse_options(super()._parse_statement())
+        return self._parse_clauses(super()._parse_statement())
 
     def _parse_wrapped_select(self, table: bool = False) -> exp.Expr | None:
         query = super()._parse_wrapped_select(table)
-        return self._parse_options(query) if isinstance(query, exp.Query) else query
+        return self._parse_clauses(query) if isinstance(query, exp.Query) else query
 
     def _parse_source(self) -> exp.Expr:
         """The address of a source in quotes, or TABLE and the name that one has in Spark."""
@@ -210,7 +204,7 @@ class TidegateParser(OptionParser):
     def _parse_inner(self, expected: str) -> exp.Expr | None:
         """The query inside another statement, with its options."""
         first = self._curr
-        query = self._parse_options(self._parse_ddl_select())
+        query = self._parse_clauses(self._parse_ddl_select())
         if not isinstance(query, exp.Query | QueryWith):
             self.raise_error(expected, first)
         return query
@@ -271,32 +265,11 @@ class TidegateParser(OptionParser):
             join.set("on", exp.true() if written else None)
         return join
 
-    def _parse_window_suffix(self, this: exp.Expr) -> StreamWindow:
-        self._match(TokenType.L_BRACKET)
-        measure: Callable[[], exp.Expr]
-        if self._match_text_seq("RANGE"):
-            kind, measure = "RANGE", self._parse_duration
-        elif self._match_text_seq("ROWS"):
-            kind, measure = "ROWS", self._parse_count
-        else:
-            self.raise_error("expected RANGE or ROWS after [")
-        size = measure()
-        slide = measure() if self._match_text_seq("SLIDE") else None
-        if not self._match(TokenType.R_BRACKET):
-            self.raise_error("expected ]" if slide else "expected SLIDE or ]")
-        return self.expression(StreamWindow(this=this, kind=kind, size=size, slide=slide))
-
     def _parse_as_command(self, start: Any) -> Any:
         self.raise_error(STATEMENTS, start)
 
     def _parse_command(self) -> Any:
         self.raise_error(STATEMENTS, self._prev)
-
-
-def _window_sql(to: Generator, node: exp.Expr) -> str:
-    slide = to.sql(node, "slide")
-    text = f"{node.args['kind']} {to.sql(node, 'size')}"
-    return f"{to.sql(node, 'this')} [{text}{f' SLIDE {slide}' if slide else ''}]"
 
 
 def _source_sql(to: Generator, node: exp.Expr) -> str:
@@ -327,10 +300,9 @@ class TidegateGenerator(SparkGenerator):
 
     TRANSFORMS = {
         **SparkGenerator.TRANSFORMS,
-        StreamWindow: _window_sql,
         CreateStream: _create_sql,
         InsertInto: lambda to, node: f"INSERT INTO {to.sql(node, 'this')} {to.sql(node, 'query')}",
-        **OPTIONS_SQL,
+        **CLAUSES_SQL,
         QueryWith: lambda to, node: " ".join(
             [to.sql(node, "this"), *(to.sql(option) for option in node.expressions)]
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tidegate.errors import likely
+from tidegate.query.clause.registry import CLAUSES
 
 UNEXPECTED = "expected another clause or the end of the statement"
 NEEDS_AS = "a word of a clause needs AS to be a name"
@@ -16,7 +17,6 @@ WORDS = frozenset(
 """Words of clauses, here and elsewhere. Without AS they are not aliases: FROM rides FINAL."""
 
 _MISSING = "Is a comma, an operator or a keyword missing before it?"
-_AFTER_WITH = ("PARTITIONER", "ERROR", "SHED", "LATENCY", "BALANCE")
 _OF_ERROR = ("CONFIDENCE", "BUDGET")
 _ORDER = ("WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT")
 _EXAMPLES = {
@@ -44,7 +44,7 @@ def remedy(requirement: str, found: str) -> str | None:
         return f"Clauses come in this order: {', '.join(_ORDER)}, WITH."
     if found == "?":
         return "Write a name with parameters in quotes, for example WITH PARTITIONER 'pk?d=3'."
-    if found.upper() in _AFTER_WITH:
+    if found.upper() in CLAUSES:
         return f"Write WITH before it: WITH {found.upper()} ..."
     if found.upper() in _OF_ERROR:
         return (

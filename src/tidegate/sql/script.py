@@ -4,40 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 from sqlglot import exp
 
 from tidegate.duration import duration_text
 from tidegate.errors import QueryError
-from tidegate.query.join import slides
-from tidegate.query.option import Balance, ErrorBound, Latency, Option, PartitionedBy, Shed
+from tidegate.query.grammar import DurationValue
 from tidegate.query.output import check_names
-from tidegate.query.window import (
-    Distance,
-    JoinWindow,
-    TimeWindow,
-    TupleWindow,
-    Window,
-    duration_us,
-    scaled_us,
-    unit_us,
-)
 from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.sql.columns import schema_of
 from tidegate.sql.dialect import parse
-from tidegate.sql.syntax import (
-    CreateStream,
-    InsertInto,
-    QueryWith,
-    StreamDuration,
-    StreamWindow,
-    WithBalance,
-    WithError,
-    WithLatency,
-    WithPartitioner,
-    WithShed,
-)
+from tidegate.sql.syntax import CreateStream, InsertInto, QueryWith
+
+_LENGTH = DurationValue()
 
 
 @dataclass(frozen=True)
@@ -131,58 +110,6 @@ def _check_outputs(outputs: Sequence[NamedQuery]) -> None:
     check_names([o.name for o in outputs], "INSERT INTO")
 
 
-def read_window(node: StreamWindow) -> Window:
-    """The window written after a stream; without SLIDE it tumbles."""
-    size, slide = node.args["size"], node.args.get("slide") or node.args["size"]
-    if node.args["kind"] == "ROWS":
-        return TupleWindow(_whole(size, "ROWS"), _whole(slide, "SLIDE"))
-    return TimeWindow(read_duration(size, "RANGE"), read_duration(slide, "SLIDE"))
-
-
-def read_join_window(node: StreamWindow) -> JoinWindow:
-    """The window written after one side of a join, which moves with every tuple."""
-    window = read_window(node) if node.args.get("slide") or node.args["kind"] == "ROWS" else None
-    if window is None:
-        return Distance(read_duration(node.args["size"], "RANGE"))
-    if isinstance(window, TupleWindow):
-        return window
-    if window.slide_us != window.range_us:
-        raise slides(str(window))
-    return Distance(window.range_us)
-
-
-def read_duration(node: StreamDuration, where: str) -> int:
-    """Microseconds in a duration of the syntax."""
-    unit = node.args.get("unit")
-    if unit is None:
-        return duration_us(node.this.name, where)
-    return scaled_us(_number(node.this), unit_us(unit.name, where), where)
-
-
-def read_option(node: exp.Expression) -> Option:
-    """What one WITH clause asks for."""
-    if isinstance(node, WithError):
-        confidence, budget, by = (node.args.get(a) for a in ("confidence", "budget", "by"))
-        return ErrorBound(
-            _share(node.this),
-            ErrorBound.confidence if confidence is None else _share(confidence),
-            None if budget is None else _whole(budget, "BUDGET"),
-            ErrorBound.metric if by is None else by.name.lower(),
-        )
-    if isinstance(node, WithBalance):
-        confidence = node.args.get("confidence")
-        least = Balance.confidence if confidence is None else _share(confidence)
-        return Balance(_share(node.this), least)
-    if isinstance(node, WithShed):
-        by = node.args.get("by")
-        return Shed(_share(node.this), Shed.by if by is None else by.name.lower())
-    if isinstance(node, WithLatency):
-        return Latency(read_duration(node.this, "WITH LATENCY"))
-    if isinstance(node, WithPartitioner):
-        return PartitionedBy(node.this.name.lower())
-    raise TypeError(f"not an option: {node!r}")
-
-
 def _insert(node: InsertInto) -> NamedQuery:
     return NamedQuery(node.this.name, node.args["query"])
 
@@ -193,8 +120,8 @@ def _create(node: CreateStream) -> Create | View:
         return View(name, query)
     where = f"CREATE STREAM {name}"
     time, disorder, idle = (node.args.get(a) for a in ("time", "disorder", "idle"))
-    disorder_us = 0 if disorder is None else read_duration(disorder, where)
-    idle_us = None if idle is None else read_duration(idle, where)
+    disorder_us = 0 if disorder is None else _LENGTH.read(disorder, where)
+    idle_us = None if idle is None else _LENGTH.read(idle, where)
     if disorder_us < 0:
         raise QueryError(where, "DISORDER must not be negative", duration_text(disorder_us))
     if idle_us is not None and idle_us <= 0:
@@ -217,18 +144,3 @@ def _reading(node: CreateStream, where: str) -> Reading:
 
 def _short(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:60]} ..."
-
-
-def _number(node: exp.Expression) -> Decimal:
-    return -Decimal(node.this.name) if isinstance(node, exp.Neg) else Decimal(node.name)
-
-
-def _whole(node: exp.Expression, where: str) -> int:
-    value = _number(node)
-    if value != value.to_integral_value():
-        raise QueryError(where, "must be a whole number of rows", str(value))
-    return int(value)
-
-
-def _share(node: exp.Expression) -> float:
-    return float(_number(node) / 100)

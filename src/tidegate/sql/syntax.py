@@ -15,9 +15,9 @@ class StreamDuration(exp.Expression):
 
 
 class StreamWindow(exp.Expression):
-    """`this [RANGE size SLIDE slide]` or `this [ROWS ...]` over a table or a subquery."""
+    """`this [kind ...]` over a table or a subquery; the parts of the window as field = value."""
 
-    arg_types = {"this": True, "kind": True, "size": True, "slide": False}
+    arg_types = {"this": True, "kind": True, "expressions": True}
 
 
 class CreateStream(exp.Expression):
@@ -44,34 +44,10 @@ class InsertInto(exp.Expression):
     arg_types = {"this": True, "query": True, "with_": False}
 
 
-class WithError(exp.Expression):
-    """`WITH ERROR this PERCENT CONFIDENCE confidence PERCENT BUDGET budget ROWS BY by`."""
+class WithClause(exp.Expression):
+    """`WITH this`, and the parts of the clause as field = value."""
 
-    arg_types = {"this": True, "confidence": False, "budget": False, "by": False}
-
-
-class WithBalance(exp.Expression):
-    """`WITH BALANCE ERROR this PERCENT CONFIDENCE confidence PERCENT`."""
-
-    arg_types = {"this": True, "confidence": False}
-
-
-class WithShed(exp.Expression):
-    """`WITH SHED this PERCENT BY by`."""
-
-    arg_types = {"this": True, "by": False}
-
-
-class WithLatency(exp.Expression):
-    """`WITH LATENCY this`."""
-
-    arg_types = {"this": True}
-
-
-class WithPartitioner(exp.Expression):
-    """`WITH PARTITIONER this`, a name or a text."""
-
-    arg_types = {"this": True}
+    arg_types = {"this": True, "expressions": True}
 
 
 class QueryWith(exp.Expression):
@@ -81,7 +57,6 @@ class QueryWith(exp.Expression):
 
 
 CLASSES: tuple[type[exp.Expr], ...] = (
-    *(StreamDuration, StreamWindow, CreateStream, InsertInto, QueryWith),
-    *(WithError, WithBalance, WithShed, WithLatency, WithPartitioner),
+    *(StreamDuration, StreamWindow, CreateStream, InsertInto, QueryWith, WithClause),
 )
 """All of them; every slot acts, but for the CTEs before INSERT INTO."""

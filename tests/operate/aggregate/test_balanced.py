@@ -20,10 +20,10 @@ from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.kernels.group import Groups
 from tidegate.plan.lower import lower
 from tidegate.query.aggregate import AggregateCall, aggregate
+from tidegate.query.clause.balance import Balance
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import column
 from tidegate.query.node import Aggregate, Input
-from tidegate.query.option import Balance
 from tidegate.query.window import TimeWindow
 from tidegate.schema import TIME
 
@@ -108,7 +108,7 @@ def rules_of(call: AggregateCall, error: float, confidence: float) -> Balancing:
         TimeWindow(10_000_000, 10_000_000),
         (("k", column("k")),),
         (("a", call),),
-        balance=Balance(error, confidence),
+        clauses=(Balance(error, confidence),),
     )
     operator = lower(node).subqueries[0].operator
     assert isinstance(operator, WindowAggregate)

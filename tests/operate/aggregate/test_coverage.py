@@ -24,10 +24,11 @@ from tidegate.approx.error import rank_error
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import Plan
 from tidegate.query.aggregate import AggregateCall, aggregate, mean, median, quantile, sum_
+from tidegate.query.clause.balance import Balance
+from tidegate.query.clause.error import ErrorBound
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import column
 from tidegate.query.node import Aggregate, Input
-from tidegate.query.option import Balance, ErrorBound
 from tidegate.query.output import single
 from tidegate.query.window import TimeWindow
 from tidegate.schema import TIME
@@ -151,8 +152,7 @@ def rows_of(
         TimeWindow(LENGTH_US, LENGTH_US),
         (("k", column("k")),) if grouped else (),
         tuple(calls.items()),
-        bound=bound,
-        balance=balance,
+        clauses=tuple(c for c in (bound, balance) if c is not None),
     )
     return run(lower(node), stream, folder)
 

@@ -4,42 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from tidegate.operate.aggregate.answer import ExactAnswer, WindowAnswer
+from tidegate.operate.aggregate.answer import ExactAnswer
 from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.balance import plan_balance
 from tidegate.plan.aggregate.bound import plan_bound
 from tidegate.plan.aggregate.port import window_ports
-from tidegate.plan.aggregate.shed import pairs_answer, plan_shed
+from tidegate.plan.aggregate.shed import plan_pairs, plan_shed
 from tidegate.plan.aggregate.window import WindowPlan
 from tidegate.query.name import column
 from tidegate.query.window_process import WindowProcess
 
 Planner = Callable[[AskedAggregate, WindowPlan], PlannedAnswer]
 
-ANSWERS: dict[str, Planner] = {
-    "shed": plan_shed,
-    "bound": plan_bound,
-    "balance": plan_balance,
+ANSWERS: dict[str, Callable[[AskedAggregate, WindowPlan, Any], PlannedAnswer]] = {
+    "SHED": plan_shed,
+    "PAIRS": plan_pairs,
+    "ERROR": plan_bound,
+    "BALANCE": plan_balance,
 }
-"""By the attribute of an aggregate node that has the clause; a node has one of them at most."""
+"""By the word of the clause that asks for it, which comes with the call. Other clauses leave the
+answer as it is; two of these are not on one aggregate."""
 
 
 def plan_answer(asked: AskedAggregate, window: WindowPlan) -> PlannedAnswer:
-    """How an aggregate is answered."""
-    for name, planner in ANSWERS.items():
-        if getattr(asked.base, name, None) is not None:
-            return planner(asked, window)
-    return plan_exact(asked, window)
-
-
-def plan_exact(asked: AskedAggregate, window: WindowPlan) -> PlannedAnswer:
-    """The results of the functions; over a join that sheds, with what is told of its windows."""
-    answer: WindowAnswer = ExactAnswer()
-    if asked.base.pairs is not None:
-        answer = pairs_answer(asked, window, asked.base.pairs)
-    ports = window_ports(asked.unit, asked.base, asked.columns, asked.texts)
-    return PlannedAnswer(answer, asked.functions, asked.prefixes, *ports)
+    """How an aggregate is answered: as a clause of it says, else exactly."""
+    for clause in asked.base.clauses:
+        if clause.word in ANSWERS:
+            return ANSWERS[clause.word](asked, window, clause)
+    return asked.answered(ExactAnswer())
 
 
 def plan_process(asked: AskedAggregate, window: WindowPlan) -> PlannedAnswer:

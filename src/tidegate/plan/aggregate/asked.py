@@ -11,6 +11,7 @@ from sqlglot import exp
 from tidegate.operate.aggregate.answer import WindowAnswer
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.port import Port
+from tidegate.plan.aggregate.port import window_ports
 from tidegate.plan.cut import Unit
 from tidegate.plan.fingerprint import function_lines
 from tidegate.plan.physical import Prefix
@@ -62,6 +63,11 @@ class AskedAggregate:
         """What it computes, for the fingerprint."""
         keys = [f"key {name} {type_}" for name, type_ in self.keys]
         return [*keys, *function_lines(self.functions)]
+
+    def answered(self, answer: WindowAnswer) -> PlannedAnswer:
+        """An answer of which the results of the functions are the columns of the query."""
+        ports = window_ports(self.unit, self.base, self.columns, self.texts)
+        return PlannedAnswer(answer, self.functions, self.prefixes, *ports)
 
     def state_lines(self, clauses: Sequence[str]) -> list[str]:
         """What a state of it is made of: tuples, what clauses say of these, and groups."""

@@ -21,20 +21,20 @@ from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.bound import argument_means, interval_ports
 from tidegate.plan.aggregate.shed import numbered
 from tidegate.plan.aggregate.window import WindowPlan
-from tidegate.query.bound import EXACT, interval_names
+from tidegate.query.clause.balance import Balance
+from tidegate.query.clause.column import EXACT, interval_names
 from tidegate.query.name import column
 from tidegate.query.node import Aggregate
 
 
-def plan_balance(asked: AskedAggregate, window: WindowPlan) -> PlannedAnswer:
+def plan_balance(asked: AskedAggregate, window: WindowPlan, balance: Balance) -> PlannedAnswer:
     """How the functions of an aggregate are balanced, and the functions whose states that takes.
 
     One state holds the tuples for all that are trimmed: quantiles and users' aggregates, unless
     windows overlap so much that they share the exact work. All others are folded where tuples are
     read, which makes a group one partial however many tuples it has.
     """
-    balance, functions, texts = asked.base.balance, asked.functions, asked.texts
-    assert balance is not None
+    functions, texts = asked.functions, asked.texts
     rules = Answering(
         error=balance.error,
         confidence=balance.confidence,

@@ -34,7 +34,8 @@ from tidegate.plan.aggregate.shed import numbered
 from tidegate.plan.aggregate.window import WindowPlan
 from tidegate.plan.fingerprint import function_lines
 from tidegate.plan.recorded import Texts
-from tidegate.query.bound import EXACT, interval_names
+from tidegate.query.clause.column import EXACT, interval_names
+from tidegate.query.clause.error import ErrorBound
 from tidegate.query.name import column, field
 from tidegate.query.node import Aggregate
 
@@ -55,14 +56,13 @@ def sampled_means() -> Iterator[None]:
         _SAMPLED_MEANS.reset(before)
 
 
-def plan_bound(asked: AskedAggregate, window: WindowPlan) -> PlannedAnswer:
+def plan_bound(asked: AskedAggregate, window: WindowPlan, bound: ErrorBound) -> PlannedAnswer:
     """How the functions of an aggregate within an error are answered.
 
     What panes keep anyway is exact. Quantiles of one argument share a sample, and so do users'
     aggregates of the same arguments.
     """
-    base, bound, texts = asked.base, asked.base.bound, asked.texts
-    assert bound is not None
+    base, texts = asked.base, asked.texts
     rules = Answering(
         error=bound.error,
         confidence=bound.confidence,

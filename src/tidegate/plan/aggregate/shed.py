@@ -26,9 +26,10 @@ from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.port import window_ports
 from tidegate.plan.aggregate.window import WindowPlan
 from tidegate.plan.physical import Prefix
+from tidegate.query.clause.column import KEPT
+from tidegate.query.clause.pairs import ShedPairs
+from tidegate.query.clause.shed import CONCEPT, Shed
 from tidegate.query.name import column, field
-from tidegate.query.option import CONCEPT, KEPT, Shed
-from tidegate.query.windowed import Pairs
 from tidegate.schema import type_name
 
 FEWEST = 2
@@ -41,11 +42,10 @@ _SEED = seed_of("shed")
 _STATE = "a0"
 
 
-def plan_shed(asked: AskedAggregate, window: WindowPlan) -> PlannedAnswer:
+def plan_shed(asked: AskedAggregate, window: WindowPlan, shed: Shed) -> PlannedAnswer:
     """How an aggregate that sheds is answered: results of what is kept, scaled by the ports."""
-    base, shed = asked.base, asked.base.shed
-    assert shed is not None
-    answer, functions, places = _computed(asked, window, shed)
+    base = asked.base
+    answer, functions, places = _computed(asked, shed)
     kept_as = {KEPT: column(KEPT)}
     known = asked.columns | {KEPT: pa.float64()}
     _, _, shown = window_ports(asked.unit, base, known, asked.texts, kept_as)
@@ -64,7 +64,7 @@ def plan_shed(asked: AskedAggregate, window: WindowPlan) -> PlannedAnswer:
 
 
 def _computed(
-    asked: AskedAggregate, window: WindowPlan, shed: Shed
+    asked: AskedAggregate, shed: Shed
 ) -> tuple[ShedAnswer, tuple[Function, ...], dict[str, exp.Expression]]:
     """The functions whose states are kept, and over their columns what those of the query are."""
     by_concept, functions = shed.by == CONCEPT, asked.functions
@@ -101,9 +101,12 @@ def _computed(
     return answer, kept_of, places
 
 
-def pairs_answer(asked: AskedAggregate, window: WindowPlan, pairs: Pairs) -> ShedAnswer:
-    """The answer of an aggregate over a join that sheds for it: it tells of the pairs."""
-    return ShedAnswer(
+def plan_pairs(asked: AskedAggregate, window: WindowPlan, pairs: ShedPairs) -> PlannedAnswer:
+    """How an aggregate over a join that sheds for it is answered: exactly, of the pairs there are.
+
+    What is told of its windows is how many pairs those stand for.
+    """
+    answer = ShedAnswer(
         rate=float(pairs.shed.rate) ** 2,
         keys=tuple(name for name, _ in asked.keys),
         state=None,
@@ -112,6 +115,7 @@ def pairs_answer(asked: AskedAggregate, window: WindowPlan, pairs: Pairs) -> She
         sums=False,
         estimated=asked.places[pairs.estimated],
     )
+    return asked.answered(answer)
 
 
 def _sieved(asked: AskedAggregate, window: WindowPlan, shed: Shed) -> tuple[Prefix, ...]:

@@ -35,10 +35,6 @@ class TimeWindowPlan(WindowPlan):
     """`[RANGE ... SLIDE ...]`: states of panes are kept, and merged for each window."""
 
     @property
-    def range_us(self) -> int:
-        return self.panes.range_us
-
-    @property
     def panes(self) -> PaneWindow:
         return PaneWindow(self.window.range_us, self.window.slide_us)
 

@@ -26,11 +26,6 @@ class WindowPlan(ABC):
         self.window = window
 
     @property
-    def range_us(self) -> int:
-        """How far back in time it reaches; 0 where that does not depend on time."""
-        return 0
-
-    @property
     def panes(self) -> PaneWindow:
         """The panes of its windows, for answers that need them."""
         raise QueryError(f"window [{self.window}]", "this clause needs a window of time")

@@ -1,4 +1,7 @@
-"""The kinds of windows that an aggregate may be over, by the class that a query has for each."""
+"""How windows are planned, by the class that a query has for each.
+
+A kind of window that derives from another is planned as that one, unless it has a line of its own.
+"""
 
 from __future__ import annotations
 
@@ -15,4 +18,4 @@ WINDOWS: dict[type, type[WindowPlan]] = {
 
 def window_plan(window: object) -> WindowPlan:
     """What a plan asks of a window."""
-    return WINDOWS[type(window)](window)
+    return next(WINDOWS[kind] for kind in type(window).__mro__ if kind in WINDOWS)(window)

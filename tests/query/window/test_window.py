@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.errors import QueryError
+from tests.docs.block import ROOT
+from tests.query.catalog import sql
+from tests.query.test_stream import rides
+from tidegate.errors import OptionError, QueryError
+from tidegate.query.grammar import DurationValue, SyntaxPart
+from tidegate.query.node import aggregate_of
 from tidegate.query.window import (
+    WINDOWS,
+    Distance,
     TimeWindow,
     TupleWindow,
+    Use,
+    Window,
     duration_text,
     duration_us,
     read_window,
@@ -137,3 +149,75 @@ def test_windows_that_cannot_be(make: object, message: str) -> None:
     with pytest.raises(QueryError) as caught:
         make()  # type: ignore[operator]
     assert str(caught.value) == message
+
+
+@dataclass(frozen=True)
+class Pause(Window):
+    """Windows that end where a group pauses: of the query alone, nothing runs them."""
+
+    word: ClassVar = "PAUSE"
+    argument: ClassVar = "pause"
+    parts: ClassVar = (SyntaxPart("of_us", DurationValue(), "OF", required=True),)
+    refusals: ClassVar = {Use.BOUND: "has no length to sample"}
+    of_us: int
+
+    @classmethod
+    def of(cls, size: Any, slide: Any = None) -> Pause:
+        return cls(duration_us(size))
+
+    @classmethod
+    def written(cls, of_us: int) -> Pause:
+        return cls(of_us)
+
+    @classmethod
+    def side(cls, of_us: int) -> Distance:
+        return Distance(of_us)
+
+    @property
+    def reach_us(self) -> int:
+        return 0
+
+    def __str__(self) -> str:
+        return f"PAUSE OF {duration_text(self.of_us)}"
+
+
+def test_a_window_of_the_table_needs_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WINDOWS, "PAUSE", Pause)
+    counted = "SELECT COUNT(*) AS n FROM rides"
+    node = sql(f"{counted} [PAUSE OF 5 MINUTES] WITH SHED 50 PERCENT")
+    assert aggregate_of(node).window == Pause(300_000_000)
+    assert "[PAUSE OF 5 minutes]" in node.summary
+    assert rides.window(pause="5 minutes").over == Pause(300_000_000)
+    side = "[PAUSE OF 5 MINUTES]"
+    assert (
+        "r [RANGE 5 minutes]"
+        in sql(f"SELECT r.fare FROM rides r {side} JOIN calls c {side} USING (route)")
+        .children[0]
+        .summary
+    )
+    for text, message in {
+        "[PAUSE 5 MINUTES]": "expected OF after PAUSE; got 5",
+        "[PAUSE OF 5 MINUTES SLIDE 1 MINUTE]": "expected ]; got SLIDE",
+        "[HOUR 5]": "expected RANGE, ROWS or PAUSE after [; got HOUR",
+        "[PAUSE OF 5 MINUTES] WITH ERROR 9 PERCENT": "has no length to sample; got [PAUSE OF 5 min",
+    }.items():
+        with pytest.raises(QueryError) as caught:
+            sql(f"{counted} {text}")
+        assert message in str(caught.value)
+    with pytest.raises(
+        OptionError, match=r"has no argument of this name; got paus\. Did you mean p"
+    ):
+        rides.window(paus="5 minutes")
+
+
+def test_nobody_asks_which_kind_of_window_it_is() -> None:
+    kinds, asked, read = {"TimeWindow", "TupleWindow", "Distance"}, [], 0
+    for folder in ("query", "sql", "session"):
+        for path in sorted((ROOT / "src/tidegate" / folder).rglob("*.py")):
+            read += 1
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                call = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance"
+                if call and kinds & {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}:
+                    asked.append(f"{path.name}:{node.lineno}")
+    assert read > 80
+    assert asked == []

@@ -1,4 +1,4 @@
-"""A join by equality that sheds, and the aggregate over its pairs, between WITH SHED and plans.
+"""WITH SHED over a join by equality: its sides are thinned, and aggregates over pairs estimated.
 
 Both sides of such a join are thinned where they are read. Each pair has a column more, `kept`: the
 probability with which it has come through. So every pair that is there stands for 1 / kept of
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -24,7 +25,8 @@ from sqlglot import exp
 from tidegate.approx.student import deviate
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
-from tidegate.query.bound import EXACT, interval_names
+from tidegate.query.clause.clause import Clause
+from tidegate.query.clause.column import EXACT, KEPT, interval_names
 from tidegate.query.join import DRAWN, SIGNS
 from tidegate.query.name import (
     NamedExpr,
@@ -35,11 +37,13 @@ from tidegate.query.name import (
     substitute,
 )
 from tidegate.query.node import Aggregate, Branch, Filter, Join, Node, Project
-from tidegate.query.option import CONCEPT, KEPT, ErrorBound, Shed
 from tidegate.query.typing import UnknownKernel
-from tidegate.query.window import Distance, TimeWindow
-from tidegate.query.windowed import Pairs
+from tidegate.query.window import Use
 from tidegate.schema import type_name
+
+if TYPE_CHECKING:
+    from tidegate.query.clause.error import ErrorBound
+    from tidegate.query.clause.shed import Shed
 
 COUNT, SUM, MEAN, MIN = "count", "sum", "mean", "min"
 """The kinds of aggregates that are asked for, or made of them."""
@@ -47,6 +51,43 @@ COUNT, SUM, MEAN, MIN = "count", "sum", "mean", "min"
 _PAIRS, _LEAST = "#pairs", "#least"
 """Columns between the aggregate and the estimates; they may go from one subquery to another, where
 names that begin with `~` would be taken for an order and dropped."""
+
+
+@dataclass(frozen=True)
+class ShedPairs(Clause):
+    """On an aggregate over a join that sheds for it: which of its aggregates say how much that is.
+
+    `counted` has the pairs that are there, `estimated` how many there would be. `asked` is the
+    aggregate as it was before these took its place. Nobody writes this clause: WITH SHED becomes
+    it, and WITH ERROR after that adds `bound`.
+    """
+
+    word: ClassVar = "PAIRS"
+    sheds: ClassVar = True
+
+    shed: Shed
+    counted: str
+    estimated: str
+    asked: Aggregate
+    bound: ErrorBound | None = None
+
+    def __str__(self) -> str:
+        return str(self.shed)
+
+    @property
+    def shown(self) -> str:
+        return ""  # the join below says it
+
+
+def pairs_below(node: Node) -> ShedPairs | None:
+    """What the aggregate below a node says of pairs that are shed; the node has the estimates.
+
+    What it was asked for has the clauses that were put on it since.
+    """
+    below = node.children[0] if node.windowed and len(node.children) == 1 else None
+    if not isinstance(below, Aggregate) or (pairs := below.pairs) is None:
+        return None
+    return replace(pairs, asked=replace(pairs.asked, clauses=below.without(pairs).clauses))
 
 
 def join_below(node: Node) -> Join | None:
@@ -61,7 +102,7 @@ def sheds_sides(node: Aggregate) -> bool:
     join = join_below(node.child)
     if join is None or join.shed is not None or refused(join) is not None:
         return False
-    if not isinstance(node.window, TimeWindow):
+    if not node.window.allows(Use.SHED):
         return False
     if any(call.kind not in (COUNT, SUM, MEAN) for _, call in node.aggregates):
         return False
@@ -74,8 +115,8 @@ def sheds_sides(node: Aggregate) -> bool:
 def refused(join: Join) -> tuple[str, str] | None:
     """Why the sides of a join cannot be thinned, and what it is; None where they can."""
     for window in (join.left_window, join.right_window):
-        if not isinstance(window, Distance):
-            return "sides with a window of time: others count the tuples that are shed", str(window)
+        if window.no_shed is not None:
+            return window.no_shed, str(window)
     if not isinstance(join.predicate, exp.Expression):
         return _WANTED, "a function" if join.predicate is not None else "none"
     sides = [set(join.side_names(0)), set(join.side_names(1))]
@@ -92,7 +133,7 @@ def thinned(node: Node, shed: Shed, bound: ErrorBound | None = None) -> Node:
     if isinstance(node, Join):
         if node.shed is not None:
             raise QueryError(f"WITH {shed}", "a join sheds once", f"also {node.shed}")
-        return replace(node, shed=shed, bound=bound)
+        return replace(node, clauses=(shed,) if bound is None else (shed, bound))
     assert isinstance(node, Filter | Branch | Project)
     child = thinned(node.child, shed, bound)
     if not isinstance(node, Project):
@@ -133,24 +174,24 @@ def weighted(node: Aggregate, shed: Shed, bound: ErrorBound | None = None) -> Pr
         node,
         child=thinned(node.child, shed, bound),
         aggregates=tuple(calls),
-        pairs=Pairs(shed, _PAIRS, pairs.name, node, bound),
+        clauses=(*node.clauses, ShedPairs(shed, _PAIRS, pairs.name, node, bound)),
     )
     return Project(child, tuple(columns))
 
 
-def within_bound(pairs: Pairs, bound: ErrorBound) -> Project:
+def bounded_pairs(pairs: ShedPairs, bound: ErrorBound) -> Project:
     """An aggregate over the pairs of a join that sheds, now with an error bound."""
-    where = f"WITH {bound}"
+    where = bound.where
     if pairs.bound is not None:
         raise QueryError(where, "an aggregate has one error bound", f"also {pairs.bound}")
-    if pairs.shed.by != CONCEPT:
+    if not pairs.shed.by_concept:
         raise QueryError(
             where,
             "over a join that sheds needs a number of tuples of each key that are kept",
             str(pairs.shed),
             "Write BY CONCEPT, or leave one of the clauses out.",
         )
-    if bound.metric != ErrorBound.metric or bound.budget_rows is not None:
+    if bound.metric != type(bound).metric or bound.budget_rows is not None:
         rows, metric = bound.budget_rows, f"BY {bound.metric.upper()}"
         raise QueryError(
             where,

@@ -1,0 +1,112 @@
+"""WITH SHED: some of the tuples are dropped on purpose, and results estimated from the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import pyarrow as pa
+
+from tidegate.errors import QueryError
+from tidegate.query.clause.clause import Clause, Placed, check_share
+from tidegate.query.clause.column import KEPT
+from tidegate.query.clause.error import ErrorBound
+from tidegate.query.clause.pairs import join_below, refused, sheds_sides, thinned, weighted
+from tidegate.query.clause.within import Within, sheds_or_bounds
+from tidegate.query.grammar import PERCENT, SyntaxPart, WordValue
+from tidegate.query.node import Aggregate, Node
+from tidegate.query.window import Use
+
+CONCEPT = "concept"
+UNIFORM = "uniform"
+
+
+@dataclass(frozen=True)
+class Shed(Clause):
+    """Drop this share of the tuples, chosen uniformly or so that the window's concept stays.
+
+    The last column says how many of a group were kept. Where the aggregate is one over the pairs
+    of a join by equality, the tuples of both sides of the join are dropped.
+    """
+
+    word: ClassVar = "SHED"
+    method: ClassVar = "shed"
+    parts: ClassVar = (
+        SyntaxPart("share", PERCENT),
+        SyntaxPart("by", WordValue((CONCEPT, UNIFORM)), "BY"),
+    )
+    last: ClassVar = ((KEPT, pa.float64()),)
+    sheds: ClassVar = True
+    only_for: ClassVar = "is for aggregates over windows of time and for joins by equality"
+    remedy: ClassVar = (
+        "Write it after the SELECT that has the aggregate or the join, or leave it out."
+    )
+
+    share: float
+    by: str = CONCEPT
+
+    def __post_init__(self) -> None:
+        example = "WITH SHED 98 PERCENT, in Python .shed(0.98), or leave it out"
+        check_share("WITH SHED", "the share", self.share, example)
+        if self.by not in (CONCEPT, UNIFORM):
+            raise QueryError("WITH SHED", "BY must be CONCEPT or UNIFORM", str(self.by))
+
+    @property
+    def rate(self) -> Fraction:
+        """The share that is kept, exactly: one fiftieth of SHED 98 PERCENT."""
+        return 1 - Fraction(repr(float(self.share)))
+
+    @property
+    def by_concept(self) -> bool:
+        return self.by == CONCEPT
+
+    def placed(self, node: Node) -> Placed | None:
+        """On an aggregate, or on a join whose pairs are not aggregated."""
+        join = None if node.windowed else join_below(node)
+        if join is None:
+            return super().placed(node)
+        found = refused(join)
+        if found is not None:
+            raise QueryError(
+                self.where,
+                f"needs {found[0]}",
+                found[1],
+                "Write it after an aggregate over the pairs, which are shed then, or leave it out.",
+            )
+        return thinned(node, self), ()
+
+    def meet(self, other: Clause, aggregate: Aggregate) -> None:
+        if other.sheds:
+            raise QueryError(
+                self.where, "an aggregate sheds once", f"also {other}", "Leave one of them out."
+            )
+        if isinstance(other, ErrorBound) and sheds_sides(aggregate.without(other)):
+            raise QueryError(
+                self.where,
+                "comes before WITH ERROR, over the pairs of a join",
+                f"after {other}",
+                "Write WITH SHED ... WITH ERROR ..., in Python .shed(...).within(...).",
+            )
+        if isinstance(other, Within):
+            raise sheds_or_bounds(self.where, other)
+
+    def check(self, aggregate: Aggregate) -> None:
+        """Refuse windows and functions that some of the tuples cannot stand for."""
+        aggregate.window.check(
+            Use.SHED,
+            self.where,
+            "Write a window of time, [RANGE 1 MINUTE], or leave the clause out.",
+        )
+        for _, call in aggregate.aggregates:
+            if call.definition.unscaled is not None:
+                raise QueryError(
+                    self.where,
+                    f"must be able to estimate each aggregate: {call.definition.unscaled}",
+                    str(call),
+                    "Ask for it in a query of its own, without the clause.",
+                )
+
+    def taken(self, aggregate: Aggregate) -> Node:
+        """Over a join by equality the sides are thinned, where the estimates allow it."""
+        return weighted(aggregate, self) if sheds_sides(aggregate) else super().taken(aggregate)

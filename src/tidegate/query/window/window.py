@@ -1,0 +1,99 @@
+"""What every kind of window says about itself, so that no caller asks which kind it has.
+
+A new kind of window is one file here and a line in `registry.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tidegate.errors import QueryError
+
+if TYPE_CHECKING:
+    from tidegate.query.grammar import SyntaxPart
+
+
+class Use(Enum):
+    """What may be asked of the rows of a window, and is not possible with every kind."""
+
+    BOUND = "an answer within an error, from a sample"
+    SHED = "an answer from some of the tuples"
+    ORDER = "rows in another order, or only the first of them"
+    PROCESS = "a mergeable process in place of aggregates"
+
+
+class Window(ABC):
+    """Which tuples of a group make a row together.
+
+    `word` begins it in SQL, `parts` follow; `argument` is its size in Python's `window`.
+    `refusals` says which uses are not possible, and why. `event_offset_us` is from the end of a
+    window to the event time of its rows.
+    """
+
+    word: ClassVar[str]
+    parts: ClassVar[tuple[SyntaxPart, ...]]
+    argument: ClassVar[str]
+    refusals: ClassVar[Mapping[Use, str]] = {}
+    event_offset_us: ClassVar[int] = 0
+
+    @classmethod
+    @abstractmethod
+    def of(cls, size: Any, slide: Any = None) -> Window:
+        """The window that a program asks for; without `slide` it tumbles."""
+
+    @classmethod
+    @abstractmethod
+    def written(cls, *args: Any, **parts: Any) -> Window:
+        """The window with the values of its `parts`; those that may be left out may be missing."""
+
+    @classmethod
+    @abstractmethod
+    def side(cls, *args: Any, **parts: Any) -> JoinWindow:
+        """The window of one side of a join, which has the same syntax."""
+
+    @property
+    @abstractmethod
+    def reach_us(self) -> int:
+        """How much time it may cover; 0 where it is not measured in time."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """As SQL has it between brackets."""
+
+    def allows(self, use: Use) -> bool:
+        return use not in self.refusals
+
+    def check(self, use: Use, where: str, remedy: str) -> None:
+        """Refuse a use that is not possible."""
+        if not self.allows(use):
+            raise QueryError(where, self.refusals[use], f"[{self}]", remedy)
+
+
+class JoinWindow(ABC):
+    """Which tuples of one side of a join may have a partner; it moves with every tuple.
+
+    `no_shed` says why tuples of the side cannot be shed, where they cannot.
+    """
+
+    no_shed: ClassVar[str | None] = None
+
+    @property
+    @abstractmethod
+    def extent(self) -> tuple[int | None, int | None]:
+        """How far back it reaches: in microseconds, or else in tuples."""
+
+    def check_side(self) -> None:  # noqa: B027
+        """Refuse one that jumps; most do not."""
+
+
+def slides(window: object) -> QueryError:
+    """What to say of a window that jumps, in a join."""
+    return QueryError(
+        "JOIN",
+        "the window of a join moves with every tuple, so it has no SLIDE",
+        f"[{window}]",
+        "Leave SLIDE out.",
+    )

@@ -1,0 +1,147 @@
+"""Clauses after a query and windows after a stream, parsed and read by the parts that they list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlglot import TokenType, exp
+from sqlglot.generator import Generator
+
+from tidegate.query.clause.clause import Clause
+from tidegate.query.clause.registry import CLAUSES
+from tidegate.query.grammar import (
+    CountValue,
+    DurationValue,
+    NameValue,
+    SyntaxPart,
+    SyntaxValue,
+    WordValue,
+    listed,
+)
+from tidegate.query.window import WINDOWS, JoinWindow, Window
+from tidegate.sql.piece import PieceParser, duration_sql
+from tidegate.sql.syntax import QueryWith, StreamDuration, StreamWindow, WithClause
+
+
+class ClauseParser(PieceParser):
+    """Spark's parser with windows after streams and WITH clauses after queries."""
+
+    def _parse_clauses(self, query: exp.Expr | None) -> exp.Expr | None:
+        """A query with the WITH clauses that follow it."""
+        clauses: list[exp.Expr] = []
+        while query is not None and self._match(TokenType.WITH):
+            word = self._parse_word(CLAUSES, f"expected {listed(tuple(CLAUSES))} after WITH")
+            parts = self._parse_parts(word, CLAUSES[word].parts)
+            clauses.append(WithClause(this=exp.var(word), expressions=parts))
+        return QueryWith(this=query, expressions=clauses) if clauses else query
+
+    def _parse_window_suffix(self, this: exp.Expr) -> StreamWindow:
+        """`[word parts]` after a stream or a subquery."""
+        self._match(TokenType.L_BRACKET)
+        word = self._parse_word(WINDOWS, f"expected {listed(tuple(WINDOWS))} after [")
+        parts = self._parse_parts(word, WINDOWS[word].parts)
+        if not self._match(TokenType.R_BRACKET):
+            written = {part.this.name for part in parts}
+            left = [p.word for p in WINDOWS[word].parts if p.field not in written]
+            self.raise_error(f"expected {listed((*left, ']'))}")
+        return self.expression(StreamWindow(this=this, kind=word, expressions=parts))
+
+    def _parse_parts(self, head: str, parts: Sequence[SyntaxPart]) -> list[exp.Expr]:
+        """The parts after the word `head`, each as field = value; those left out are missing."""
+        found: list[exp.Expr] = []
+        for part in parts:
+            if part.required:
+                self._expect(part.word, f"expected {part.word} after {head}")
+            elif part.word and not self._match_text_seq(part.word):
+                continue
+            value = _PARSED[_kind(part.value)](self, part)
+            if part.value.unit:
+                self._expect(part.value.unit, f"expected {part.value.unit}")
+            found.append(exp.EQ(this=exp.to_identifier(part.field), expression=value))
+        return found
+
+    def _parse_word(self, words: Sequence[str] | dict[str, Any], expected: str) -> str:
+        """The one of these words that comes next."""
+        for word in words:
+            if self._match_text_seq(word):
+                return word
+        self.raise_error(expected)
+        raise AssertionError(expected)
+
+    def _parse_choice(self, part: SyntaxPart, value: WordValue) -> exp.Expr:
+        words = tuple(word.upper() for word in value.words)
+        return exp.var(self._parse_word(words, f"expected {listed(words)} after {part.word}"))
+
+    def _parse_plain_name(self, value: NameValue) -> exp.Expr:
+        name = self._parse_string() or self._parse_id_var()
+        if name is None:
+            self.raise_error(value.expected)
+        return exp.Literal.string(name.name if name is not None else "")
+
+
+_PARSED: dict[type[SyntaxValue], Callable[[Any, Any], exp.Expr]] = {
+    CountValue: lambda parser, part: parser._parse_count(part.value.expected),
+    DurationValue: lambda parser, _: parser._parse_duration(),
+    NameValue: lambda parser, part: parser._parse_plain_name(part.value),
+    WordValue: lambda parser, part: parser._parse_choice(part, part.value),
+}
+"""How each kind of value is parsed; its unit follows it."""
+
+
+def _kind(value: SyntaxValue) -> type[SyntaxValue]:
+    return next(kind for kind in type(value).__mro__ if kind in _PARSED)
+
+
+def read_clause(node: exp.Expression) -> Clause:
+    """What one WITH clause asks for."""
+    kind = CLAUSES[node.this.name]
+    return kind(**_read(node, kind.parts, f"WITH {kind.word}"))
+
+
+def read_window(node: StreamWindow) -> Window:
+    """The window written after a stream; without SLIDE it tumbles."""
+    kind = WINDOWS[node.args["kind"]]
+    return kind.written(**_read(node, kind.parts, kind.word))
+
+
+def read_join_window(node: StreamWindow) -> JoinWindow:
+    """The window written after one side of a join, which moves with every tuple."""
+    kind = WINDOWS[node.args["kind"]]
+    return kind.side(**_read(node, kind.parts, kind.word))
+
+
+def _read(node: exp.Expression, parts: Sequence[SyntaxPart], where: str) -> dict[str, Any]:
+    known = {part.field: part for part in parts}
+    written = {pair.this.name: pair.expression for pair in node.expressions}
+    return {
+        field: known[field].value.read(value, known[field].word or where)
+        for field, value in written.items()
+    }
+
+
+def _parts_sql(to: Generator, node: exp.Expr, parts: Sequence[SyntaxPart]) -> str:
+    known = {part.field: part for part in parts}
+    words: list[str] = []
+    for pair in node.expressions:
+        part = known[pair.this.name]
+        words += [part.word, to.sql(pair, "expression"), part.value.unit]
+    return " ".join(filter(None, words))
+
+
+def _clause_sql(to: Generator, node: exp.Expr) -> str:
+    word = node.this.name
+    return f"WITH {word} {_parts_sql(to, node, CLAUSES[word].parts)}"
+
+
+def _window_sql(to: Generator, node: exp.Expr) -> str:
+    word = node.args["kind"]
+    return f"{to.sql(node, 'this')} [{word} {_parts_sql(to, node, WINDOWS[word].parts)}]"
+
+
+CLAUSES_SQL: dict[type[exp.Expr], Callable[[Any, Any], str]] = {
+    StreamDuration: duration_sql,
+    StreamWindow: _window_sql,
+    WithClause: _clause_sql,
+}
+"""How each is printed again."""
