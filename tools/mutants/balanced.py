@@ -18,7 +18,7 @@ MUTANTS = (
     Mutant(
         "what was counted of bins is not stored",
         f"{_BALANCED}/batch.py",
-        "return {SURVEY: write_survey(self._work, self._survey, self._arrived)}",
+        "return self._kept.written(self._work, self._arrived)",
         "return {SURVEY: ()}",
         _TESTS,
     ),

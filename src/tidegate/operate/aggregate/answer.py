@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 import pyarrow as pa
 
@@ -27,27 +27,14 @@ Channels = Mapping[str, Sequence[pa.Table]]
 """What arrived at an instance, by channel."""
 
 
-class WindowWatch(Protocol):
-    """Takes in the rows of windows that an instance closes in a batch, and tells of these."""
-
-    def add(self, rows: pa.Table) -> None:
-        """Rows of windows, one for each group, sorted by `window_end`."""
-
-    def figures(self) -> tuple[WindowFigures, ...]:
-        """What is told of the newest windows; called once, at the end of the batch."""
-
-    def counts(self) -> dict[str, int]:
-        """What is added to the counts of the batch."""
-
-
 class AnswerBatch:
     """An answer at work in one batch of an instance; the calls come in the order they stand here.
 
-    This one is exact; `watch` sees the rows of all windows that are answered.
+    This one is exact.
     """
 
-    def __init__(self, spec: AggregateSpec, watch: WindowWatch | None = None) -> None:
-        self._spec, self._watch = spec, watch
+    def __init__(self, spec: AggregateSpec) -> None:
+        self._spec = spec
 
     def segments(self) -> dict[str, tuple[Segment, ...]]:
         """What it stores of this batch, by its keepers."""
@@ -68,16 +55,14 @@ class AnswerBatch:
 
     def see(self, rows: pa.Table) -> None:
         """Answered rows, sorted by `window_end`; a merge calls it, with rows that came answered."""
-        if self._watch is not None:
-            self._watch.add(rows)
 
     def figures(self) -> tuple[WindowFigures, ...]:
-        """What is told of the newest windows."""
-        return () if self._watch is None else self._watch.figures()
+        """What is told of the newest windows; called once."""
+        return ()
 
     def counts(self) -> dict[str, int]:
         """What is added to the counts of the batch."""
-        return {} if self._watch is None else self._watch.counts()
+        return {}
 
 
 class WindowAnswer:
@@ -126,13 +111,9 @@ class WindowAnswer:
         """How it keeps what comes on its channel."""
         return {}
 
-    def watch(self, spec: AggregateSpec, work: InstanceWork) -> WindowWatch | None:
-        """Who looks at the answered windows of a batch."""
-        return None
-
     def batch(self, spec: AggregateSpec, work: InstanceWork, came: Channels) -> AnswerBatch:
         """The answer at work where windows are closed or merged."""
-        return AnswerBatch(spec, self.watch(spec, work))
+        return AnswerBatch(spec)
 
     def part_batch(self, spec: AggregateSpec, work: InstanceWork, came: Channels) -> AnswerBatch:
         """The answer at work where windows are closed in part."""

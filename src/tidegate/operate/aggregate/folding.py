@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -13,89 +12,62 @@ from tidegate.operate.aggregate.pane import AggregateSpec, fold, fold_placed, me
 from tidegate.route.partitioner import Router
 
 
-class Folding(Protocol):
-    """Frozen and picklable; it has no state."""
-
-    name: ClassVar[str]
-    """As users write it, for `--partial-aggregation`."""
-
-    step: ClassVar[str]
-    """What map tasks do, in a plan."""
-
-    span: ClassVar[str]
-    """What their time goes to."""
-
-    side: ClassVar[str]
-    """Where functions are folded, in a plan."""
-
-    unit: ClassVar[str]
-    """What a partitioner places that splits keys, in a plan."""
-
-    whole: ClassVar[str]
-    """What it places that keeps keys together, in a plan; empty where that is usual."""
-
-    def deal(self, spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
-        """What a split sends: rows with `bucket` and `pane`."""
-
-    def partials(self, spec: AggregateSpec, dealt: Sequence[pa.Table]) -> pa.Table:
-        """The partials of what splits have sent, one for each bucket, pane and group."""
-
-    def touched(self, dealt: Sequence[pa.Table], news: pa.Table) -> list[pa.Table]:
-        """The rows that an instance worked on to have these partials."""
-
-
 @dataclass(frozen=True)
-class MapFolding:
-    """Little is sent: one partial for each pane and group of a split.
+class Folding:
+    """`deal` makes of a split what it sends, `partials` of what splits have sent one partial for
+    each bucket, pane and group. What is `sent_whole` is tuples, which instances have to work on.
 
-    Its total work grows with the instances only by the partials of groups that are split.
+    The others are words of a plan and of its spans: `name` as users write it, the `step` of map
+    tasks, its `span` of time, where functions are folded, the `unit` that is placed where keys are
+    split, and where they are not, if that is unusual.
     """
 
-    name: ClassVar[str] = "map"
-    step: ClassVar[str] = "panes"
-    span: ClassVar[str] = "map fold"
-    side: ClassVar[str] = "on the map side"
-    unit: ClassVar[str] = "partials, weighted by their tuples"
-    whole: ClassVar[str] = ""
-
-    def deal(self, spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
-        return fold(spec, rows, router)
-
-    def partials(self, spec: AggregateSpec, dealt: Sequence[pa.Table]) -> pa.Table:
-        # What one split brings is merged already.
-        return dealt[0] if len(dealt) == 1 else merge(spec, dealt)
-
-    def touched(self, dealt: Sequence[pa.Table], news: pa.Table) -> list[pa.Table]:
-        return list(dealt)
+    name: str
+    deal: Callable[[AggregateSpec, pa.Table, Router], pa.Table]
+    partials: Callable[[AggregateSpec, Sequence[pa.Table]], pa.Table]
+    sent_whole: bool
+    step: str
+    span: str
+    side: str
+    unit: str
+    unit_by_key: str = ""
 
 
-@dataclass(frozen=True)
-class InstanceFolding:
-    """All tuples are sent; for states that keep every value, and for a user's costly code.
-
-    Its total work is that of the tuples, however many instances there are.
-    """
-
-    name: ClassVar[str] = "instance"
-    step: ClassVar[str] = "route"
-    span: ClassVar[str] = "map place"
-    side: ClassVar[str] = "in the instances"
-    unit: ClassVar[str] = "tuples"
-    whole: ClassVar[str] = "tuples, by their key"
-
-    def deal(self, spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
-        return placed(spec, rows, router)
-
-    def partials(self, spec: AggregateSpec, dealt: Sequence[pa.Table]) -> pa.Table:
-        return fold_placed(spec, pa.concat_tables(dealt)) if dealt else merge(spec, dealt)
-
-    def touched(self, dealt: Sequence[pa.Table], news: pa.Table) -> list[pa.Table]:
-        return [*dealt, news]
+def _merged(spec: AggregateSpec, dealt: Sequence[pa.Table]) -> pa.Table:
+    # What one split brings is merged already.
+    return dealt[0] if len(dealt) == 1 else merge(spec, dealt)
 
 
-BY_MAP, BY_INSTANCE = MapFolding(), InstanceFolding()
+def _folded(spec: AggregateSpec, dealt: Sequence[pa.Table]) -> pa.Table:
+    return fold_placed(spec, pa.concat_tables(dealt)) if dealt else merge(spec, dealt)
 
-FOLDINGS: dict[str, Folding] = {folding.name: folding for folding in (BY_MAP, BY_INSTANCE)}
+
+BY_MAP = Folding(
+    name="map",
+    deal=fold,
+    partials=_merged,
+    sent_whole=False,
+    step="panes",
+    span="map fold",
+    side="on the map side",
+    unit="partials, weighted by their tuples",
+)
+"""Little is sent: one partial for each pane and group of a split."""
+
+BY_INSTANCE = Folding(
+    name="instance",
+    deal=placed,
+    partials=_folded,
+    sent_whole=True,
+    step="route",
+    span="map place",
+    side="in the instances",
+    unit="tuples",
+    unit_by_key="tuples, by their key",
+)
+"""All tuples are sent: for states that keep every value, and for a user's costly code."""
+
+FOLDINGS = {folding.name: folding for folding in (BY_MAP, BY_INSTANCE)}
 
 
 def folding_for(functions: Sequence[Function], splits_keys: bool) -> Folding:

@@ -102,9 +102,8 @@ class WindowAggregate(Operator):
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Merge the batch's partials into the panes of this instance's buckets; close windows.
 
-        State is needed only when the frontier has passed the end of a pane, and read only where the
-        batch before has not left it in memory. What is left for later, the partials of open panes
-        and the complete panes that open windows still need, goes into segments.
+        What is left for later goes into segments: partials of open panes, and the complete panes
+        that open windows still need.
         """
         spec, placement, came = self.spec, self.placement, by_channel(arrived)
         dealt, answer = came[""], self.answer.batch(spec, work, came)
@@ -112,8 +111,8 @@ class WindowAggregate(Operator):
         news = thinning.thinned(placement.folding.partials(spec, dealt))
         work.spans.mark("instance merge")
         turn = turned(spec, work, news)
-        segments = {PANES: turn.written(spec, work)}
-        segments |= placement.written(work, spec, came) | answer.segments()
+        beside = placement.written(work, spec, came) | answer.segments()
+        segments = {PANES: turn.written(spec, work), **beside}
         work.spans.mark("instance write")
         counts = WindowCounts(spec.window)
         rows, groups = self._closed(self._steps(turn.panes, work, came, answer), work, counts)
@@ -125,7 +124,7 @@ class WindowAggregate(Operator):
             sum(part.num_rows for part in dealt),
             segments,
             {"closed": groups} | answer.counts(),
-            bucket_work=self._touched([*placement.folding.touched(dealt, news), turn.panes], work),
+            bucket_work=self._touched([*dealt, *placement.folded(news), turn.panes], work),
             windows=(*(counts.figures() if self._tells else ()), *answer.figures()),
             changes=placement.changes(work, spec, came),
         )

@@ -11,23 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import pyarrow as pa
+
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.answer import Channels
 from tidegate.operate.aggregate.choice import (
     CHOICES,
-    ChoiceKeeper,
+    ChoiceState,
     Ends,
     changes_of,
     chosen_by,
     informed,
-    known_choices,
     split_windows,
-    write_choices,
 )
 from tidegate.operate.aggregate.figures import SENT_SHOWN
 from tidegate.operate.aggregate.folding import BY_MAP, Folding
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.ledger import LEDGER, LedgerKeeper, noted, opened, write_ledger
+from tidegate.operate.aggregate.ledger import LEDGER, LedgerState, noted
 from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.change import Change
 from tidegate.operate.figures import Shown
@@ -61,6 +61,10 @@ class Placement:
     @property
     def splits_keys(self) -> bool:
         return self.partitioner.splits_keys
+
+    def folded(self, partials: pa.Table) -> list[pa.Table]:
+        """Those of the partials that instances have folded themselves: all or none."""
+        return [partials] if self.folding.sent_whole else []
 
     def router(self, work: MapWork, spec: AggregateSpec) -> Router:
         """Who places the units of a split."""
@@ -109,7 +113,8 @@ class Placement:
             return [f"routed: {unit}, and is merged after them"]
         if self.asked.splits_keys:
             return [f"routed: partials, by their key; {self.asked.settled_because}"]
-        return [f"routed: {self.folding.whole}"] if self.folding.whole else []
+        unit = self.folding.unit_by_key
+        return [f"routed: {unit}"] if unit else []
 
 
 @dataclass(frozen=True)
@@ -124,20 +129,19 @@ class LedgerPlacement(Placement):
         return work.router(self.partitioner).with_ledger(self._ledger(work, spec))
 
     def _ledger(self, work: MapWork, spec: AggregateSpec) -> Ledger:
-        return opened(work, self.partitioner.key_memory, spec)
+        return LedgerState(spec.window).opened(work, self.partitioner.key_memory)
 
     def beside(self, work: MapWork, router: Router) -> list[Share]:
         assert router.ledger is not None
         return noted(work, router.ledger)
 
     def keepers(self, spec: AggregateSpec) -> dict[str, Keeper]:
-        return {LEDGER: LedgerKeeper(spec.window)}
+        return {LEDGER: LedgerState(spec.window)}
 
     def written(
         self, work: InstanceWork, spec: AggregateSpec, came: Channels
     ) -> dict[str, tuple[Segment, ...]]:
-        notes = came.get(LEDGER)
-        return {LEDGER: write_ledger(work, spec, notes)} if notes else {}
+        return LedgerState(spec.window).written(work, came.get(LEDGER, ()))
 
 
 @dataclass(frozen=True)
@@ -161,18 +165,18 @@ class ChosenPlacement(LedgerPlacement):
         return [*super().beside(work, router), *told]
 
     def keepers(self, spec: AggregateSpec) -> dict[str, Keeper]:
-        return super().keepers(spec) | {CHOICES: ChoiceKeeper(spec.window)}
+        return super().keepers(spec) | {CHOICES: ChoiceState(spec.window)}
 
     def written(
         self, work: InstanceWork, spec: AggregateSpec, came: Channels
     ) -> dict[str, tuple[Segment, ...]]:
-        chosen, stored = came.get(CHOICES), super().written(work, spec, came)
-        return stored | ({CHOICES: write_choices(work, spec, chosen)} if chosen else {})
+        chosen = ChoiceState(spec.window).written(work, came.get(CHOICES, ()))
+        return super().written(work, spec, came) | chosen
 
     def split_windows(
         self, work: InstanceWork, spec: AggregateSpec, came: Channels
     ) -> Sequence[Ends]:
-        known = known_choices(work, spec, came.get(CHOICES, ()))
+        known = ChoiceState(spec.window).known(work, came.get(CHOICES, ()))
         return split_windows(spec.window.range_us, known)
 
     def changes(

@@ -24,10 +24,9 @@ import pyarrow as pa
 from tidegate.approx.array import Words
 from tidegate.approx.concept import GroupConcept, ScalarConcept
 from tidegate.approx.drift import drift_of, drift_parts
-from tidegate.operate.aggregate.answer import WindowAnswer
+from tidegate.operate.aggregate.answer import AnswerBatch, Channels, WindowAnswer
 from tidegate.operate.aggregate.functions.spread import MEAN, VALUES, VARIANCE
 from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.represented import TUPLES
 from tidegate.operate.figures import MOST_WINDOWS, Shown, ToldWindow, Values, WindowFigures
 from tidegate.operate.kept import Kept
@@ -111,8 +110,8 @@ class ShedAnswer(WindowAnswer):
 
     shown: ClassVar[tuple[Shown, ...]] = SHED_SHOWN
 
-    def watch(self, spec: AggregateSpec, work: InstanceWork) -> ShedWindows:
-        return ShedWindows(self, spec.window, work.kept)
+    def batch(self, spec: AggregateSpec, work: InstanceWork, came: Channels) -> ShedWindows:
+        return ShedWindows(self, spec, work.kept)
 
     def window(self, told: ToldWindow) -> dict[str, float]:
         return shed_window(told.totals())
@@ -132,10 +131,11 @@ class ShedAnswer(WindowAnswer):
         return flat(rows.column(self.state)).field(name)
 
 
-class ShedWindows:
+class ShedWindows(AnswerBatch):
     """Takes in closed windows, in the order of their ends; holds the newest, and one concept."""
 
-    def __init__(self, columns: ShedAnswer, window: PaneWindow, kept: Kept) -> None:
+    def __init__(self, columns: ShedAnswer, spec: AggregateSpec, kept: Kept) -> None:
+        super().__init__(spec)
         self.rows_shed = 0
         """By concept, tuples that results are not from, of windows that follow without overlap.
 
@@ -143,12 +143,12 @@ class ShedWindows:
         twice. What map tasks have dropped depends on how the input was cut; this does not.
         """
         self._columns = columns
-        self._window = window
+        self._window = spec.window
         self._kept = kept
         self._newest: Concept | None = kept.take(CONCEPT)
         self._told: dict[int, dict[str, float]] = {}
 
-    def add(self, rows: pa.Table) -> None:
+    def see(self, rows: pa.Table) -> None:
         """Rows of windows, one for each group, sorted by `window_end`."""
         ends = integers(flat(rows.column("window_end")))
         if not len(ends):

@@ -28,9 +28,7 @@ from tidegate.operate.aggregate.balanced.figures import (
 from tidegate.operate.aggregate.balanced.survey import (
     SURVEY,
     SURVEYS,
-    SurveyKeeper,
-    known_survey,
-    write_survey,
+    SurveyState,
 )
 from tidegate.operate.aggregate.figures import MERGED_SHOWN
 from tidegate.operate.aggregate.folding import Folding
@@ -72,7 +70,7 @@ class BalancedAnswer(WindowAnswer):
         return [Share.for_all(found, SURVEY)]
 
     def keepers(self, spec: AggregateSpec) -> dict[str, Keeper]:
-        return {SURVEY: SurveyKeeper(self.rules.survey(spec))}
+        return {SURVEY: SurveyState(self.rules.survey(spec))}
 
     def batch(self, spec: AggregateSpec, work: InstanceWork, came: Channels) -> AnswerBatch:
         return BalancedBatch(self, spec, work, came.get(SURVEY, ()))
@@ -109,17 +107,15 @@ class BalancedBatch(AnswerBatch):
     ) -> None:
         super().__init__(spec)
         self._answer, self._rules, self._work = answer, answer.rules, work
-        self._survey = answer.rules.survey(spec)
+        self._kept = SurveyState(answer.rules.survey(spec))
         self._arrived = arrived
         self._known: list[pa.Table] = []
         self._counts = BalancedCounts(spec.window)
         self._surveyed: Surveyed | None = None
 
     def segments(self) -> dict[str, tuple[Segment, ...]]:
-        self._known = known_survey(self._work, self._survey, self._arrived)
-        if not self._arrived:
-            return {}
-        return {SURVEY: write_survey(self._work, self._survey, self._arrived)}
+        self._known = self._kept.known(self._work, self._arrived)
+        return self._kept.written(self._work, self._arrived)
 
     def closed(self, windows: pa.Table, partly: bool) -> pa.Table:
         """Windows closed in part, answered; or with `partly` marked, for who has all parts."""
@@ -161,7 +157,7 @@ class BalancedBatch(AnswerBatch):
             place = bucket_of(keys, buckets).astype(np.int64)
         windows, codes = np.unique(ends, return_inverse=True)
         if self._surveyed is None:
-            self._surveyed = Surveyed(self._rules, self._survey, self._known, buckets)
+            self._surveyed = Surveyed(self._rules, self._kept.survey, self._known, buckets)
         found = [self._surveyed.trim(end_us) for end_us in windows.tolist()]
         chosen = np.array([one.buckets for one in found]).reshape(-1, buckets)[codes, place]
         skipped = np.array([one.skipped for one in found], np.bool_)[codes]

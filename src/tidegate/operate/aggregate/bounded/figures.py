@@ -9,14 +9,13 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from tidegate.operate.aggregate.answer import WindowAnswer
+from tidegate.operate.aggregate.answer import AnswerBatch, Channels, WindowAnswer
 from tidegate.operate.aggregate.bounded.answering import Answering
 from tidegate.operate.aggregate.bounded.cells import Cells, Looked
 from tidegate.operate.aggregate.figures import WindowTotals
 from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.ranked import ROWS, TUPLES, Ranking
-from tidegate.operate.figures import Shown, ToldWindow
+from tidegate.operate.figures import Shown, ToldWindow, WindowFigures
 from tidegate.operate.kernels.order import Floats, Ints, Mask, flat, integers
 from tidegate.operate.operator import InstanceWork
 
@@ -111,8 +110,8 @@ class RankedAnswer(WindowAnswer):
         states = tuple((names[name], ranking) for name, ranking in self.states)
         return RankedAnswer(self.answering.renamed(names), states)
 
-    def watch(self, spec: AggregateSpec, work: InstanceWork) -> RankedWindows:
-        return RankedWindows(spec.window, self)
+    def batch(self, spec: AggregateSpec, work: InstanceWork, came: Channels) -> RankedWindows:
+        return RankedWindows(spec, self)
 
     def window(self, told: ToldWindow) -> dict[str, float]:
         return answered_window(told, self.answering.budget_rows)
@@ -121,17 +120,17 @@ class RankedAnswer(WindowAnswer):
         return self.answering.details()
 
 
-class RankedWindows(AnsweredWindows):
+class RankedWindows(AnswerBatch):
     """Takes in closed windows with the columns of quantiles, in the order of their ends."""
 
-    def __init__(self, window: PaneWindow, columns: RankedAnswer) -> None:
-        super().__init__(window)
-        self._columns = columns
+    def __init__(self, spec: AggregateSpec, columns: RankedAnswer) -> None:
+        super().__init__(spec)
+        self._columns, self._counts = columns, AnsweredWindows(spec.window)
 
-    def counts(self) -> dict[str, int]:
-        return {}
+    def figures(self) -> tuple[WindowFigures, ...]:
+        return self._counts.figures()
 
-    def add(self, rows: pa.Table) -> None:
+    def see(self, rows: pa.Table) -> None:
         """Rows of windows, one for each group, sorted by `window_end`."""
         if not self._columns.states:
             return
@@ -144,4 +143,4 @@ class RankedWindows(AnsweredWindows):
             bounds.append(ranking.bound(sampled, tuples))
         exact = np.logical_and.reduce([one.rows >= one.tuples for one in looked])
         ends = integers(flat(rows.column("window_end")))
-        self.count(ends, exact, np.maximum.reduce(bounds), looked)
+        self._counts.count(ends, exact, np.maximum.reduce(bounds), looked)
