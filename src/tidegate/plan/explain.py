@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tidegate.duration import duration_text
 from tidegate.expression.user_function import UserFunction
 from tidegate.nesting import nested
 from tidegate.operate.port import Port
+from tidegate.plan.canonical import InputForm, StreamForm
 from tidegate.plan.physical import (
     OPERATOR_CLOUD,
     OPERATOR_SET,
@@ -15,15 +15,13 @@ from tidegate.plan.physical import (
     SPARK,
     Edge,
     Plan,
-    Prefix,
     Subquery,
 )
 from tidegate.plan.strategy import Layout, Size, Weights, formula
 from tidegate.query.graph import bottom_up
-from tidegate.query.node import Node, StreamDef
+from tidegate.query.node import Node
 from tidegate.query.output import Output
-from tidegate.remote.scheme import shown
-from tidegate.schema import columns_text, type_name
+from tidegate.schema import type_name
 
 _MEANING = {
     OPERATOR_SET: "one per stateful operator, with the stateless ones that follow it",
@@ -64,7 +62,8 @@ def explain(
         parts.append([f"{title}, of {source}", *_indent(columns)])
     parts.append(["gate"])
     for i, stream in enumerate(plan.streams):
-        parts[-1] += _indent([_gate(i, stream), *_indent(_columns(stream))])
+        first, *rest = StreamForm(stream).shown
+        parts[-1] += _indent([f"{i + 1} {first}", *rest])
     if plan.functions:
         parts.append(["functions", *_indent(map(_function, plan.functions))])
     parts.append([f"fingerprint {plan.fingerprint[:16]}"])
@@ -139,8 +138,8 @@ def many(count: int, what: str) -> str:
 
 def _subquery(number: int, subquery: Subquery, plan: Plan) -> list[str]:
     lines = [f"{number + 1} {subquery.name}: {subquery.operator.title()}"]
-    for prefix in subquery.prefixes:
-        lines += _indent(_prefix(prefix, subquery, plan))
+    for prefix, stream in zip(subquery.prefixes, subquery.streams, strict=True):
+        lines += _indent(_input(InputForm(prefix, stream), subquery, plan))
     lines += _indent(subquery.operator.details(dict(subquery.prefixes[0].sql_outputs)))
     lines += _indent(f"warning: {text}" for text in subquery.operator.warnings)
     several = len(subquery.ports) > 1
@@ -175,20 +174,15 @@ class _Tree:
         return lines
 
 
-def _prefix(prefix: Prefix, subquery: Subquery, plan: Plan) -> list[str]:
+def _input(form: InputForm, subquery: Subquery, plan: Plan) -> list[str]:
+    prefix = form.prefix
     of = prefix.name
     if isinstance(prefix.origin, Edge):
         giver = plan.subqueries[prefix.origin.subquery]
         several = len(giver.ports) > 1
         of = f"{giver.name} (rows {prefix.origin.port + 1})" if several else giver.name
     lines = [f"takes {of}"]
-    lines.append(f"  reads: {', '.join(prefix.columns) or 'no column'} and the time {prefix.time}")
-    if prefix.sql_where:
-        lines.append(f"  where: {prefix.sql_where}")
-    if prefix.sieve is not None:
-        lines.append(f"  sheds: {prefix.sieve.text}")
-    computed = [(name, text) for name, text in prefix.sql_outputs if text != f"`{name}`"]
-    lines += [f"  {name} = {text}" for name, text in computed]
+    lines += _indent(form.shown)
     steps = subquery.operator.map_steps
     if prefix.engine == SPARK:
         lines.append(f"  prefix: Spark SQL in the JVM ({prefix.reason})")
@@ -213,24 +207,6 @@ def _port(port: Port, subquery: Subquery, label: str) -> list[str]:
 
 def _function(function: UserFunction) -> str:
     return f"{function.name}: {function.place} in Python, returns {type_name(function.returns)}"
-
-
-def _gate(position: int, stream: StreamDef) -> str:
-    idle = "off" if stream.idle_us is None else duration_text(stream.idle_us)
-    sources = ", ".join(map(shown, stream.uris)) or "given as objects"
-    return (
-        f"{position + 1} {stream.name}: time {stream.time}, "
-        f"disorder {duration_text(stream.disorder_us)}, idle {idle}, sources: {sources}"
-    )
-
-
-def _columns(stream: StreamDef) -> list[str]:
-    """The columns of a stream of files, and where their types come from."""
-    if not stream.types_from:
-        return []
-    lines = [f"columns, {stream.types_from}: {columns_text(stream.schema)}"]
-    options = ", ".join(f"{name} {value!r}" for name, value in stream.reading.options)
-    return [*lines, f"options: {options}"] if options else lines
 
 
 def _indent(lines: Iterable[str]) -> list[str]:

@@ -1,8 +1,7 @@
-"""The name of a query's meaning, between a lowered plan and the checkpoint that belongs to it."""
+"""What expressions and functions mean, as text that does not depend on how they were written."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -11,37 +10,9 @@ import sqlglot
 from sqlglot import exp
 
 from tidegate.operate.aggregate.function import Function
-from tidegate.plan.physical import Prefix
-from tidegate.query.definition import StreamDef
 from tidegate.query.user_function import registered, registry_version
 
-_VERSION = "tidegate plan 2"
 _NAME = re.compile("`[^`]+`")
-
-
-def fingerprint(lines: Iterable[str]) -> str:
-    """sha256 over a canonical text: the same in every process, for SQL and Python alike.
-
-    It changes with anything that changes the answer or the state. URIs, instances and the engine
-    that evaluates the prefix are left out.
-    """
-    return hashlib.sha256("\n".join([_VERSION, *lines]).encode()).hexdigest()
-
-
-def input_lines(origin: StreamDef | None, prefix: Prefix) -> list[str]:
-    """What one input of a subquery means."""
-    if origin is None:
-        lines = [f"result {prefix.origin}"]
-    else:
-        lines = [
-            f"stream {origin.name!r} time {origin.time!r} disorder {origin.disorder_us} "
-            f"idle {origin.idle_us}",
-            *origin.reading.lines(),
-        ]
-    lines.append(f"where {meaning(prefix.sql_where) if prefix.sql_where else None}")
-    for (name, text), (_, expr) in zip(prefix.sql_outputs, prefix.outputs, strict=True):
-        lines.append(f"column {name!r} {expr.type} {meaning(text)}")
-    return lines
 
 
 def function_lines(functions: Iterable[Function]) -> list[str]:

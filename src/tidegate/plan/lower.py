@@ -16,25 +16,18 @@ from tidegate.duration import duration_text
 from tidegate.errors import OptionError, QueryError
 from tidegate.microsecond import LAST_US
 from tidegate.nesting import nested
+from tidegate.plan.canonical import PlanForm, SubqueryForm
 from tidegate.plan.cut import Cutting, Unit
-from tidegate.plan.fingerprint import fingerprint, input_lines
 from tidegate.plan.lower_aggregate import lower_aggregate, lower_window_process
 from tidegate.plan.lower_join import lower_join
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
 from tidegate.plan.lowered import Choices, Context, Lowered, Rule
 from tidegate.plan.naming import names_of
-from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Subquery, Target
+from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Target
 from tidegate.plan.prefix import Prefixing, Typer
 from tidegate.plan.pushdown import Result
-from tidegate.plan.recorded import (
-    READY,
-    RecordedQuery,
-    RecordedSubquery,
-    read_types,
-    recorded_subquery,
-    stream_line,
-)
+from tidegate.plan.recorded import RecordedQuery, RecordedSubquery
 from tidegate.query.definition import StreamDef
 from tidegate.query.limit import Limit
 from tidegate.query.node import Aggregate, Join, Node, Process
@@ -89,30 +82,20 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
     for unit in cutting.units:
         lowering.add(unit)
     targets = tuple(Target(o.name, lowering.edge(o.node, output=True)) for o in outputs)
-    lowering.lines += [f"target {t.name!r} {t.edge}" for t in targets]
-    mark = fingerprint(lowering.lines)
+    form = PlanForm(lowering.streams, lowering.subqueries, targets)
+    mark = form.fingerprint
     names = names_of(outputs, cutting, lowering.giving, [s.key for s in lowering.subqueries])
-    subqueries = tuple(
-        replace(s, fingerprint=mark, name=name)
-        for s, name in zip(lowering.subqueries, names, strict=True)
-    )
     plan = Plan(
         streams=tuple(lowering.streams),
-        subqueries=subqueries,
+        subqueries=tuple(
+            replace(s.subquery, fingerprint=mark, name=name)
+            for s, name in zip(lowering.subqueries, names, strict=True)
+        ),
         targets=targets,
         fingerprint=mark,
         strategy=cutting.strategy,
     )
-    recorded = RecordedQuery(
-        fingerprint=mark,
-        streams=(*map(stream_line, plan.streams), *([READY] if plan.hold else [])),
-        outputs=tuple(f"output {t.name}" if t.name else "output" for t in targets),
-        subqueries=tuple(
-            replace(r, title=name) for r, name in zip(lowering.recorded, names, strict=True)
-        ),
-        reads=read_types(plan.streams, (p for s in subqueries for p in s.prefixes)),
-    )
-    return replace(plan, recorded=recorded)
+    return replace(plan, recorded=form.recorded(plan))
 
 
 def _check_reach(units: Sequence[Unit]) -> None:
@@ -135,12 +118,10 @@ class _Lowering:
     choices: Choices
     kept: RecordedQuery | None = None
     streams: list[StreamDef] = field(default_factory=list)
-    subqueries: list[Subquery] = field(default_factory=list)
+    subqueries: list[SubqueryForm] = field(default_factory=list)
     giving: list[int] = field(default_factory=list)
     """By unit, the number of the subquery that gives its rows: the last one it became."""
-    lines: list[str] = field(default_factory=list)
     names: Counter[str] = field(default_factory=Counter)
-    recorded: list[RecordedSubquery] = field(default_factory=list)
 
     def add(self, unit: Unit) -> None:
         """Lower the next unit; those whose rows it takes were lowered before."""
@@ -166,14 +147,7 @@ class _Lowering:
         )
         name = self._next_name(lowered.operator.kind)
         self.names[lowered.operator.kind] += 1
-        self.lines.append(f"subquery {name}")
-        for origin, prefix in zip(streams, lowered.prefixes, strict=True):
-            self.lines += input_lines(origin, prefix)
-        self.lines += lowered.lines
-        self.subqueries.append(
-            Subquery(name, lowered.prefixes, streams, lowered.operator, lowered.ports)
-        )
-        self.recorded.append(recorded_subquery(name, lowered.record, lowered.prefixes))
+        self.subqueries.append(SubqueryForm(name, streams, lowered))
 
     def _next_name(self, kind: str) -> str:
         """What the next subquery of a kind is called: with a number from the second on."""
@@ -203,5 +177,5 @@ class _Lowering:
 
     def _result_of(self, edge: Edge) -> Result:
         subquery = self.subqueries[edge.subquery]
-        port = subquery.ports[edge.port]
-        return Result(subquery.name, edge, port.schema, port.time, port.offset_us)
+        port = subquery.lowered.ports[edge.port]
+        return Result(subquery.key, edge, port.schema, port.time, port.offset_us)

@@ -115,8 +115,9 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
     ports, after = [], []
     for named, where in zip(outputs, wheres, strict=True):
         ports.append(pairs.port(named, where))
-        lines += pairs.lines(named, where)
-        after.append((*predicate, *pairs.shown(named, where, shown)))
+        form = pairs.form(named, where)
+        lines += form.mark
+        after.append((*predicate, *form.words(shown)))
     yield Lowered(
         leaves=(*left.leaves, *right.leaves),
         prefixes=prefixes,

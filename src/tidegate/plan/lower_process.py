@@ -8,21 +8,13 @@ import pyarrow as pa
 
 from tidegate.operate.port import Port
 from tidegate.operate.process.operator import UserProcess
+from tidegate.plan.canonical import PortForm
 from tidegate.plan.cut import Unit
 from tidegate.plan.dependence import Origin, state_lines
 from tidegate.plan.determinism import require_deterministic
-from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
-from tidegate.plan.lowered import Context, Lowered, output_lines
-from tidegate.plan.prefix import spark_sql
-from tidegate.plan.recorded import (
-    Record,
-    input_lines,
-    prefix_texts,
-    select_lines,
-    typed_texts,
-    written,
-)
+from tidegate.plan.lowered import Context, Lowered
+from tidegate.plan.recorded import Record, input_lines, prefix_texts, typed_texts
 from tidegate.plan.suffix import Suffix
 from tidegate.query.check import bind_after
 from tidegate.query.limit import Limit
@@ -44,7 +36,7 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
     base = base.typed(seen_types)
     spec = base.spec(seen_types)
     types = {EVENT_TIME: TIME, **dict(base.output)}
-    ports, lines, shown = [], [base.identity], []
+    ports, forms = [], []
     for top in unit.tops:
         above = Suffix({n: column(n) for n in base.names}, (EVENT_TIME,))
         above.extend(top.node, unit.base)
@@ -55,10 +47,7 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
         fields = [pa.field(EVENT_TIME, TIME), *(pa.field(n, e.type) for n, e in outputs)]
         held = tuple(fold(bind_after(e, types, "WHERE", predicate=True)) for e in above.where)
         ports.append(Port(pa.schema(fields), outputs, held))
-        lines += [f"where {meaning(spark_sql(e))}" for e in above.where]
-        lines += output_lines(columns.items())
-        conditions = [f"where {written(e)}" for e in above.where]
-        shown.append((*conditions, *select_lines(columns.items())))
+        forms.append(PortForm(list(columns.items()), above.where))
     texts = typed_texts(prefixes, prefix_texts(prefixes))
     operator = UserProcess(spec)
     origin = Origin(
@@ -74,6 +63,8 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
         prefixes=prefixes,
         operator=operator,
         ports=tuple(ports),
-        lines=tuple(lines),
-        record=Record(state=state_lines(operator, origin), after=tuple(shown)),
+        lines=(base.identity, *(line for form in forms for line in form.mark)),
+        record=Record(
+            state=state_lines(operator, origin), after=tuple(tuple(f.words()) for f in forms)
+        ),
     )

@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from tidegate.operate.port import Port
 from tidegate.operate.stateless import Stateless
+from tidegate.plan.canonical import PortForm
 from tidegate.plan.cut import Unit
-from tidegate.plan.lowered import Context, Lowered, output_lines
+from tidegate.plan.lowered import Context, Lowered
 from tidegate.plan.pushdown import push_down
-from tidegate.plan.recorded import Record, input_lines, select_lines
+from tidegate.plan.recorded import Record, input_lines
 from tidegate.query.instant import event_column, event_offset
 from tidegate.query.name import EVENT_TIME, WINDOW
 from tidegate.query.node import result_columns
@@ -36,17 +37,17 @@ def lower_stateless(unit: Unit, context: Context) -> Iterator[Lowered]:
         time=event_column(base),
         offset_us=event_offset(base),
     )
-    lines = output_lines([item for items in outputs_of for item in items])
+    forms = [PortForm(items) for items in outputs_of]
     shown = [
         line
-        for leaf, items in zip(leaves, outputs_of, strict=True)
-        for line in (*input_lines(leaf), *select_lines(items))
+        for leaf, form in zip(leaves, forms, strict=True)
+        for line in (*input_lines(leaf), *form.words())
     ]
     yield Lowered(
         leaves=leaves,
         prefixes=prefixes,
         operator=Stateless(),
         ports=(port,),
-        lines=tuple(lines),
+        lines=tuple(line for form in forms for line in form.mark),
         record=Record(after=(tuple(shown),)),
     )

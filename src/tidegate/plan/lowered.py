@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.operate.operator import Operator
 from tidegate.operate.port import Port
 from tidegate.plan.cut import Unit
-from tidegate.plan.fingerprint import meaning
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.physical import Prefix
-from tidegate.plan.prefix import Prefixing, spark_sql
+from tidegate.plan.prefix import Prefixing
 from tidegate.plan.pushdown import Leaf, Result
 from tidegate.plan.recorded import Record, RecordedSubquery
 from tidegate.plan.sample import RawRows
 from tidegate.query.definition import StreamDef
-from tidegate.query.name import NamedExpr
 from tidegate.route.hash import BY_HASH
 from tidegate.route.partitioner import Partitioner
 
@@ -70,8 +68,3 @@ class Context:
 
 Rule = Callable[[Unit, Context], Iterator[Lowered]]
 """How a unit becomes subqueries, mostly one; the last has the ports of the unit."""
-
-
-def output_lines(outputs: Iterable[NamedExpr]) -> list[str]:
-    """What a port puts out, for the fingerprint."""
-    return [f"output {n!r} {meaning(spark_sql(e))}" for n, e in outputs]

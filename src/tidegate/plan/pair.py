@@ -10,11 +10,11 @@ from sqlglot import exp
 
 from tidegate.expression.tree import Expr, describe, renamed
 from tidegate.operate.port import Port
+from tidegate.plan.canonical import PortForm
 from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
-from tidegate.plan.lowered import output_lines
 from tidegate.plan.prefix import spark_sql
-from tidegate.plan.recorded import Texts, select_lines, written
+from tidegate.plan.recorded import Texts, written
 from tidegate.query.check import bind_after
 from tidegate.query.name import EVENT_TIME, NamedExpr, column, substitute
 from tidegate.schema import TIME
@@ -48,21 +48,14 @@ class PairColumns:
         held = tuple(self.bound(e, "WHERE", predicate=True) for e in where)
         return Port(pa.schema(fields), selected, held)
 
-    def lines(self, outputs: Sequence[NamedExpr], where: Sequence[exp.Expression]) -> list[str]:
-        """The same for the fingerprint."""
-        lines = [f"where {self.meaning(e)}" for e in where]
-        return lines + output_lines((n, self._physical(e)) for n, e in outputs)
+    def form(self, outputs: Sequence[NamedExpr], where: Sequence[exp.Expression]) -> PortForm:
+        """The same in canonical form."""
+        columns = [(name, self._physical(e)) for name, e in outputs]
+        return PortForm(columns, [self._physical(e) for e in where])
 
     def written(self, expression: exp.Expression, texts: Texts) -> str:
         """What an expression means, in the words of the query."""
         return written(self._physical(expression), texts)
-
-    def shown(
-        self, outputs: Sequence[NamedExpr], where: Sequence[exp.Expression], texts: Texts
-    ) -> list[str]:
-        """What follows the join, in the words of the query."""
-        lines = [f"where {self.written(e, texts)}" for e in where]
-        return lines + select_lines([(n, self._physical(e)) for n, e in outputs], texts)
 
     def _physical(self, expression: exp.Expression) -> exp.Expression:
         return substitute(expression, {flat: column(name) for flat, name in self.names.items()})

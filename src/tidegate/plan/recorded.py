@@ -8,17 +8,14 @@ subquery means, and what follows it, which may be changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.duration import duration_text
 from tidegate.plan.fingerprint import meaning
-from tidegate.plan.physical import Edge, Prefix
+from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import spark_sql
 from tidegate.plan.pushdown import Leaf, Result
-from tidegate.query.definition import StreamDef
-from tidegate.query.name import NamedExpr
 from tidegate.schema import type_name
 
 _PHYSICAL = re.compile("`([a-z][0-9]+)`")
@@ -134,30 +131,6 @@ class RecordedQuery:
         )
 
 
-def recorded_subquery(name: str, record: Record, prefixes: Sequence[Prefix]) -> RecordedSubquery:
-    """A subquery of a plan."""
-    edges = [(p.name, p.origin.port) for p in prefixes if isinstance(p.origin, Edge)]
-    return RecordedSubquery(name, record, tuple(edges))
-
-
-def stream_line(stream: StreamDef) -> str:
-    """What the gate knows of a stream."""
-    idle = "" if stream.idle_us is None else f" idle {duration_text(stream.idle_us)}"
-    disorder = duration_text(stream.disorder_us)
-    read = "".join(f" {line}" for line in stream.reading.lines())
-    return f"stream {stream.name} time {stream.time} disorder {disorder}{idle}{read}"
-
-
-def read_types(streams: Sequence[StreamDef], prefixes: Iterable[Prefix]) -> dict[str, str]:
-    """The types of the columns that prefixes read: what a condition means depends on them."""
-    read = [(streams[p.origin], p.columns) for p in prefixes if isinstance(p.origin, int)]
-    return {
-        f"{stream.name}.{name}": type_name(stream.schema.field(name).type)
-        for stream, columns in read
-        for name in columns
-    }
-
-
 def input_lines(leaf: Leaf, side: str = "") -> list[str]:
     """Where tuples come from and which of them count; AND joins conditions in any order."""
     origin = leaf.origin
@@ -184,12 +157,3 @@ def written(expression: Any, texts: Texts | None = None) -> str:
     """What an expression means, with `texts` for the columns of an operator."""
     text = meaning(spark_sql(expression))
     return text if texts is None else _PHYSICAL.sub(lambda m: texts.get(m[1], m[0]), text)
-
-
-def select_lines(outputs: Iterable[NamedExpr], texts: Texts | None = None) -> list[str]:
-    """A select list, a line for each column."""
-    lines = []
-    for name, expression in outputs:
-        text = written(expression, texts)
-        lines.append(f"select {text}" if text == f"`{name}`" else f"select {text} as `{name}`")
-    return lines

@@ -8,17 +8,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.operate.port import OrderKey, Port
+from tidegate.plan.canonical import PortForm
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
-from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
-from tidegate.plan.lowered import output_lines
-from tidegate.plan.prefix import spark_sql
-from tidegate.plan.recorded import Texts, select_lines, written
+from tidegate.plan.recorded import Texts
 from tidegate.plan.suffix import Suffix
 from tidegate.query.check import bind_after
 from tidegate.query.instant import event_offset
-from tidegate.query.name import WINDOW, column, is_column
+from tidegate.query.name import WINDOW, column
 from tidegate.query.node import Aggregate, Node
 from tidegate.schema import TIME
 
@@ -43,8 +41,10 @@ def window_ports(
     for top in unit.tops:
         suffix = _suffix(base, top.node, places or {})
         ports.append(_port(suffix, known, event_offset(base)))
-        lines += _lines(suffix)
-        shown.append(_shown(suffix, texts))
+        columns = list(suffix.columns.items())
+        form = PortForm(columns, suffix.where, suffix.order, suffix.limit, windowed=True)
+        lines += form.mark
+        shown.append(tuple(form.words(texts)))
     return tuple(ports), lines, tuple(shown)
 
 
@@ -80,26 +80,3 @@ def _port(suffix: Suffix, types: dict[str, pa.DataType], offset_us: int) -> Port
         time=WINDOW[1],
         offset_us=offset_us,
     )
-
-
-def _lines(suffix: Suffix) -> list[str]:
-    """What follows the aggregate, for the fingerprint."""
-    lines = [f"having {meaning(spark_sql(e))}" for e in suffix.where]
-    lines += [
-        f"order {meaning(spark_sql(o.expression))} {o.descending} {o.nulls_lead}"
-        for o in suffix.order
-    ]
-    return [*lines, *output_lines(suffix.columns.items()), f"limit {suffix.limit}"]
-
-
-def _shown(suffix: Suffix, texts: Texts) -> tuple[str, ...]:
-    """The same in the words of the query."""
-    lines = [f"having {written(e, texts)}" for e in suffix.where]
-    for key in suffix.order:
-        way = "desc" if key.descending else "asc"
-        nulls = "first" if key.nulls_lead else "last"
-        lines.append(f"order by {written(key.expression, texts)} {way} nulls {nulls}")
-    if suffix.limit is not None:
-        lines.append(f"limit {suffix.limit}")
-    named = [(n, e) for n, e in suffix.columns.items() if n not in WINDOW or not is_column(e, [n])]
-    return (*lines, *select_lines(named, texts))
