@@ -72,7 +72,8 @@ class WindowAnswer:
     """Whether it gives states, for another operator to merge and answer."""
 
     from_states: ClassVar[bool] = False
-    """Whether it wants the states of closed windows, not the results of their functions."""
+    """Whether it answers from the states of windows, not from the results of their functions; then
+    ports are over columns of its own."""
 
     together: ClassVar[bool] = False
     """Whether it needs all groups of a window at one instance."""

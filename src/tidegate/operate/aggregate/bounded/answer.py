@@ -87,6 +87,7 @@ class BoundedAnswer(WindowAnswer):
 
     answering: Answering
 
+    from_states: ClassVar[bool] = True
     together: ClassVar[bool] = True
     piecewise: ClassVar[bool] = False
     counts_groups: ClassVar[bool] = False
