@@ -10,9 +10,9 @@ _TESTS = "tests/property/test_bounds.py"
 MUTANTS = (
     Mutant(
         "groups of a window are answered apart",
-        f"{_BOUNDED}/operator.py",
-        'plain_names(tuples), ["window_end"])',
-        'plain_names(tuples), ["part"])',
+        f"{_BOUNDED}/answer.py",
+        'return ["window_end"]',
+        'return ["part"]',
         _TESTS,
     ),
     Mutant(

@@ -6,16 +6,16 @@ keeper of that part of the state as well.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import pyarrow as pa
 
 from tidegate.batch import ints
-from tidegate.operate.keeper import OrderHorizon
+from tidegate.operate.keeper import Keeper, OrderHorizon
 from tidegate.operate.operator import InstanceWork
-from tidegate.state.compaction import DEAD_SHARE, by_bucket
+from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
@@ -23,16 +23,13 @@ _PARTS = 16
 """How many parts of what is known are kept apart in memory."""
 
 
-class SideState(ABC):
+class SideState(Keeper):
     """Derive from it as a frozen dataclass."""
 
     name: ClassVar[str]
     """Of the channel, and of the part of the state in a manifest."""
 
     order: ClassVar[str]
-    dead_share = DEAD_SHARE
-    grouped = True
-    cell = 1
 
     @property
     @abstractmethod
@@ -58,11 +55,6 @@ class SideState(ABC):
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         return by_bucket(self.merged([rows]), self.order)
-
-    def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since: int
-    ) -> list[int | None]:
-        return [0] * len(segments)
 
     def read(
         self, state: Mapping[str, Sequence[Segment]], store: Store, frontier_us: int

@@ -14,9 +14,9 @@ from tidegate.batch import ints
 from tidegate.operate.aggregate.open_panes import OpenPanes, split
 from tidegate.operate.aggregate.pane import AggregateSpec, merge
 from tidegate.operate.aggregate.tenure import needed_of, received, spans_of, stored
-from tidegate.operate.keeper import CELLS
+from tidegate.operate.keeper import CELLS, Keeper
 from tidegate.operate.operator import InstanceWork
-from tidegate.state.compaction import DEAD_SHARE, by_bucket
+from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
@@ -65,13 +65,11 @@ class PaneHorizon:
 
 
 @dataclass(frozen=True)
-class PaneKeeper:
+class PaneKeeper(Keeper):
     """Panes of an aggregate; the order of segments counts: a user's states are merged in it."""
 
     spec: AggregateSpec
     order = "pane"
-    dead_share = DEAD_SHARE
-    grouped = True
 
     @property
     def columns(self) -> list[str]:
@@ -85,14 +83,6 @@ class PaneKeeper:
         self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
     ) -> PaneHorizon:
         return PaneHorizon.at(self.spec, frontier_us)
-
-    def arrange(self, rows: pa.Table) -> pa.Table:
-        return by_bucket(rows, self.order)
-
-    def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since: int
-    ) -> list[int | None]:
-        return [0] * len(segments)
 
 
 def read_panes(work: InstanceWork, spec: AggregateSpec) -> OpenPanes:

@@ -126,7 +126,7 @@ class SurveyState(SideState):
         return self.survey.partial_schema
 
     @property
-    def cell(self) -> int:  # type: ignore[override]
+    def cell(self) -> int:
         return max(self.survey.window.panes // CELLS, 1)
 
     def first(self, frontier_us: int) -> int:
