@@ -1,4 +1,4 @@
-"""Who chooses the bucket of a tuple: the one place, between the map side of operators and mappings.
+"""What every partitioner says about itself: how it chooses buckets, and what that needs.
 
 A plan names a partitioner for each operator. It decides about **units**: tuples, or partials that
 stand for several. Adding one is a file of its own and a line in `route/registry.py`.

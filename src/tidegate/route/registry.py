@@ -1,4 +1,4 @@
-"""The partitioners that a user may name for a keyed aggregate, between options and plans."""
+"""The table of partitioners that a user may name for an aggregate."""
 
 from __future__ import annotations
 

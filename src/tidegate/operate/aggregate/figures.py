@@ -1,4 +1,4 @@
-"""What a partitioner has made of each window, between an aggregate's tasks and the driver.
+"""The figures of windows: how evenly a partitioner has divided them, and what merging them cost.
 
 The equations are those of chapter 3 of the dissertation. Imbalances of tuples and of keys are
 relative to the mean here: 0.5 says that the fullest instance has half as much again as the mean.

@@ -1,4 +1,4 @@
-"""Panes and windows of buckets that change hands, between mappings and the instances of aggregates.
+"""Which instance stores a pane and closes a window whose bucket changes hands.
 
 Windows belong to the owners of the epoch in which they begin. Where a switch was by window
 recreation, those of an earlier epoch still have windows to finish, which cover panes of later ones:

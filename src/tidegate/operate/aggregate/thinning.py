@@ -1,4 +1,4 @@
-"""Samples thinned while their panes are open, between the partials of a batch and their segment.
+"""Leaves out of a batch's partials what cannot be in the sample of a whole pane.
 
 Every batch brings a sample of each group of a pane, and all of them wait until it is complete. What
 they come to then is the sample of all. So an instance remembers the priorities that it has written,

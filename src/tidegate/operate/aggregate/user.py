@@ -1,4 +1,4 @@
-"""The user's own aggregates, between a class of the user and the engine that calls it on panes."""
+"""Calls an aggregate that a user has written as a class, and checks what it returns."""
 
 from __future__ import annotations
 

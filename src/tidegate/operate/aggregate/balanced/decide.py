@@ -1,4 +1,4 @@
-"""Which buckets of closing windows are trimmed, between what was surveyed and who has the groups.
+"""Decides which buckets of a closing window are trimmed.
 
 It is decided by every instance from the same counts, so all of them decide the same.
 """
