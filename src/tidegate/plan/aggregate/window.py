@@ -28,7 +28,12 @@ class WindowPlan(ABC):
     @property
     def panes(self) -> PaneWindow:
         """The panes of its windows, for answers that need them."""
-        raise QueryError(f"window [{self.window}]", "this clause needs a window of time")
+        raise QueryError(
+            "WITH",
+            "this clause is for windows of time",
+            f"[{self.window}]",
+            "Write a window of time, [RANGE 1 MINUTE], or leave the clause out.",
+        )
 
     def shares_work(self, function: Function) -> bool:
         """Whether windows overlap so much that they share the exact work of a function."""
