@@ -70,7 +70,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     new, registry = (copied / "query" / "clause" / name for name in ("least.py", "registry.py"))
     assert not new.exists()
     new.write_text(block(PAGE, "python"), encoding="utf-8")
-    text, last = registry.read_text(encoding="utf-8"), '    ("latency", "Latency"),\n'
+    text, last = registry.read_text(encoding="utf-8"), '    ("latency", "LatencyTarget"),\n'
     assert text.count(last) == 1
     registry.write_text(text.replace(last, last + block(PAGE, "text")), encoding="utf-8")
     return copied

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.errors import QueryError
 from tidegate.query.clause.error import ErrorBound
-from tidegate.query.clause.latency import Latency
+from tidegate.query.clause.latency import LatencyTarget
 from tidegate.query.clause.shed import Shed
 from tidegate.query.window import TimeWindow, TupleWindow
 from tidegate.sql.clause import read_clause, read_window
@@ -152,9 +152,9 @@ def test_a_part_of_a_row_is_no_window() -> None:
         ("ERROR 5 PERCENT BUDGET 99 ROWS BY MEAN", ErrorBound(0.05, 0.95, 99, "mean")),
         ("SHED 98 PERCENT", Shed(0.98)),
         ("SHED 98 PERCENT BY UNIFORM", Shed(0.98, "uniform")),
-        ("LATENCY 2 SECONDS", Latency(2_000_000)),
+        ("LATENCY 2 SECONDS", LatencyTarget(2_000_000)),
     ],
 )
-def test_options(text: str, option: ErrorBound | Shed | Latency) -> None:
+def test_options(text: str, option: ErrorBound | Shed | LatencyTarget) -> None:
     (tree,) = parse(f"SELECT a FROM x WITH {text}")
     assert read_clause(tree.expressions[0]) == option

@@ -78,8 +78,8 @@ MUTANTS = (
     Mutant(
         "a new condition on one side is asked of pairs where tuples were shed by concept",
         "plan/shed_join.py",
-        "        return not self._by_concept\n",
-        "        return True\n",
+        "    refilters = False\n",
+        "    refilters = True\n",
         CHANGES,
     ),
     Mutant(

@@ -22,7 +22,7 @@ from tidegate.plan.prefix import spark_sql
 from tidegate.plan.recorded import READY, RecordedQuery, RecordedSubquery, Texts, written
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import WINDOW, NamedExpr, is_column
-from tidegate.query.windowed import Order
+from tidegate.query.node import Order
 from tidegate.remote.scheme import shown
 from tidegate.schema import columns_text, type_name
 

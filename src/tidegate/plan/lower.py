@@ -7,7 +7,7 @@ it is the prefix of its inputs, done on their way to it (operator-set).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -23,7 +23,6 @@ from tidegate.plan.lower_join import lower_join
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
 from tidegate.plan.lowered import Choices, Context, Lowered, Rule
-from tidegate.plan.naming import names_of
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Target
 from tidegate.plan.prefix import Prefixing, Typer
 from tidegate.plan.pushdown import Result
@@ -84,7 +83,7 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
     targets = tuple(Target(o.name, lowering.edge(o.node, output=True)) for o in outputs)
     form = PlanForm(lowering.streams, lowering.subqueries, targets)
     mark = form.fingerprint
-    names = names_of(outputs, cutting, lowering.giving, [s.key for s in lowering.subqueries])
+    names = _names_of(outputs, cutting, lowering.giving, [s.key for s in lowering.subqueries])
     plan = Plan(
         streams=tuple(lowering.streams),
         subqueries=tuple(
@@ -179,3 +178,32 @@ class _Lowering:
         subquery = self.subqueries[edge.subquery]
         port = subquery.lowered.ports[edge.port]
         return Result(subquery.key, edge, port.schema, port.time, port.offset_us)
+
+
+def _names_of(
+    outputs: Sequence[Output], cutting: Cutting, giving: Sequence[int], keys: Sequence[str]
+) -> list[str]:
+    """By subquery: the stream or output that it makes, or its key where it makes none of a name.
+
+    `giving` says by unit which subquery gives its rows. Streams go before outputs, and an output
+    names a subquery that nothing else is made of. A name that is another's key is not taken.
+    """
+    found, taken = list(keys), {key.lower() for key in keys}
+    for name, node in _named(outputs, cutting):
+        unit = cutting.unit_of(node)
+        number = None if unit is None else giving[unit]
+        if number is not None and found[number] == keys[number] and name.lower() not in taken:
+            found[number] = name
+            taken.add(name.lower())
+    return found
+
+
+def _named(outputs: Sequence[Output], cutting: Cutting) -> Iterator[tuple[str, Node]]:
+    """The nodes that have names, those that go first before the others."""
+    for output in outputs[:1]:
+        yield from output.streams
+    for output in outputs:
+        unit = cutting.unit_of(output.node)
+        alone = unit is not None and all(t.node == output.node for t in cutting.units[unit].tops)
+        if output.name is not None and alone:
+            yield output.name, output.node

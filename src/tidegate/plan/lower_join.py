@@ -7,6 +7,7 @@ predicate. What has no kernel must concern one side, and is then evaluated in it
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -25,7 +26,7 @@ from tidegate.plan.method import choose
 from tidegate.plan.pair import PairColumns
 from tidegate.plan.recorded import Record
 from tidegate.plan.sample import sample_of
-from tidegate.plan.shed_join import JoinShedding
+from tidegate.plan.shed_join import WholeSides, kept_sides
 from tidegate.plan.suffix import Suffix
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, NamedExpr, column, conjuncts, substitute
@@ -37,46 +38,30 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
 
     Conditions above a join are part of its predicate where all that take its rows have them.
     """
-    join, front, choices = unit.base, context.front, context.choices
+    join, choices = unit.base, context.choices
     assert isinstance(join, Join)
-    shedding = JoinShedding.of(join)
-    suffixes = [_suffix(top, join) for top in unit.tops]
-    later = [[("WHERE", c) for c in a.where] for a in suffixes]
+    shedding = kept_sides(join)
     kept = context.kept(StreamJoin.kind)
-    left, right = (SideLowering.of(join, side, front, kept, shedding.refilters) for side in (0, 1))
-    conditions = _predicate(join) + (later[0] if len(suffixes) == 1 else [])
-    conditions = _pushed(conditions, left, right)
-    both = BothSides(left, right, front)
-
-    def lifted(expression: exp.Expression, where: str) -> exp.Expression:
-        return shedding.over(both.lifted(expression, where))
-
-    conditions = [(where, lifted(e, where)) for where, e in conditions]
-    outputs = [
-        [(n, lifted(e, "SELECT")) for n, e in _outputs(a, top, join)]
-        for a, top in zip(suffixes, unit.tops, strict=True)
-    ]
-    apart = later if len(suffixes) > 1 else [[]]
-    wheres = [[lifted(e, "WHERE") for _, e in _pushed(c, left, right, push=False)] for c in apart]
+    left, right = (
+        SideLowering.of(join, side, context.front, kept, shedding.refilters) for side in (0, 1)
+    )
+    above = _above(unit, join, BothSides(left, right, context.front), shedding)
     function = join.predicate if callable(join.predicate) else None
-    used = [e for _, e in conditions] + [e for named in outputs for _, e in named]
-    used += [e for where in wheres for e in where]
     for side in (left, right):
-        side.take(used, whole=function is not None)
+        side.take(above.used, whole=function is not None)
     prefixes = left.prefixes() + right.prefixes()
+    cut, sides = len(left.leaves), (0,) * len(left.leaves) + (1,) * len(right.leaves)
     pairs = PairColumns(
         left.physical | right.physical | shedding.names,
         left.types | right.types | shedding.types,
     )
-    bound = [(pairs.bound(e, where, predicate=True), e, where) for where, e in conditions]
+    bound = [(pairs.bound(e, where, predicate=True), e, where) for where, e in above.conditions]
     asked = [b for b in bound if not (isinstance(b[0], Literal) and b[0].value is True)]
     texts = tuple(e.sql(dialect="spark", comments=False) for _, e, _ in asked)
     parts = [Conjunct(b, t) for (b, _, _), t in zip(asked, texts, strict=True)]
     names = set(left.physical.values())
     intervals = intervals_of(parts, names, pairs.text)
     disjunctions = disjunctions_of(parts, names, pairs.text)
-    sides = (0,) * len(left.leaves) + (1,) * len(right.leaves)
-    cut = len(left.leaves)
     rows = choices.rows if intervals or disjunctions else None
     sample = sample_of(prefixes[:cut], prefixes[cut:], context.streams, rows)
     shedding.check(intervals)
@@ -103,40 +88,70 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         warned=() if choices.join.method == SCAN else expected.warnings,
         sieve=shedding.sieve(spec),
     )
-    prefixes = shedding.sieved(prefixes, sides)
-    lines = [f"join {left.extent} {right.extent} {sides}"]
-    lines += shedding.lines
-    lines += [f"on {pairs.meaning(e)}" for _, e, _ in asked]
     shown = left.shown | right.shown
+    lines = [f"join {left.extent} {right.extent} {sides}", *shedding.lines]
+    lines += [f"on {pairs.meaning(e)}" for _, e, _ in asked]
     predicate = [f"{where.lower()} {pairs.written(e, shown)}" for _, e, where in asked]
     if function is not None:
         lines.append(f"function {qualified_name(function)}")
         predicate.append(f"on the function {qualified_name(function)}")
-    ports, after = [], []
-    for named, where in zip(outputs, wheres, strict=True):
-        ports.append(pairs.port(named, where))
-        form = pairs.form(named, where)
-        lines += form.mark
-        after.append((*predicate, *form.words(shown)))
+    forms = [pairs.form(*taken) for taken in above.taken]
+    origin = Origin(
+        inputs=(*left.input_lines, *right.input_lines),
+        clauses=shedding.lines,
+        texts=left.texts | right.texts,
+    )
     yield Lowered(
         leaves=(*left.leaves, *right.leaves),
-        prefixes=prefixes,
+        prefixes=shedding.sieved(prefixes, sides),
         operator=operator,
-        ports=tuple(ports),
-        lines=tuple(lines),
+        ports=tuple(pairs.port(*taken) for taken in above.taken),
+        lines=(*lines, *(line for form in forms for line in form.mark)),
         record=Record(
-            state=state_lines(
-                operator,
-                Origin(
-                    inputs=(*left.input_lines, *right.input_lines),
-                    clauses=shedding.lines,
-                    texts=left.texts | right.texts,
-                ),
-            ),
+            state=state_lines(operator, origin),
             columns=left.columns(prefixes[:cut]) | right.columns(prefixes[cut:]),
-            after=tuple(after),
+            after=tuple((*predicate, *form.words(shown)) for form in forms),
         ),
     )
+
+
+@dataclass(frozen=True)
+class _Above:
+    """What follows a join, over its sides and what their prefixes evaluate.
+
+    `conditions` are of all pairs, each with the clause that it stands in; `taken` says for each
+    that takes the rows which columns it gets, and on which conditions of its own.
+    """
+
+    conditions: list[tuple[str, exp.Expression]]
+    taken: list[tuple[list[NamedExpr], list[exp.Expression]]]
+
+    @property
+    def used(self) -> list[exp.Expression]:
+        """All expressions."""
+        outputs = [e for named, _ in self.taken for _, e in named]
+        wheres = [e for _, where in self.taken for e in where]
+        return [e for _, e in self.conditions] + outputs + wheres
+
+
+def _above(unit: Unit, join: Join, sides: BothSides, shedding: WholeSides) -> _Above:
+    left, right = sides.left, sides.right
+    suffixes = [_suffix(top, join) for top in unit.tops]
+    later = [[("WHERE", c) for c in suffix.where] for suffix in suffixes]
+    conditions = _predicate(join) + (later[0] if len(suffixes) == 1 else [])
+    conditions = _pushed(conditions, left, right)
+
+    def lifted(expression: exp.Expression, where: str) -> exp.Expression:
+        return shedding.over(sides.lifted(expression, where))
+
+    conditions = [(where, lifted(e, where)) for where, e in conditions]
+    outputs = [
+        [(n, lifted(e, "SELECT")) for n, e in _outputs(suffix, top, join)]
+        for suffix, top in zip(suffixes, unit.tops, strict=True)
+    ]
+    apart = later if len(suffixes) > 1 else [[]]
+    wheres = [[lifted(e, "WHERE") for _, e in _pushed(c, left, right, push=False)] for c in apart]
+    return _Above(conditions, list(zip(outputs, wheres, strict=True)))
 
 
 def _predicate(join: Join) -> list[tuple[str, exp.Expression]]:

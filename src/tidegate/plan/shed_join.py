@@ -1,8 +1,4 @@
-"""A join that sheds: which tuples of its sides are kept, and what its pairs know of that.
-
-Uniformly, prefixes keep a share of each side, and all pairs have one probability. By concept the
-join itself keeps tuples (`operate.join.concept`), and its sides have a column more.
-"""
+"""A join that sheds: which tuples of its sides are kept, and what its pairs know of that."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ from tidegate.plan.aggregate.shed import numbered
 from tidegate.plan.physical import Prefix
 from tidegate.query.clause.column import KEPT
 from tidegate.query.clause.error import LEAST_ROWS, ErrorBound
-from tidegate.query.clause.shed import CONCEPT, Shed
+from tidegate.query.clause.shed import Shed
 from tidegate.query.join import DRAWN, SIGNS, Join
 from tidegate.query.name import SideName, column, substitute
 
@@ -42,29 +38,23 @@ _COLUMNS = ("lkept", "rkept")
 _SIGNS = (("lsigns", seed_of("signs", "left")), ("rsigns", seed_of("signs", "right")))
 
 
-@dataclass(frozen=True)
-class JoinShedding:
-    """What a join drops of its sides; nothing where `shed` is None."""
+class WholeSides:
+    """What a join keeps of its sides: everything, unless a clause says otherwise."""
 
-    shed: Shed | None
-    bound: ErrorBound | None
-    labels: tuple[str, str]
-    pane_us: int
+    together: str | None = None
+    """Why the tuples of a key must be in one place, where they must."""
+    refilters = True
+    """Whether the tuples of a side that are kept depend on no condition on that side."""
 
-    @staticmethod
-    def of(join: Join) -> JoinShedding:
-        extents = (join.left_window.extent, join.right_window.extent)
-        shortest = min((range_us for range_us, _ in extents if range_us is not None), default=0)
-        return JoinShedding(join.shed, join.bound, join.labels, max(shortest // PANES, 1))
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What it means, for fingerprints and records."""
+        return ()
 
     @property
     def names(self) -> dict[str, str]:
         """The columns that the join adds to its sides, as pairs have them."""
-        return {
-            SideName(self.labels[side], f"~{name}"): name
-            for side in (LEFT, RIGHT)
-            for name in self.columns(side)
-        }
+        return {}
 
     @property
     def types(self) -> dict[str, pa.DataType]:
@@ -72,64 +62,94 @@ class JoinShedding:
         added = self.columns(LEFT) | self.columns(RIGHT)
         return {flat: added[name] for flat, name in self.names.items()}
 
-    @property
-    def together(self) -> str | None:
-        """Why the tuples of a key must be in one place, where they must."""
-        return (
-            "which tuples of a key are kept is decided where all of them are"
-            if self._by_concept
-            else None
-        )
-
-    @property
-    def refilters(self) -> bool:
-        """Whether the tuples of a side that are kept depend on no condition on that side.
-
-        By concept, which tuples of a key are first follows from all conditions before them.
-        """
-        return not self._by_concept
-
-    @property
-    def lines(self) -> list[str]:
-        """What it means, for fingerprints and records."""
-        given = (self.shed, self.bound)
-        return [str(option).lower() for option in given if option is not None]
-
     def columns(self, side: int) -> dict[str, pa.DataType]:
         """What the join adds to the columns of a side."""
-        kept = {_COLUMNS[side]: pa.float64()} if self._by_concept else {}
-        return kept if self.bound is None else kept | {_SIGNS[side][0]: pa.int64()}
+        return {}
 
     def over(self, expression: exp.Expression) -> exp.Expression:
         """An expression over pairs, in which `kept` is what it is made of."""
-        if self.shed is None:
-            return expression
-        if self._by_concept:
-            flats = {name: column(flat) for flat, name in self.names.items()}
-            left, right = (flats[name] for name in _COLUMNS)
-            kept: exp.Expression = exp.Mul(this=left, expression=right)
-            if self.bound is not None:
-                signs = [flats[name] for name, _ in _SIGNS]
-                chances = (_chance((left, right), signs, sign) for sign in range(SIGNS))
-                return substitute(expression, dict(zip(DRAWN, (kept, *chances), strict=True)))
-        else:
-            kept = _number(repr(float(self.shed.rate**2)))
-        return substitute(expression, {KEPT: kept})
+        return expression
 
     def check(self, intervals: Sequence[Interval]) -> None:
         """Refuse a join that has no key after all."""
-        if self.shed is not None and not any(i.kind == EQUAL for i in intervals):
+
+    def sieve(self, spec: JoinSpec) -> ConceptSieve | None:
+        """What the join itself keeps of its sides."""
+        return None
+
+    def sieved(self, prefixes: Sequence[Prefix], sides: Sequence[int]) -> tuple[Prefix, ...]:
+        """The prefixes of the sides, with what they keep."""
+        return tuple(prefixes)
+
+
+@dataclass(frozen=True)
+class UniformSides(WholeSides):
+    """Prefixes keep a share of each side, and all pairs have one probability."""
+
+    shed: Shed
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return (str(self.shed).lower(),)
+
+    def over(self, expression: exp.Expression) -> exp.Expression:
+        return substitute(expression, {KEPT: _number(repr(float(self.shed.rate**2)))})
+
+    def check(self, intervals: Sequence[Interval]) -> None:
+        if not any(i.kind == EQUAL for i in intervals):
             raise QueryError(
-                f"WITH {self.shed}",
+                self.shed.where,
                 "needs an equality of both sides, of values that can be compared as they are",
                 "none",
                 "Cast both sides to one type, or leave the clause out.",
             )
 
-    def sieve(self, spec: JoinSpec) -> ConceptSieve | None:
-        """What the join keeps of its sides, where it does so by concept."""
-        if self.shed is None or not self._by_concept:
-            return None
+    def sieved(self, prefixes: Sequence[Prefix], sides: Sequence[int]) -> tuple[Prefix, ...]:
+        sieves = [Sieve(_SEEDS[side], float(self.shed.rate)) for side in sides]
+        named = zip(numbered(prefixes), sieves, strict=True)
+        return tuple(replace(prefix, sieve=sieve) for prefix, sieve in named)
+
+
+@dataclass(frozen=True)
+class ConceptSides(UniformSides):
+    """The join keeps the first tuples of each key, and a share of the others.
+
+    Which tuples of a key are first follows from all conditions before them.
+    """
+
+    bound: ErrorBound | None
+    labels: tuple[str, str]
+    pane_us: int
+    together = "which tuples of a key are kept is decided where all of them are"
+    refilters = False
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        bound = () if self.bound is None else (str(self.bound).lower(),)
+        return (*super().lines, *bound)
+
+    @property
+    def names(self) -> dict[str, str]:
+        return {
+            SideName(self.labels[side], f"~{name}"): name
+            for side in (LEFT, RIGHT)
+            for name in self.columns(side)
+        }
+
+    def columns(self, side: int) -> dict[str, pa.DataType]:
+        kept = {_COLUMNS[side]: pa.float64()}
+        return kept if self.bound is None else kept | {_SIGNS[side][0]: pa.int64()}
+
+    def over(self, expression: exp.Expression) -> exp.Expression:
+        flats = {name: column(flat) for flat, name in self.names.items()}
+        both = [flats[name] for name in _COLUMNS]
+        drawn: dict[str, exp.Expression] = {KEPT: exp.Mul(this=both[0], expression=both[1])}
+        if self.bound is not None:
+            signs = [flats[name] for name, _ in _SIGNS]
+            drawn |= {name: _chance(both, signs, sign) for sign, name in enumerate(DRAWN[1:])}
+        return substitute(expression, drawn)
+
+    def sieve(self, spec: JoinSpec) -> ConceptSieve:
         return ConceptSieve(
             equalities=spec.equalities,
             seeds=_SEEDS,
@@ -141,19 +161,7 @@ class JoinShedding:
         )
 
     def sieved(self, prefixes: Sequence[Prefix], sides: Sequence[int]) -> tuple[Prefix, ...]:
-        """The prefixes of the sides; where tuples are kept uniformly, with what they keep."""
-        if self.shed is None:
-            return tuple(prefixes)
-        if self._by_concept:
-            return numbered(prefixes)
-        rate = float(self.shed.rate)
-        sieves = [Sieve(_SEEDS[side], rate) for side in sides]
-        named = zip(numbered(prefixes), sieves, strict=True)
-        return tuple(replace(prefix, sieve=sieve) for prefix, sieve in named)
-
-    @property
-    def _by_concept(self) -> bool:
-        return self.shed is not None and self.shed.by == CONCEPT
+        return numbered(prefixes)
 
     @property
     def _fewest(self) -> int:
@@ -163,11 +171,22 @@ class JoinShedding:
         sqrt((n - k) (1 - p) / p) / n, relatively, if all have as many partners: most for n = 2 k.
         So both sides together are off by at most sqrt((1 - p) / (2 p k)).
         """
-        if self.shed is None or self.bound is None:
+        if self.bound is None:
             return FEWEST
         rate = float(self.shed.rate)
         width = float(deviate(1 - self.bound.confidence, SIGNS)) / self.bound.error
         return max(ceil(width**2 * (1 - rate) / (2 * rate)), LEAST_ROWS)
+
+
+def kept_sides(join: Join) -> WholeSides:
+    """What the clauses of a join have it keep."""
+    if join.shed is None:
+        return WholeSides()
+    if not join.shed.by_concept:
+        return UniformSides(join.shed)
+    windows = (join.left_window, join.right_window)
+    shortest = min(range_us for range_us, _ in (w.extent for w in windows) if range_us is not None)
+    return ConceptSides(join.shed, join.bound, join.labels, max(shortest // PANES, 1))
 
 
 def _chance(

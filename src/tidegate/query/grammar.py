@@ -7,9 +7,10 @@ fills a field of the clause or the window.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 from sqlglot import exp
 
@@ -18,10 +19,26 @@ from tidegate.errors import QueryError
 from tidegate.query.duration import duration_us, scaled_us, unit_us
 
 
+class SyntaxReader(Protocol):
+    """What the SQL parser reads for a value; `expected` is what it says where that is not there."""
+
+    def read_count(self, expected: str) -> exp.Expr: ...
+
+    def read_duration(self) -> exp.Expr: ...
+
+    def read_word(self, words: Iterable[str], expected: str) -> str: ...
+
+    def read_name(self, expected: str) -> exp.Expr: ...
+
+
 class SyntaxValue(ABC):
     """What may stand in a part; `unit` is the word that must follow it."""
 
     unit: str = ""
+
+    @abstractmethod
+    def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
+        """The syntax node of the value, which comes after a word."""
 
     @abstractmethod
     def read(self, node: exp.Expr, where: str) -> Any:
@@ -36,6 +53,9 @@ class CountValue(SyntaxValue):
     """A whole number of rows: `5`, or where a unit follows `5 ROWS`."""
 
     expected = "expected a number"
+
+    def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
+        return reader.read_count(self.expected)
 
     def read(self, node: exp.Expr, where: str) -> int:
         value = _number(node)
@@ -72,6 +92,9 @@ PERCENT = PercentValue()
 class DurationValue(SyntaxValue):
     """`15 MINUTES`, or the text '15 minutes', in microseconds."""
 
+    def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
+        return reader.read_duration()
+
     def read(self, node: exp.Expr, where: str) -> int:
         unit = node.args.get("unit")
         if unit is None:
@@ -88,6 +111,9 @@ class NameValue(SyntaxValue):
 
     expected: str = "expected a name"
 
+    def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
+        return reader.read_name(self.expected)
+
     def read(self, node: exp.Expr, where: str) -> str:
         return str(node.name).lower()
 
@@ -96,13 +122,14 @@ class NameValue(SyntaxValue):
 
 
 @dataclass(frozen=True)
-class WordValue(SyntaxValue):
+class WordValue(NameValue):
     """One of some words, in small letters here and in capitals in SQL."""
 
-    words: tuple[str, ...]
+    words: tuple[str, ...] = ()
 
-    def read(self, node: exp.Expr, where: str) -> str:
-        return str(node.name).lower()
+    def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
+        words = tuple(word.upper() for word in self.words)
+        return exp.var(reader.read_word(words, f"expected {listed(words)} after {after}"))
 
     def text(self, value: str) -> str:
         return value.upper()

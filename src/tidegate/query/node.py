@@ -19,6 +19,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
+from tidegate.query.aggregation import Aggregate, Order, Top, aggregate_of
 from tidegate.query.check import check_type, set_fields, types_of, union_type
 from tidegate.query.definition import StreamDef
 from tidegate.query.join import Join
@@ -39,7 +40,6 @@ from tidegate.query.name import (
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.process import Process
 from tidegate.query.typing import UnknownKernel, bind
-from tidegate.query.windowed import Aggregate, Order, Top, aggregate_of
 from tidegate.schema import TIME
 
 

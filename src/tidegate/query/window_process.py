@@ -14,11 +14,11 @@ from tidegate.errors import QueryError
 from tidegate.operate.aggregate.process import PROCESS, MergeableProcess
 from tidegate.operate.process.definition import Process as UserProcess
 from tidegate.query.aggregate import AggregateCall
+from tidegate.query.aggregation import Aggregate
 from tidegate.query.name import EVENT_TIME, WINDOW, NamedExpr, column, named_text
 from tidegate.query.process import Factory, class_name, named, output_of, tried_of
 from tidegate.query.unqualified import unqualified_columns
 from tidegate.query.window import Use, Window
-from tidegate.query.windowed import Aggregate
 
 if TYPE_CHECKING:
     from tidegate.query.clause.clause import Clause

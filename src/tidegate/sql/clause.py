@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sqlglot import TokenType, exp
@@ -10,28 +10,23 @@ from sqlglot.generator import Generator
 
 from tidegate.query.clause.clause import Clause
 from tidegate.query.clause.registry import CLAUSES
-from tidegate.query.grammar import (
-    CountValue,
-    DurationValue,
-    NameValue,
-    SyntaxPart,
-    SyntaxValue,
-    WordValue,
-    listed,
-)
+from tidegate.query.grammar import SyntaxPart, listed
 from tidegate.query.window import WINDOWS, JoinWindow, Window
 from tidegate.sql.piece import PieceParser, duration_sql
 from tidegate.sql.syntax import QueryWith, StreamDuration, StreamWindow, WithClause
 
 
 class ClauseParser(PieceParser):
-    """Spark's parser with windows after streams and WITH clauses after queries."""
+    """Spark's parser with windows after streams and WITH clauses after queries.
+
+    Its methods `read_*` are the `SyntaxReader` that values of the grammar are read with.
+    """
 
     def _parse_clauses(self, query: exp.Expr | None) -> exp.Expr | None:
         """A query with the WITH clauses that follow it."""
         clauses: list[exp.Expr] = []
         while query is not None and self._match(TokenType.WITH):
-            word = self._parse_word(CLAUSES, f"expected {listed(tuple(CLAUSES))} after WITH")
+            word = self.read_word(CLAUSES, f"expected {listed(tuple(CLAUSES))} after WITH")
             parts = self._parse_parts(word, CLAUSES[word].parts)
             clauses.append(WithClause(this=exp.var(word), expressions=parts))
         return QueryWith(this=query, expressions=clauses) if clauses else query
@@ -39,7 +34,7 @@ class ClauseParser(PieceParser):
     def _parse_window_suffix(self, this: exp.Expr) -> StreamWindow:
         """`[word parts]` after a stream or a subquery."""
         self._match(TokenType.L_BRACKET)
-        word = self._parse_word(WINDOWS, f"expected {listed(tuple(WINDOWS))} after [")
+        word = self.read_word(WINDOWS, f"expected {listed(tuple(WINDOWS))} after [")
         parts = self._parse_parts(word, WINDOWS[word].parts)
         if not self._match(TokenType.R_BRACKET):
             written = {part.this.name for part in parts}
@@ -55,42 +50,27 @@ class ClauseParser(PieceParser):
                 self._expect(part.word, f"expected {part.word} after {head}")
             elif part.word and not self._match_text_seq(part.word):
                 continue
-            value = _PARSED[_kind(part.value)](self, part)
+            value = part.value.parse(self, part.word)
             if part.value.unit:
                 self._expect(part.value.unit, f"expected {part.value.unit}")
             found.append(exp.EQ(this=exp.to_identifier(part.field), expression=value))
         return found
 
-    def _parse_word(self, words: Sequence[str] | dict[str, Any], expected: str) -> str:
-        """The one of these words that comes next."""
+    read_count = PieceParser._parse_count
+    read_duration = PieceParser._parse_duration
+
+    def read_word(self, words: Iterable[str], expected: str) -> str:
         for word in words:
             if self._match_text_seq(word):
                 return word
         self.raise_error(expected)
         raise AssertionError(expected)
 
-    def _parse_choice(self, part: SyntaxPart, value: WordValue) -> exp.Expr:
-        words = tuple(word.upper() for word in value.words)
-        return exp.var(self._parse_word(words, f"expected {listed(words)} after {part.word}"))
-
-    def _parse_plain_name(self, value: NameValue) -> exp.Expr:
+    def read_name(self, expected: str) -> exp.Expr:
         name = self._parse_string() or self._parse_id_var()
         if name is None:
-            self.raise_error(value.expected)
+            self.raise_error(expected)
         return exp.Literal.string(name.name if name is not None else "")
-
-
-_PARSED: dict[type[SyntaxValue], Callable[[Any, Any], exp.Expr]] = {
-    CountValue: lambda parser, part: parser._parse_count(part.value.expected),
-    DurationValue: lambda parser, _: parser._parse_duration(),
-    NameValue: lambda parser, part: parser._parse_plain_name(part.value),
-    WordValue: lambda parser, part: parser._parse_choice(part, part.value),
-}
-"""How each kind of value is parsed; its unit follows it."""
-
-
-def _kind(value: SyntaxValue) -> type[SyntaxValue]:
-    return next(kind for kind in type(value).__mro__ if kind in _PARSED)
 
 
 def read_clause(node: exp.Expression) -> Clause:

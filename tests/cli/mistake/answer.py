@@ -222,6 +222,7 @@ ANSWERS = {
     "clause: materialized": "00:00:01,a; 00:00:02,b",
     "clause: natural join with a condition": "00:00:01,A; 00:00:02,A",
     "clause: natural join of nothing in common": "00:00:01,a; 00:00:02,b",
+    "clause: join by a column misspelt": "00:00:01,a; 00:00:02,b",
     "clause: list of columns": "00:00:01,a; 00:00:02,b",
     "clause: list of columns in WITH": "00:00:01,a; 00:00:02,b",
     "clause: partition": "00:00:01,a; 00:00:02,b",

@@ -140,6 +140,16 @@ MISTAKES = {
         ),
         ("NATURAL JOIN: needs a column that both sides have; got none. Write JOIN ... ON ..."),
     ),
+    "join by a column misspelt": told(
+        (
+            "SELECT route FROM rides AS l [RANGE 0 SECONDS] "
+            "JOIN rides AS r [RANGE 0 SECONDS] USING (rout)"
+        ),
+        (
+            "USING: l has no column of this name; got rout. Did you mean route? There are: ts, "
+            "route, fare, note, dropoff."
+        ),
+    ),
     "list of columns": told(
         "SELECT r FROM rides AS x (t, r, f, n, d)",
         (

@@ -332,6 +332,7 @@ EDITS = {
         "NATURAL JOIN (SELECT name AS b FROM stops) AS r [RANGE 10 SECONDS]",
         "JOIN (SELECT name AS b FROM stops) AS r [RANGE 10 SECONDS] ON a <> b",
     ),
+    "clause: join by a column misspelt": ("(rout)", "(route)"),
     "clause: list of columns": ("rides AS x (t, r, f, n, d)", "(SELECT route AS r FROM rides)"),
     "clause: list of columns in WITH": ("(a, b)", "(a)"),
     "clause: partition": ("* FROM rides PARTITION (p)", "r FROM (SELECT route AS r FROM rides)"),

@@ -14,7 +14,7 @@ from tests.query.test_stream import rides
 from tidegate.errors import OptionError, QueryError
 from tidegate.query.clause.clause import Clause
 from tidegate.query.clause.error import ErrorBound
-from tidegate.query.clause.latency import Latency
+from tidegate.query.clause.latency import LatencyTarget
 from tidegate.query.clause.registry import CLAUSES, METHODS
 from tidegate.query.clause.shed import Shed
 from tidegate.query.grammar import NameValue, SyntaxPart
@@ -26,7 +26,7 @@ def test_clauses_say_themselves() -> None:
     assert str(ErrorBound(0.1, 0.9, 70)) == "ERROR 10 PERCENT CONFIDENCE 90 PERCENT BUDGET 70 ROWS"
     assert str(ErrorBound(0.1, metric="rms")) == "ERROR 10 PERCENT CONFIDENCE 95 PERCENT BY RMS"
     assert str(Shed(0.985, "uniform")) == "SHED 98.5 PERCENT BY UNIFORM"
-    assert str(Latency(2_000_000)) == "LATENCY 2 seconds"
+    assert str(LatencyTarget(2_000_000)) == "LATENCY 2 seconds"
 
 
 @pytest.mark.parametrize("error", [0, 1, -0.1, 1.5, float("nan")])
@@ -45,7 +45,7 @@ def test_other_limits() -> None:
     with pytest.raises(QueryError, match="BY must be CONCEPT or UNIFORM; got luck"):
         Shed(0.5, "luck")
     with pytest.raises(QueryError, match="the target must be longer than zero; got 0 seconds"):
-        Latency(0)
+        LatencyTarget(0)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ class ErrorBound(Within):
         SyntaxPart("error", PERCENT),
         SyntaxPart("confidence", PERCENT, "CONFIDENCE"),
         SyntaxPart("budget_rows", RowsValue(), "BUDGET"),
-        SyntaxPart("metric", WordValue(METRICS), "BY", quiet=True),
+        SyntaxPart("metric", WordValue(words=METRICS), "BY", quiet=True),
     )
 
     error: float

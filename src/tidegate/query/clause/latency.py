@@ -13,7 +13,7 @@ from tidegate.query.node import Node
 
 
 @dataclass(frozen=True)
-class Latency(Clause):
+class LatencyTarget(Clause):
     """Results should follow their tuples within this time; remedies are taken to keep it."""
 
     word: ClassVar = "LATENCY"

@@ -11,7 +11,7 @@ _TABLE = (
     ("error", "ErrorBound"),
     ("balance", "Balance"),
     ("shed", "Shed"),
-    ("latency", "Latency"),
+    ("latency", "LatencyTarget"),
 )
 """A new clause is a line here: its file and its class. Messages list the clauses in this order."""
 

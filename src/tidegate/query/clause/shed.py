@@ -34,7 +34,7 @@ class Shed(Clause):
     method: ClassVar = "shed"
     parts: ClassVar = (
         SyntaxPart("share", PERCENT),
-        SyntaxPart("by", WordValue((CONCEPT, UNIFORM)), "BY"),
+        SyntaxPart("by", WordValue(words=(CONCEPT, UNIFORM)), "BY"),
     )
     last: ClassVar = ((KEPT, pa.float64()),)
     sheds: ClassVar = True
