@@ -21,6 +21,7 @@ from measure import common_arguments, write_report
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.pane import AggregateSpec, Function, close, fold, merge
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.route.hash import BY_HASH
 from tidegate.route.mapping import even
 from tidegate.route.partitioner import Router
@@ -69,7 +70,7 @@ def timed(step: Callable[[], Any]) -> tuple[float, Any]:
 def measure(kind: str, rows: list[pa.Table]) -> dict[str, float]:
     """The seconds of each step, and the bytes of the panes that a checkpoint would hold."""
     function = Function("n", kind, ("x",), (rows[0].schema.field("x").type,))
-    spec = AggregateSpec(60, 10, (("k", pa.int64()),), (function,))
+    spec = AggregateSpec(PaneWindow(60, 10), (("k", pa.int64()),), (function,))
     router = Router(BY_HASH, even(BUCKETS, 1))
     folding, parts = timed(lambda: [fold(spec, part, router) for part in rows])
     merging, panes = timed(lambda: merge(spec, parts))

@@ -33,6 +33,7 @@ from tidegate.operate.aggregate.pane import (
     merge,
     placed,
 )
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.route.hash import BY_HASH
 from tidegate.route.mapping import even
 from tidegate.route.partitioner import Router
@@ -65,7 +66,7 @@ class Work:
             functions = [Function("h", "user", ("x",), (number,), (huber,))]
         else:
             functions = [Function("n", "count"), Function("m", "mean", ("x",), (number,))]
-        return AggregateSpec(_RANGE_US, _RANGE_US, keys, tuple(functions))
+        return AggregateSpec(PaneWindow(_RANGE_US, _RANGE_US), keys, tuple(functions))
 
     def weights(self, window: Window) -> Weights:
         """What `auto` takes for the costs of this work."""

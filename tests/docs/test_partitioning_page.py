@@ -10,7 +10,7 @@ from tests.docs.test_sql import bound, code, queries, rows
 from tidegate.operate.aggregate.figures import merged_window, sent_window
 from tidegate.operate.figures import ToldWindow
 from tidegate.plan.lower import lower
-from tidegate.route.registry import PARTITIONERS, text_of
+from tidegate.route.registry import PARTITIONERS
 
 PATH = "docs/partitioning.md"
 PAGE = (ROOT / PATH).read_text(encoding="utf-8")
@@ -20,7 +20,7 @@ PAGE = (ROOT / PATH).read_text(encoding="utf-8")
 def test_its_queries_can_run() -> None:
     used = []
     for query in queries(SQL):
-        used += [text_of(s.operator.partitioner) for s in lower(bound(query)).subqueries]
+        used += [s.operator.partitioner.text for s in lower(bound(query)).subqueries]
     assert used == ["cam", "hash", "lm?d=3&p=0.2", "hash"]
 
 

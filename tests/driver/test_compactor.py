@@ -26,6 +26,7 @@ from tidegate.driver.loop import Loop
 from tidegate.errors import StateError
 from tidegate.execute.local import LocalRunner
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.state import PaneHorizon, PaneKeeper
 from tidegate.operate.keeper import OrderHorizon
 from tidegate.sink.memory import MemorySink
@@ -114,7 +115,7 @@ def test_state_goes_when_its_windows_have_closed() -> None:
     assert {e.name for e in loop.store.files.list("segment")} == listed
 
 
-SPEC = AggregateSpec(4_000_000, 1_000_000, (), (Function("a0", "count"),))
+SPEC = AggregateSpec(PaneWindow(4_000_000, 1_000_000), (), (Function("a0", "count"),))
 """Windows of four panes of a second each."""
 
 

@@ -26,7 +26,7 @@ from tidegate.elastic.request import Request, Scale
 from tidegate.execute import local
 from tidegate.execute.job import Job
 from tidegate.execute.task import run_instance
-from tidegate.operate.aggregate import operator as pane_operator
+from tidegate.operate.aggregate import state as pane_state
 from tidegate.operate.aggregate.state import read_panes
 from tidegate.operate.join.stored_segment import StoredSegments
 from tidegate.operate.kept import Kept
@@ -162,13 +162,13 @@ def watched() -> Iterator[list[int]]:
     def panes(work: InstanceWork, spec: Any) -> Any:
         found = read_panes(work, spec)
         for part in (*found.complete, *found.waiting):
-            own(work, part.rows, ints(part.rows, "pane") * spec.pane_us)
+            own(work, part.rows, ints(part.rows, "pane") * spec.window.pane_us)
         return found
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StoredSegments, "read", tuples)
         patch.setattr(StoredSegments, "_rows", newest_tuples)
-        patch.setattr(pane_operator, "read_panes", panes)
+        patch.setattr(pane_state, "read_panes", panes)
         yield counts
 
 

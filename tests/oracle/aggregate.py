@@ -35,12 +35,17 @@ def groups_of(
     """Start, end, keys and tuples, in the total order, of every window and group."""
     groups: dict[tuple[int, tuple[Any, ...]], list[Row]] = {}
     for row in rows:
-        k = row["ts"] // spec.slide_us
-        while row["ts"] < k * spec.slide_us + spec.range_us:
+        k = row["ts"] // spec.window.slide_us
+        while row["ts"] < k * spec.window.slide_us + spec.window.range_us:
             key = tuple(sort_key(row[name]) for name, _ in spec.keys)
             groups.setdefault((k, key), []).append(row)
             k -= 1
     for k, key in sorted(groups):
         members = sorted(groups[k, key], key=lambda r: (r["ts"], r["src"], r["seq"]))
         keys = tuple(one_zero(members[0][name]) for name, _ in spec.keys)
-        yield k * spec.slide_us, k * spec.slide_us + spec.range_us, keys, members
+        yield (
+            k * spec.window.slide_us,
+            k * spec.window.slide_us + spec.window.range_us,
+            keys,
+            members,
+        )

@@ -16,6 +16,7 @@ from tests.oracle.gate import PlainSource
 from tests.oracle.join import LEFT, RIGHT, Joined, Newest, Within, pairs
 from tests.oracle.process import process
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.process.definition import CALLS
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, WINDOW, SideName
@@ -243,7 +244,7 @@ def _time_windows(
     """Windows in order of their end, then of the key; each stands at its last microsecond."""
     group, functions, rows = _gathered(node, tuples)
     keys = tuple((k, types_of(node)[name]) for k, (name, _) in zip(group, node.keys, strict=True))
-    spec = AggregateSpec(window.range_us, window.slide_us, keys, functions)
+    spec = AggregateSpec(PaneWindow(window.range_us, window.slide_us), keys, functions)
     return [(line[1] - 1, dict(zip(node.names, line, strict=True))) for line in windows(spec, rows)]
 
 

@@ -78,21 +78,26 @@ def _by_concept(query: Shedding, rows: Sequence[Row]) -> tuple[list[Cells], int]
     spec = query.windowed.spec
     groups: dict[tuple[int, tuple[Any, ...]], list[Row]] = {}
     for row in rows:
-        k = row["ts"] // spec.slide_us
-        while row["ts"] < k * spec.slide_us + spec.range_us:
+        k = row["ts"] // spec.window.slide_us
+        while row["ts"] < k * spec.window.slide_us + spec.window.range_us:
             key = tuple(sort_key(row[name]) for name, _ in spec.keys)
             groups.setdefault((k, key), []).append(row)
             k -= 1
-    output, shed, apart = [], 0, -(-spec.range_us // spec.slide_us)
+    output, shed, apart = [], 0, -(-spec.window.range_us // spec.window.slide_us)
     for (k, _), members in sorted(groups.items(), key=lambda item: item[0]):
         words = [(row["priority"], row) for row in members]
         kept = _represented(words, float(query.rate))
         shed += len(members) - len(kept) if k % apart == 0 else 0
         kept.sort(key=lambda r: (r["ts"], r["src"], r["seq"]))
         results = [result(f, kept, {}) for f in spec.functions]
-        start, keys = k * spec.slide_us, [one_zero(members[0][name]) for name, _ in spec.keys]
+        start, keys = (
+            k * spec.window.slide_us,
+            [one_zero(members[0][name]) for name, _ in spec.keys],
+        )
         cells = _scaled(spec, results, len(members) / len(kept))
-        output.append((start, start + spec.range_us, *keys, *cells, len(kept) / len(members)))
+        output.append(
+            (start, start + spec.window.range_us, *keys, *cells, len(kept) / len(members))
+        )
     return output, shed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import pyarrow as pa
 import pytest
@@ -11,18 +12,22 @@ import pytest
 from tests.query.catalog import CALLS, ODD, RIDES, sql, stream
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.expression.tree import Column
+from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.aggregate.pane import Function
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.port import OrderKey, Port
 from tidegate.operate.stateless import Stateless
 from tidegate.plan.lower import lower
+from tidegate.plan.lowered import Choices
 from tidegate.plan.physical import ARROW, SPARK, Edge, Plan, Subquery
 from tidegate.query.aggregate import count
 from tidegate.query.expression import col
 from tidegate.query.node import Filter, Input
 from tidegate.query.typing import UnknownKernel
+from tidegate.route.registry import partitioner_of
 from tidegate.schema import TIME
+from tidegate.testing import sampled_means
 
 HOUR = "[RANGE 1 HOUR]"
 ONLY_SPARK = "regexp_extract(route, 'a', 1)"
@@ -116,7 +121,7 @@ def test_a_grouped_aggregate() -> None:
     )
     found = only(made).operator
     assert isinstance(found, WindowAggregate)
-    assert (found.spec.range_us, found.spec.slide_us) == (900_000_000, 300_000_000)
+    assert (found.spec.window.range_us, found.spec.window.slide_us) == (900_000_000, 300_000_000)
     assert found.spec.keys == (("k0", pa.string()),)
     assert found.spec.functions == (
         Function("a0", "mean", ("x0",), (pa.float64(),)),
@@ -277,3 +282,30 @@ def test_plans_are_pickled_without_the_parser() -> None:
     frozen = pickle.dumps(made)
     assert b"sqlglot" not in frozen
     assert pickle.loads(frozen) == made
+
+
+@pytest.mark.parametrize("partitioner", ["hash", "shuffle"])
+@pytest.mark.parametrize("means", [False, True])
+@pytest.mark.parametrize(
+    "clause",
+    ["", "WITH ERROR 5 PERCENT", "WITH BALANCE ERROR 10 PERCENT", "WITH SHED 50 PERCENT"],
+)
+def test_ports_find_their_columns_where_a_checkpoint_names_states_otherwise(
+    clause: str, means: bool, partitioner: str
+) -> None:
+    """Of an answer that has columns of its own, whatever the states are called."""
+    ending = f"AVG(tip) AS a, QUANTILE(fare, 0.9) AS q FROM rides {HOUR} GROUP BY route {clause}"
+    choices = Choices(partitioner=partitioner_of(partitioner))
+    with sampled_means() if means else nullcontext():
+        before = lower(sql(f"SELECT route, MAX(fare) AS m, {ending}"), choices=choices)
+        plain = lower(sql(f"SELECT route, {ending}"), choices=choices)
+        after = lower(sql(f"SELECT route, {ending}"), choices=choices, kept=before.recorded)
+    first, last = after.subqueries[0].operator, after.subqueries[-1]
+    assert isinstance(first, WindowAggregate)
+    assert isinstance(last.operator, WindowAggregate | MergeWindows)
+    names = [function.name for function in first.spec.functions]
+    assert clause.startswith("WITH SHED") or "a0" not in names, "the state of MAX(fare) is left"
+    there = set(last.operator.answer.schema(last.operator.spec).names)
+    assert set(last.ports[0].columns) <= there
+    if {"l0", "h0", "e0"} <= there:
+        assert last.ports == plain.subqueries[-1].ports

@@ -104,7 +104,9 @@ class ProcessQuery(Query):
         assert isinstance(self.plain, Windowed)
         spec = self.plain.spec
         given = StreamDef("s", uris_of("s", sources[0]), "ts", disorder_us, None, SCHEMA)
-        range_, slide = (f"{us} microseconds" for us in (spec.range_us, spec.slide_us))
+        range_, slide = (
+            f"{us} microseconds" for us in (spec.window.range_us, spec.window.slide_us)
+        )
         windowed = stream(Input(given)).window(range_, slide=slide)
         keys = [name for name, _ in spec.keys]
         return lower(windowed.group_by(*keys).process(self.factory).node, choices=choices)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from tests.oracle.join import Joined
 from tests.oracle.query import Order, Stateless, Windowed
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.physical import Plan
@@ -111,7 +112,7 @@ def spec_of(
         parameters = tuple(a for a in arguments if isinstance(a, float))
         functions.append(Function(f"a{place}", kind, columns, types, parameters))
     types = tuple((key, SCHEMA.field(key).type) for key in keys)
-    return AggregateSpec(range_us, slide_us, types, tuple(functions))
+    return AggregateSpec(PaneWindow(range_us, slide_us), types, tuple(functions))
 
 
 def select(

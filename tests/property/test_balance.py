@@ -20,6 +20,7 @@ from tests.property.strategies import courses
 from tests.property.test_bounds import Average, average
 from tests.property.test_determinism import agree, bits, share
 from tidegate.elastic.handover import HANDOVERS
+from tidegate.operate.aggregate.balanced.batch import BalancedAnswer
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
@@ -116,8 +117,8 @@ def twin(plan: Plan) -> list[tuple[Any, ...]]:
     (first,) = plan.subqueries
     operator = first.operator
     assert isinstance(operator, WindowAggregate)
-    rules = operator.balancing
-    assert rules is not None
+    assert isinstance(operator.answer, BalancedAnswer)
+    rules = operator.answer.rules
     names = {n: text.strip("`") for n, text in first.prefixes[0].sql_outputs}
     rows = [
         {**{n: row[of] for n, of in names.items()}, "ts": row["ts"], "src": src, "seq": seq}

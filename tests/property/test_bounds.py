@@ -22,8 +22,9 @@ from tests.property.queries import SCHEMA, uris_of
 from tests.property.strategies import courses
 from tests.property.test_determinism import agree, bits, share
 from tidegate.elastic.handover import HANDOVERS
-from tidegate.operate.aggregate.bounded.figures import RankedColumns
-from tidegate.operate.aggregate.bounded.operator import BoundedWindows
+from tidegate.operate.aggregate.bounded.answer import BoundedAnswer
+from tidegate.operate.aggregate.bounded.figures import RankedAnswer
+from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.aggregate.user import Aggregator
 from tidegate.plan.lower import lower
@@ -199,12 +200,9 @@ def twin(plan: Plan) -> list[tuple[Any, ...]]:
     """What the query gives, plainly."""
     first, last = plan.subqueries[0], plan.subqueries[-1]
     operator = last.operator
-    if isinstance(operator, BoundedWindows):
-        spec, rules = operator.spec, operator.answering
-    else:
-        assert isinstance(operator, WindowAggregate)
-        assert isinstance(operator.told, RankedColumns)
-        spec, rules = operator.spec, operator.told.answering
+    assert isinstance(operator, WindowAggregate | MergeWindows)
+    assert isinstance(operator.answer, BoundedAnswer | RankedAnswer)
+    spec, rules = operator.spec, operator.answer.answering
     names = {n: text.strip("`") for n, text in first.prefixes[0].sql_outputs}
     rows = [
         {**{n: row[of] for n, of in names.items()}, "ts": row["ts"], "src": src, "seq": seq}

@@ -19,6 +19,7 @@ from tests.property.test_determinism import share
 from tests.property.test_partitioners import NAMES
 from tidegate.driver.status import status_of
 from tidegate.driver.window_log import KEPT_WINDOWS
+from tidegate.operate.aggregate.folding import BY_MAP
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.operator import MapWork, Share
 from tidegate.plan.lower import lower
@@ -56,9 +57,9 @@ def routed() -> Iterator[Routed]:
                 columns = [one.rows.column(n).to_pylist() for n in ("pane", "k0")]
                 counted = self.spec.functions[0].state[0][0]
                 many = [1] * one.rows.num_rows
-                if self.folds == "map":
+                if self.placement.folding == BY_MAP:
                     many = one.rows.column(counted).to_pylist()
-                seconds = [pane * self.spec.pane_us // 1_000_000 for pane in columns[0]]
+                seconds = [pane * self.spec.window.pane_us // 1_000_000 for pane in columns[0]]
                 found.extend((t, one.instance, k, n) for t, k, n in zip(seconds, columns[1], many))
         return shares
 

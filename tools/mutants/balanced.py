@@ -10,15 +10,15 @@ _TESTS = "tests/property/test_balance.py"
 MUTANTS = (
     Mutant(
         "what was counted of bins is known to the instance that writes it alone",
-        "operate/aggregate/operator.py",
-        "return [Share.for_all(found)]",
-        "return [Share(work.mapping.owners[0], found)]",
+        f"{_BALANCED}/batch.py",
+        "return [Share.for_all(found, SURVEY)]",
+        "return [Share(work.mapping.owners[0], found, SURVEY)]",
         _TESTS,
     ),
     Mutant(
         "what was counted of bins is not stored",
         f"{_BALANCED}/batch.py",
-        "return {SURVEY: write_survey(self._work, self._survey, self._arrived)}",
+        "return self._kept.written(self._work, self._arrived)",
         "return {SURVEY: ()}",
         _TESTS,
     ),

@@ -10,9 +10,9 @@ _TESTS = "tests/property/test_bounds.py"
 MUTANTS = (
     Mutant(
         "groups of a window are answered apart",
-        f"{_BOUNDED}/operator.py",
-        'plain_names(tuples), ["window_end"])',
-        'plain_names(tuples), ["part"])',
+        f"{_BOUNDED}/answer.py",
+        'return ["window_end"]',
+        'return ["part"]',
         _TESTS,
     ),
     Mutant(
@@ -52,9 +52,9 @@ MUTANTS = (
     ),
     Mutant(
         "samples of results depend on the cut",
-        "plan/lower_aggregate.py",
-        "prefixes = numbered(prefixes) if bounding.answering.sampled else prefixes",
-        "prefixes = tuple(prefixes)",
+        "plan/aggregate/bound.py",
+        "prefixes=numbered(asked.prefixes) if rules.sampled else asked.prefixes,",
+        "prefixes=asked.prefixes,",
         _TESTS,
     ),
 )

@@ -45,7 +45,7 @@ MUTANTS = (
     ),
     Mutant(
         "what grows with the tuples is not scaled",
-        "plan/shed.py",
+        "plan/aggregate/shed.py",
         "if function.definition.scales else value",
         "if False else value",
         _TESTS,

@@ -8,23 +8,23 @@ MUTANTS = (
     # Windows of time.
     Mutant(
         "a window that ends at the frontier stays open",
-        "operate/aggregate/pane.py",
-        "last = (upto_us - spec.range_us) // spec.slide_us\n",
-        "last = (upto_us - spec.range_us - 1) // spec.slide_us\n",
+        "operate/aggregate/pane_window.py",
+        "last = (upto_us - self.range_us) // self.slide_us\n",
+        "last = (upto_us - self.range_us - 1) // self.slide_us\n",
         f"tests/operate/aggregate/test_pane.py {DETERMINISM}",
     ),
     Mutant(
         "a window is closed twice",
-        "operate/aggregate/pane.py",
-        "first = (above_us - spec.range_us) // spec.slide_us + 1",
-        "first = (above_us - spec.range_us) // spec.slide_us",
+        "operate/aggregate/pane_window.py",
+        "first = (above_us - self.range_us) // self.slide_us + 1",
+        "first = (above_us - self.range_us) // self.slide_us",
         f"tests/operate/aggregate/test_pane.py {DETERMINISM}",
     ),
     Mutant(
         "the first pane of an open window is dropped",
-        "operate/aggregate/pane.py",
-        "window = (frontier_us - spec.range_us) // spec.slide_us + 1",
-        "window = (frontier_us - spec.range_us) // spec.slide_us + 2",
+        "operate/aggregate/pane_window.py",
+        "window = (frontier_us - self.range_us) // self.slide_us + 1",
+        "window = (frontier_us - self.range_us) // self.slide_us + 2",
         DETERMINISM,
     ),
     Mutant(
@@ -36,7 +36,7 @@ MUTANTS = (
     ),
     Mutant(
         "partials that wait are not kept for the next batch",
-        "operate/aggregate/operator.py",
+        "operate/aggregate/state.py",
         "held.needed(needed).with_complete(lasting).with_waiting(later)",
         "held.needed(needed).with_complete(lasting)",
         "tests/property/test_kept.py",

@@ -226,7 +226,8 @@ def deal(
     pack = _compact if stay else to_bytes
     told = [Parcel(0, split, FIGURES, one.packed()) for one in work.told]
     told += shed_parcels(split, sum(work.shed))
-    return [*(Parcel(share.instance, split, ROWS, pack(share.rows)) for share in shares), *told]
+    dealt = (Parcel(s.instance, split, ROWS, pack(s.rows), s.channel) for s in shares)
+    return [*dealt, *told]
 
 
 def shed_parcels(split: int, tuples: int) -> list[Parcel]:
@@ -252,7 +253,8 @@ def _operated(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     clock = schedule.current().clock
     started, used, spans = clock.now(), clock.cpu(), Spans(clock)
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
-    arrived = [Arrival(job.splits[p.split].input, p.rows()) for p in ordered if p.kind == ROWS]
+    dealt = [p for p in ordered if p.kind == ROWS]
+    arrived = [Arrival(job.splits[p.split].input, p.rows(), p.label) for p in dealt]
     with fetching() as fetched:
         result = job.operator.run(job.instance_work(instance, spans), arrived)
     side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))

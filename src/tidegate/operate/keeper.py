@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import ints
+from tidegate.state.compaction import DEAD_SHARE, by_bucket
 from tidegate.state.segment import Segment
 
 CELLS = 8
@@ -59,7 +60,10 @@ class OrderHorizon:
 
 
 class Keeper(Protocol):
-    """How one part of the state of an operator is kept; picklable."""
+    """How one part of the state of an operator is kept; picklable.
+
+    Derive from it: most parts are sorted by bucket, and all of their segments may be merged.
+    """
 
     @property
     def order(self) -> str:
@@ -75,14 +79,17 @@ class Keeper(Protocol):
     @property
     def cell(self) -> int:
         """How far apart, in that column, rows of one merged segment may be."""
+        return 1
 
     @property
     def dead_share(self) -> float:
         """From which share of dead rows on a segment is rewritten."""
+        return DEAD_SHARE
 
     @property
     def grouped(self) -> bool:
         """Whether segments are sorted by bucket."""
+        return True
 
     def horizon(self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()) -> Horizon:
         """What is needed when the frontier is there and so many tuples have come.
@@ -92,6 +99,7 @@ class Keeper(Protocol):
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         """Rows of several segments, oldest first, in the order of one."""
+        return by_bucket(rows, self.order)
 
     def kin(
         self, segments: Sequence[Segment], owners: Sequence[int], since: int
@@ -101,3 +109,4 @@ class Keeper(Protocol):
         What is stored below `since`, a time or a number of tuples, is for a while with other
         owners than these.
         """
+        return [0] * len(segments)

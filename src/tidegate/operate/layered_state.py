@@ -9,15 +9,16 @@ O(log(n / b)) times, off the critical path of a batch.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import ints
+from tidegate.operate.keeper import Keeper
 from tidegate.operate.kernels.bisect import bisect
 from tidegate.state.compaction import FOREVER
 from tidegate.state.segment import Segment
@@ -50,22 +51,19 @@ class LayerHorizon:
         return segment.name != self.oldest or segment.high < HIDES
 
 
-class LayeredKeeper(Protocol):
-    """Derive from it, and say the order and how layers are merged.
+class LayeredKeeper(Keeper):
+    """Derive from it, and say how layers are merged, and their `order`: the column that rows are
+    sorted by within their bucket, and found by.
 
     A merge does not know whether it takes in the oldest layer, so it leaves the rows that hide; as
     the share of dead rows is 0, the oldest layer is then written once more, without them.
     """
 
     dead_share: float = 0.0
-    grouped: bool = True
     cell: int = FOREVER
     columns: Sequence[str] | None = None
 
-    @property
-    def order(self) -> str:
-        """The column that rows are sorted by within their bucket, and found by."""
-
+    @abstractmethod
     def arrange(self, rows: pa.Table) -> pa.Table:
         """The rows of neighbouring layers, oldest first, as one: without what newer ones replace.
 
@@ -76,11 +74,6 @@ class LayeredKeeper(Protocol):
         self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
     ) -> LayerHorizon:
         return LayerHorizon(self.order, segments[0].name if segments else None)
-
-    def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since: int
-    ) -> list[int | None]:
-        return [0] * len(segments)
 
 
 def distinct(buckets: Ints, orders: Ints) -> tuple[Ints, Ints]:

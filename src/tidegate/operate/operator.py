@@ -120,22 +120,28 @@ class Migration:
 
 @dataclass(frozen=True)
 class Share:
-    """Rows of one split for one instance, or for EVERY_INSTANCE."""
+    """Rows of one split for one instance, or for EVERY_INSTANCE.
+
+    `channel` says what they are: "" for the tuples of the input, or what was made of them, and a
+    name of the operator's own for what goes beside them.
+    """
 
     instance: int
     rows: pa.Table
+    channel: str = ""
 
     @staticmethod
-    def for_all(rows: pa.Table) -> Share:
-        return Share(EVERY_INSTANCE, rows)
+    def for_all(rows: pa.Table, channel: str = "") -> Share:
+        return Share(EVERY_INSTANCE, rows, channel)
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """What one split of an input has for an instance."""
+    """What one split of an input has for an instance, on the channel of its share."""
 
     input: int
     rows: pa.Table
+    channel: str = ""
 
 
 @dataclass(frozen=True)
@@ -322,6 +328,14 @@ _PLAIN, _STATELESS = Traits(), OperatorState()
 def plain_names(tuples: pa.Table) -> pa.Table:
     """Dealt tuples under the names that the operator gave its inputs, without OUT."""
     return tuples.rename_columns([n.removeprefix(OUT) for n in tuples.column_names])
+
+
+def by_channel(arrived: Sequence[Arrival]) -> dict[str, list[pa.Table]]:
+    """What arrived on each channel, in the order of the splits; "" is there in any case."""
+    found: dict[str, list[pa.Table]] = {"": []}
+    for arrival in arrived:
+        found.setdefault(arrival.channel, []).append(arrival.rows)
+    return found
 
 
 def together(arrived: Sequence[Arrival]) -> pa.Table | None:

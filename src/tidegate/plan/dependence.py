@@ -1,9 +1,10 @@
 """What each part of a stored state depends on, as lines that a later query must have too.
 
-The one place where that is said. An operator names the parts of its state (`Operator.keepers`), and
-a part without a row in the table here cannot be lowered: nothing is stored that is not compared
-when the query changes. Columns of a state are compared one by one, as `Record.columns`, because a
-later query may use fewer of them.
+For joins and processes. An operator names the parts of its state (`Operator.keepers`), and a part
+without a row in the table here cannot be lowered: nothing is stored that is not compared when the
+query changes. The state of an aggregate depends as a whole on what it groups (`AskedAggregate`), on
+its window and on its partitioner, whichever parts it has. Columns of a state are compared one by
+one, as `Record.columns`, because a later query may use fewer of them.
 """
 
 from __future__ import annotations
@@ -12,26 +13,13 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
-from tidegate.duration import rows_text, window_text
 from tidegate.expression.tree import Expr, describe, exact_text, renamed
-from tidegate.operate.aggregate.balanced.survey import SURVEY
-from tidegate.operate.aggregate.choice import CHOICES
-from tidegate.operate.aggregate.ledger import LEDGER
-from tidegate.operate.aggregate.operator import WindowAggregate
-from tidegate.operate.aggregate.state import PANES
 from tidegate.operate.join.concept import FIRST
 from tidegate.operate.join.operator import StreamJoin
 from tidegate.operate.join.state import SIDES
 from tidegate.operate.operator import Operator
 from tidegate.operate.process.operator import BUCKETS
-from tidegate.operate.tuple_window.operator import TupleAggregate
-from tidegate.operate.tuple_window.state import TUPLES
 from tidegate.plan.recorded import Texts
-from tidegate.route.hash import Hash
-from tidegate.route.registry import text_of
-from tidegate.schema import type_name
 
 
 @dataclass(frozen=True)
@@ -57,25 +45,6 @@ def state_lines(operator: Operator, origin: Origin) -> tuple[str, ...]:
     return tuple(line for lines in asked for line in lines(operator, origin))
 
 
-def _of_windows(operator: Operator, origin: Origin) -> Iterator[str]:
-    """Panes, and what is counted beside them to place tuples and to trim groups."""
-    assert isinstance(operator, WindowAggregate)
-    spec, partitioner = operator.spec, operator.partitioner
-    yield from (*origin.inputs, *origin.clauses)
-    yield from _keys(spec.keys, origin)
-    yield f"window {window_text(spec.range_us, spec.slide_us)}"
-    if not isinstance(partitioner, Hash):
-        yield f"partitioner {text_of(partitioner)}"
-
-
-def _of_tuples(operator: Operator, origin: Origin) -> Iterator[str]:
-    """The tuples of windows that count them."""
-    assert isinstance(operator, TupleAggregate)
-    yield from (*origin.inputs, *origin.clauses)
-    yield from _keys(operator.spec.keys, origin)
-    yield f"window {rows_text(operator.spec.rows, operator.spec.slide)}"
-
-
 def _of_inputs(operator: Operator, origin: Origin) -> Iterator[str]:
     """The tuples of the sides of a join, the objects of a process."""
     yield from (*origin.inputs, *origin.clauses)
@@ -95,19 +64,10 @@ def _of_first_tuples(operator: Operator, origin: Origin) -> Iterator[str]:
 
 
 _DEPENDS: dict[str, Callable[[Operator, Origin], Iterator[str]]] = {
-    PANES: _of_windows,
-    LEDGER: _of_windows,
-    CHOICES: _of_windows,
-    SURVEY: _of_windows,
-    TUPLES: _of_tuples,
     **dict.fromkeys(SIDES, _of_inputs),
     FIRST: _of_first_tuples,
     BUCKETS: _of_inputs,
 }
-
-
-def _keys(keys: Sequence[tuple[str, pa.DataType]], origin: Origin) -> Iterator[str]:
-    yield from (f"group by {origin.texts[name]} ({type_name(type_)})" for name, type_ in keys)
 
 
 def _written(expression: Expr, origin: Origin) -> str:

@@ -18,7 +18,7 @@ from tidegate.microsecond import LAST_US
 from tidegate.nesting import nested
 from tidegate.plan.canonical import PlanForm, SubqueryForm
 from tidegate.plan.cut import Cutting, Unit
-from tidegate.plan.lower_aggregate import lower_aggregate
+from tidegate.plan.lower_aggregate import lower_aggregate, lower_window_process
 from tidegate.plan.lower_join import lower_join
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
@@ -35,7 +35,7 @@ from tidegate.query.window_process import WindowProcess
 
 RULES: dict[type, Rule] = {
     Aggregate: lower_aggregate,
-    WindowProcess: lower_aggregate,
+    WindowProcess: lower_window_process,
     Join: lower_join,
     Process: lower_process,
     Limit: lower_process,
@@ -99,7 +99,8 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
 
 def _check_reach(units: Sequence[Unit]) -> None:
     """Refuse windows over windows so long that the last event time and all of them overflow."""
-    total_us = sum(u.base.window.reach_us for u in units if isinstance(u.base, Aggregate))
+    windows = [u.base.window for u in units if isinstance(u.base, Aggregate)]
+    total_us = sum(window.reach_us for window in windows)
     if total_us > MAX_US - LAST_US:
         raise QueryError(
             "query",

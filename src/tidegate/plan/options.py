@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tidegate.errors import OptionError
-from tidegate.operate.aggregate.operator import INSTANCE, MAP
+from tidegate.operate.aggregate.folding import FOLDINGS
 from tidegate.plan.method import AUTO, JoinOptions
 from tidegate.plan.physical import OPERATOR_SET
 from tidegate.route.registry import DEFAULT as DEFAULT_PARTITIONER
@@ -15,7 +15,7 @@ DEFAULT_STRATEGY = OPERATOR_SET
 MAX_WINDOWS = 1_000_000
 """In how many windows a tuple may be, unless more are asked for."""
 
-PARTIALS = (AUTO, MAP, INSTANCE)
+PARTIALS = (AUTO, *FOLDINGS)
 """Who folds tuples into partials; auto asks the functions."""
 
 __all__ = [

@@ -15,8 +15,8 @@ from tidegate.errors import QueryError
 from tidegate.operate.join.concept import ConceptSieve
 from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, JoinSpec, PairInterval
 from tidegate.operate.sieve import Sieve
+from tidegate.plan.aggregate.shed import numbered
 from tidegate.plan.physical import Prefix
-from tidegate.plan.shed import numbered
 from tidegate.query.clause.column import KEPT
 from tidegate.query.clause.error import LEAST_ROWS, ErrorBound
 from tidegate.query.clause.shed import Shed
@@ -95,7 +95,7 @@ class UniformSides(WholeSides):
     def over(self, expression: exp.Expression) -> exp.Expression:
         return substitute(expression, {KEPT: _number(repr(float(self.shed.rate**2)))})
 
-    def check(self, intervals: Sequence[Interval]) -> None:
+    def check(self, intervals: Sequence[PairInterval]) -> None:
         if not any(i.kind == EQUAL for i in intervals):
             raise QueryError(
                 self.shed.where,

@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.route.bucket import hash_of
+from tidegate.route.hash import BY_HASH
 from tidegate.route.key_memory import CAM, EXACT, Words
 from tidegate.route.ledger import Chosen, Ledger
 from tidegate.route.load_aware import AffinityByTuples, ByKeys, PartialKey, Shuffle, by_period
 from tidegate.route.mapping import Mapping
-from tidegate.route.partitioner import Int32s, Int64s, Units
+from tidegate.route.partitioner import Int32s, Int64s, Partitioner, Units
 from tidegate.route.selection import Choice, Measured, selected
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -41,8 +42,16 @@ class Auto(ByKeys):
     """
 
     name: ClassVar[str] = "auto"
+    remembers: ClassVar[str] = "choices"
+    settled_because: ClassVar[str] = "auto is hash, for a key is as much work as others"
     number: ClassVar[int] = CAM
     looks_back = True
+
+    def settled(self, even: bool) -> Partitioner:
+        return BY_HASH if even else self
+
+    def in_one_place(self) -> Partitioner:
+        return BY_HASH
 
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
         ledger = units.ledger or Ledger.begun(mapping, self.keys)

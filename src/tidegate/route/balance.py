@@ -1,4 +1,4 @@
-"""Which buckets to move so that instances are evenly loaded, between a mapping and the next one."""
+"""Chooses which buckets to move so that instances are evenly loaded."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from tidegate.route.mapping import Mapping
-from tidegate.route.partitioner import EVERY_BUCKET, Int32s, Units
+from tidegate.route.partitioner import EVERY_BUCKET, Int32s, Partitioner, Units
 
 
 @dataclass(frozen=True)
-class Broadcast:
+class Broadcast(Partitioner):
     """Every unit goes to every bucket."""
 
     name: ClassVar[str] = "broadcast"

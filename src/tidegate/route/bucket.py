@@ -1,4 +1,4 @@
-"""The bucket of a group, between key columns and the unit of state and of movement.
+"""The bucket of a group, from the hash of its keys: the unit in which state is moved.
 
 The hash is part of what a checkpoint means: changing it moves groups to other buckets. It is the
 same on every machine and in every process.

@@ -1,4 +1,4 @@
-"""Who finishes what began before buckets moved, between an epoch's mapping and the ones before it.
+"""The former owners of buckets that have moved, who finish the windows that they began.
 
 With window recreation (StreamCloud; UniMiCo's migration timestamp) no state moves: what is stored
 of times before the timestamp stays with who had it, until no window reaches it any more.

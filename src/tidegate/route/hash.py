@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from tidegate.route.bucket import bucket_of
 from tidegate.route.mapping import Mapping
-from tidegate.route.partitioner import Int32s, Units
+from tidegate.route.partitioner import Int32s, Partitioner, Units
 
 
 @dataclass(frozen=True)
-class Hash:
+class Hash(Partitioner):
     """Equal keys have one bucket, whatever the mapping; without keys it is bucket 0."""
 
     name: ClassVar[str] = "hash"
@@ -19,6 +19,11 @@ class Hash:
 
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
         return bucket_of(units.keys, mapping.buckets, units.rows)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """None: what is placed without a word about it is placed like this."""
+        return ()
 
 
 BY_HASH = Hash()

@@ -1,4 +1,4 @@
-"""Which keys each instance has, exactly or nearly, between a partitioner and its compiled loops.
+"""Remembers which keys each instance has, exactly or nearly.
 
 Both kinds answer the same questions inside the loops (`choice_loop`): add a key to an instance, is
 it there, how many are there. They differ in what they cost: eight to sixteen bytes for each key and

@@ -1,4 +1,4 @@
-"""What one source has sent to each instance, period by period, between batches of map tasks.
+"""Counts what one source has sent to each instance, period by period, across batches.
 
 A **period** is as long as a window, and has a tally of its own: that is how a partitioner begins
 anew with each window. What a batch adds comes out as rows, which are stored with the state of the

@@ -7,7 +7,7 @@ source in the same period; the loops are in `choice_loop`.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,16 +18,20 @@ from tidegate.route.bucket import hash_of
 from tidegate.route.key_memory import AM, CAM, CM, EXACT, KINDS, LM, Rule, Words
 from tidegate.route.ledger import Ledger
 from tidegate.route.mapping import Mapping
-from tidegate.route.partitioner import Int32s, Int64s, Units
+from tidegate.route.partitioner import Int32s, Int64s, Partitioner, Units
 
 
-class LoadAware(ABC):
+class LoadAware(Partitioner):
     """What they have in common; derive as a frozen dataclass whose fields are the parameters."""
 
-    name: ClassVar[str]
     splits_keys: ClassVar[bool] = True
+    remembers: ClassVar[str] = "ledger"
     keys: str | None = None
     looks_back: bool = False
+
+    @property
+    def key_memory(self) -> str | None:
+        return self.keys
 
     @abstractmethod
     def rule(self, instances: int) -> Rule:
@@ -152,6 +156,10 @@ class Hybrid(ByKeys):
 
     def rule(self, instances: int) -> Rule:
         return Rule(self.number, min(self.d, instances), self.p)
+
+    @property
+    def tuple_share(self) -> float:
+        return self.p
 
 
 def _check_choices(d: int) -> None:

@@ -1,4 +1,4 @@
-"""Who chooses the bucket of a tuple: the one place, between the map side of operators and mappings.
+"""What every partitioner says about itself: how it chooses buckets, and what that needs.
 
 A plan names a partitioner for each operator. It decides about **units**: tuples, or partials that
 stand for several. Adding one is a file of its own and a line in `route/registry.py`.
@@ -7,7 +7,7 @@ stand for several. Adding one is a file of its own and a line in `route/registry
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -55,7 +55,8 @@ class Partitioner(Protocol):
     """Chooses a bucket for each unit; frozen and picklable, so that a plan can carry it.
 
     The choice may depend on the units of one split, on the mapping, and on the ledger where it is
-    `LoadAware`; on nothing else: a replay of the split must choose the same again.
+    `LoadAware`; on nothing else: a replay of the split must choose the same again. Derive from it
+    as a dataclass whose fields are the parameters; what most do not need has a default.
     """
 
     name: ClassVar[str]
@@ -63,8 +64,46 @@ class Partitioner(Protocol):
     """Whether units of one key may go to several buckets. An aggregate then gives partial results,
     and a second subquery merges them."""
 
+    remembers: ClassVar[str] = ""
+    """What an aggregate keeps for it from batch to batch, by the name of a placement
+    (`operate.aggregate.placement`); none where it goes by the units of a split alone."""
+
+    settled_because: ClassVar[str] = ""
+    """Why `settled` gives another, in a plan."""
+
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
         """The bucket of each unit, from 0 on, or EVERY_BUCKET; costs O(rows)."""
+
+    @property
+    def key_memory(self) -> str | None:
+        """How a ledger remembers keys for it; None where it need not."""
+        return None
+
+    @property
+    def text(self) -> str:
+        """What a user writes for it: its name, and the parameters that are not as usual."""
+        held = [f for f in fields(self) if f.default is not MISSING]  # type: ignore[arg-type]
+        given = [(f.name, getattr(self, f.name), f.default) for f in held]
+        unusual = [f"{name}={value}" for name, value, usual in given if value != usual]
+        return self.name + (f"?{'&'.join(unusual)}" if unusual else "")
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What a state that it has placed depends on, for fingerprints and checkpoints."""
+        return (f"partitioner {self.text}",)
+
+    @property
+    def tuple_share(self) -> float:
+        """How much tuples count against keys in the hybrid load of windows."""
+        return 0.5
+
+    def settled(self, even: bool) -> Partitioner:
+        """Who places units in its stead; `even` says that each is as much work as others."""
+        return self
+
+    def in_one_place(self) -> Partitioner | None:
+        """Who places tuples in its stead where those of a key must stay together; None: nobody."""
+        return None if self.splits_keys else self
 
 
 @dataclass(frozen=True)

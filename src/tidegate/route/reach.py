@@ -1,4 +1,4 @@
-"""How far back the windows of an operator reach, between operators and who hands buckets over."""
+"""How far back the windows of an operator reach, in time or in tuples."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The partitioners that a user may name for a keyed aggregate, between options and plans."""
+"""The table of partitioners that a user may name for an aggregate."""
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from typing import Any
 
 from tidegate.errors import OptionError, near
@@ -55,14 +55,6 @@ def partitioner_of(text: str, where: str = "--partitioner") -> Partitioner:
         raise OptionError(
             f"{where} {name}?{error.where}", error.requirement, error.got, error.remedy
         ) from None
-
-
-def text_of(partitioner: Partitioner) -> str:
-    """What a user writes for it: its name, and the parameters that are not as usual."""
-    held = [f for f in fields(partitioner) if f.default is not MISSING]  # type: ignore[arg-type]
-    given = [(f.name, getattr(partitioner, f.name)) for f in held]
-    unusual = [f"{n}={v}" for (n, v), f in zip(given, held, strict=True) if v != f.default]
-    return partitioner.name + (f"?{'&'.join(unusual)}" if unusual else "")
 
 
 def _value(text: str, kind: str, where: str) -> Any:

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from tidegate.route.bucket import hash_of
 from tidegate.route.mapping import Mapping
-from tidegate.route.partitioner import Int32s, Units
+from tidegate.route.partitioner import Int32s, Partitioner, Units
 
 
 @dataclass(frozen=True)
-class RoundRobin:
+class RoundRobin(Partitioner):
     """In the order of the source, over the instances and then over the buckets of each.
 
     A source goes on where its split before ended. Behind a filter that is not known; a place by

@@ -7,7 +7,7 @@ switch: `sampled_means` has WITH ERROR estimate means, whose exact values are th
 """
 
 from tidegate.elastic.dry_run import DrivenBatch, drive, switches
-from tidegate.plan.bound import sampled_means
+from tidegate.plan.aggregate.bound import sampled_means
 from tidegate.testing.aggregate import check_aggregate
 from tidegate.testing.clock import ManualClock
 from tidegate.testing.fault import (

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from tests.oracle.function import About
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.operate.aggregate.pane import AggregateSpec, Function, close, fold, merge, needed_from
+from tidegate.operate.aggregate.pane import AggregateSpec, Function, close, fold, merge
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.user import Aggregator, State
 from tidegate.route.hash import Hash
 from tidegate.route.mapping import even
@@ -115,7 +116,7 @@ def specs(draw: st.DrawFn) -> AggregateSpec:
     length = draw(st.one_of(st.integers(slide, 40), st.sampled_from([slide, 3 * slide])))
     names = draw(st.lists(st.sampled_from(sorted(POOLS)), max_size=3, unique=True))
     keys = tuple((f"k_{name}", POOLS[name][0]) for name in names)
-    return AggregateSpec(length, slide, keys, draw(functions()))
+    return AggregateSpec(PaneWindow(length, slide), keys, draw(functions()))
 
 
 @st.composite
@@ -195,6 +196,6 @@ def run(spec: AggregateSpec, rows: list[dict[str, Any]], course: Course) -> list
         above = MIN_US
         for upto in [*course.frontiers, MAX_US]:
             output.append(close(spec, held, above, upto))
-            held = held.filter(held["pane"].to_numpy() >= needed_from(spec, upto))
+            held = held.filter(held["pane"].to_numpy() >= spec.window.needed_from(upto))
             above = upto
     return output

@@ -16,6 +16,7 @@ from tests.cost import calls
 from tests.operate.aggregate.stream import by_hash
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.pane import AggregateSpec, Function, close, fold, merge
+from tidegate.operate.aggregate.pane_window import PaneWindow
 
 GROUPS = 300
 
@@ -23,7 +24,7 @@ GROUPS = 300
 def spec_of(rsd: float | None = None, type_: pa.DataType | None = None) -> AggregateSpec:
     parameters = () if rsd is None else (rsd,)
     function = Function("n", "approx_count_distinct", ("x",), (type_ or pa.int64(),), parameters)
-    return AggregateSpec(60, 20, (("k", pa.int64()),), (function,))
+    return AggregateSpec(PaneWindow(60, 20), (("k", pa.int64()),), (function,))
 
 
 def counts(spec: AggregateSpec, parts: list[pa.Table]) -> pa.Table:
@@ -106,7 +107,10 @@ def test_values_of_every_type_are_equal_as_in_count_distinct(
     zeros = np.zeros(len(values), np.int64)
     rows = pa.table({"ts": zeros, "k": zeros, "x": pa.array(values, type_)})
     exact = Function("n", "distinct", ("x",), (type_,))
-    for spec in (spec_of(type_=type_), AggregateSpec(60, 20, (("k", pa.int64()),), (exact,))):
+    for spec in (
+        spec_of(type_=type_),
+        AggregateSpec(PaneWindow(60, 20), (("k", pa.int64()),), (exact,)),
+    ):
         assert set(counts(spec, [rows])["n"].to_pylist()) == {count}
 
 

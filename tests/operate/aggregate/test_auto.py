@@ -236,7 +236,7 @@ def test_which_windows_may_have_keys_in_several_places() -> None:
     """Ends above the first and up to the second; windows are 10 long, and slide."""
 
     def of(*rows: tuple[int, Choice, str, int, bool]) -> list[tuple[int, int]]:
-        return split_windows(10, choices_table(*rows))
+        return split_windows(10, [choices_table(*rows)])
 
     assert of() == []
     assert of((3, HASH, "a", 0, False), (3, HASH, "b", 0, False), (4, HASH, "a", 1, False)) == []

@@ -14,6 +14,7 @@ from tests.operate.aggregate.mean import Mean
 from tidegate.driver.metrics import Summary
 from tidegate.operate.aggregate.balanced.answer import Balanced, balanced
 from tidegate.operate.aggregate.balanced.balancing import Balancing
+from tidegate.operate.aggregate.balanced.batch import BalancedAnswer
 from tidegate.operate.aggregate.functions.held import Held
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.kernels.group import Groups
@@ -111,8 +112,8 @@ def rules_of(call: AggregateCall, error: float, confidence: float) -> Balancing:
     )
     operator = lower(node).subqueries[0].operator
     assert isinstance(operator, WindowAggregate)
-    assert operator.balancing is not None
-    return operator.balancing
+    assert isinstance(operator.answer, BalancedAnswer)
+    return operator.answer.rules
 
 
 def answers(rules: Balancing, groups: list[np.ndarray]) -> Balanced:

@@ -37,8 +37,8 @@ from tidegate.operate.aggregate.pane import (
     close,
     close_steps,
     fold,
-    needed_from,
 )
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.user import Aggregator, State
 
 USERS = {"u": sum_of_products}
@@ -52,7 +52,7 @@ def overlapping(draw: st.DrawFn) -> AggregateSpec:
     spec = draw(specs())
     slide = draw(st.integers(1, 3))
     length = draw(st.integers((MANY - 1) * slide + 1, 27 * slide))
-    return AggregateSpec(length, slide, spec.keys, draw(functions()))
+    return AggregateSpec(PaneWindow(length, slide), spec.keys, draw(functions()))
 
 
 @given(st.data())
@@ -93,7 +93,7 @@ def test_steps_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_functions_that_merge_stand_beside_those_that_slide() -> None:
     """Where windows overlap some, but not so much that a tree is worthwhile."""
     spec, made = hourly(60, 3, ("sum", "quantile", "distinct", "approx_count_distinct", "var"))
-    spec = replace(spec, range_us=7 * SECOND)
+    spec = replace(spec, window=replace(spec.window, range_us=7 * SECOND))
     panes = fold(spec, made, by_hash(4))
     twin = windows(spec, made.to_pylist())
     ends = [end for _, end, *_ in twin]
@@ -115,7 +115,7 @@ def hourly(
         Function(f"a_{k}", k, ("x",), (pa.float64(),), (0.3,) if k == "quantile" else ())
         for k in kinds
     )
-    return AggregateSpec(60 * SECOND, SECOND, (("k", pa.int64()),), chosen), made
+    return AggregateSpec(PaneWindow(60 * SECOND, SECOND), (("k", pa.int64()),), chosen), made
 
 
 class Calls(Aggregator):
@@ -146,7 +146,7 @@ def test_no_cut_decides_which_states_are_merged() -> None:
     """A merge that is far from associative shows every change of their order."""
     spec, made = hourly(3000, 3, ())
     function = Function("u", "user", ("x",), (pa.float64(),), (Calls(),))
-    spec = AggregateSpec(77 * SECOND, 3 * SECOND, spec.keys, (function,))
+    spec = AggregateSpec(PaneWindow(77 * SECOND, 3 * SECOND), spec.keys, (function,))
     panes = fold(spec, made, by_hash(4))
     whole = close(spec, panes, MIN_US, MAX_US).combine_chunks()
     ends = np.unique(whole["window_end"].cast(pa.int64()).to_numpy())
@@ -154,7 +154,7 @@ def test_no_cut_decides_which_states_are_merged() -> None:
         held, parts = panes, []
         for above, upto in pairwise([MIN_US, *cuts.tolist(), MAX_US]):
             parts.append(close(spec, held, above, upto))
-            held = held.filter(held["pane"].to_numpy() >= needed_from(spec, upto))
+            held = held.filter(held["pane"].to_numpy() >= spec.window.needed_from(upto))
         assert pa.concat_tables(parts).combine_chunks().equals(whole)
     for key in range(3):
         alone = close(spec, panes.filter(panes["k"].to_numpy() == key), MIN_US, MAX_US)
@@ -164,7 +164,7 @@ def test_no_cut_decides_which_states_are_merged() -> None:
 @pytest.mark.parametrize("length", [64, 1000, 3600])
 def test_a_window_takes_log_many_merges_and_not_one_for_each_pane(length: int) -> None:
     function = Function("u", "user", ("x",), (pa.float64(),), (Calls(),))
-    spec = AggregateSpec(length, 1, (), (function,))
+    spec = AggregateSpec(PaneWindow(length, 1), (), (function,))
     rows = 2 * length
     ids = np.arange(rows)
     made = pa.table({"ts": ids, "src": ids * 0, "seq": ids, "x": np.ones(rows)})
@@ -179,7 +179,7 @@ def test_a_window_takes_log_many_merges_and_not_one_for_each_pane(length: int) -
 
 def test_a_gap_of_years_costs_only_the_windows_that_have_tuples() -> None:
     spec, made = hourly(3, 1, ("sum", "quantile", "distinct"))
-    spec = AggregateSpec(HOUR, SECOND, spec.keys, spec.functions)
+    spec = AggregateSpec(PaneWindow(HOUR, SECOND), spec.keys, spec.functions)
 
     def with_gaps(unit_us: int) -> pa.Table:
         times = pa.array([-200 * unit_us, 0, 5000 * unit_us])
@@ -206,7 +206,7 @@ def test_a_million_windows_of_one_tuple_come_in_bounded_steps(
 ) -> None:
     monkeypatch.setattr(closing, "_STEP_WINDOWS", 50_000)
     spec, made = hourly(1, 1, ("sum", "quantile"))
-    spec = AggregateSpec(SECOND, 1, spec.keys, spec.functions)
+    spec = AggregateSpec(PaneWindow(SECOND, 1), spec.keys, spec.functions)
     panes, windows_made = fold(spec, made, by_hash(1)), 0
     tracemalloc.start()
     before = pa.total_allocated_bytes()

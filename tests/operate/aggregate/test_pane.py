@@ -39,9 +39,8 @@ from tidegate.operate.aggregate.pane import (
     close,
     fold,
     merge,
-    needed_from,
-    sealed_before,
 )
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.user import Aggregator, State
 from tidegate.state.segment import _canonical
 
@@ -100,7 +99,9 @@ def test_partials_have_the_declared_schema_order_and_places(data: st.DataObject)
             for r in partial.to_pylist()
         ]
         assert places == sorted(set(places))
-        keys = {(r["ts"] // spec.pane_us, *(sort_key(r[k]) for k, _ in spec.keys)) for r in rows}
+        keys = {
+            (r["ts"] // spec.window.pane_us, *(sort_key(r[k]) for k, _ in spec.keys)) for r in rows
+        }
         assert {p[1:] for p in places} == keys
 
 
@@ -114,24 +115,24 @@ def test_the_partials_of_one_split_are_merged_already(data: st.DataObject) -> No
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(-200, 200))
 def test_the_pane_numbers_of_a_frontier(a: int, b: int, frontier: int) -> None:
-    spec = AggregateSpec(max(a, b), min(a, b), (), (Function("n", "count"),))
-    w = spec.pane_us
-    assert sealed_before(spec, frontier) == min(
+    spec = AggregateSpec(PaneWindow(max(a, b), min(a, b)), (), (Function("n", "count"),))
+    w = spec.window.pane_us
+    assert spec.window.sealed_before(frontier) == min(
         p for p in range(-300, 300) if (p + 1) * w > frontier
     )
     covered = [
-        k * spec.slide_us // w
+        k * spec.window.slide_us // w
         for k in range(-400, 400)
-        if k * spec.slide_us + spec.range_us > frontier
+        if k * spec.window.slide_us + spec.window.range_us > frontier
     ]
-    assert needed_from(spec, frontier) == min(covered)
+    assert spec.window.needed_from(frontier) == min(covered)
 
 
 def test_the_infinite_frontiers_seal_and_need_nothing_or_everything() -> None:
-    spec = AggregateSpec(10, 3, (), (Function("n", "count"),))
-    for function in (sealed_before, needed_from):
-        assert function(spec, MIN_US) == MIN_US
-        assert function(spec, MAX_US) == MAX_US
+    spec = AggregateSpec(PaneWindow(10, 3), (), (Function("n", "count"),))
+    for function in (spec.window.sealed_before, spec.window.needed_from):
+        assert function(MIN_US) == MIN_US
+        assert function(MAX_US) == MAX_US
 
 
 def measured(rows: int, seed: int) -> tuple[AggregateSpec, pa.Table]:
@@ -147,7 +148,7 @@ def measured(rows: int, seed: int) -> tuple[AggregateSpec, pa.Table]:
     ]
     for kind in ("corr", "covar_samp", "covar_pop", "min_by", "max_by"):
         functions.append(Function(f"a_{kind}", kind, ("x", "y"), (pa.float64(),) * 2))
-    spec = AggregateSpec(6000, 2000, (("k", pa.int64()),), tuple(functions))
+    spec = AggregateSpec(PaneWindow(6000, 2000), (("k", pa.int64()),), tuple(functions))
     ts = np.sort(chance.integers(0, 30000, rows))
     columns = {"ts": ts, "k": keys, "x": values, "src": np.zeros(rows, np.int64)}
     columns["y"] = np.round(chance.normal(size=rows), 1)
@@ -207,7 +208,9 @@ class Joined(Aggregator):
 
 
 def test_panes_are_merged_in_time_order_however_they_are_stored() -> None:
-    spec = AggregateSpec(9, 8, (), (Function("a", "user", ("x",), (pa.string(),), (Joined(),)),))
+    spec = AggregateSpec(
+        PaneWindow(9, 8), (), (Function("a", "user", ("x",), (pa.string(),), (Joined(),)),)
+    )
     panes = fold(spec, pa.table({"ts": np.arange(8), "x": list("abcdefgh")}), by_hash(4))
     for order in (np.arange(8), np.arange(8)[::-1], np.random.default_rng(0).permutation(8)):
         assert lines(close(spec, panes.take(pa.array(order)), 8, 9)) == [(0, 9, "abcdefgh")]
@@ -217,7 +220,7 @@ def test_windows_of_thousands_of_panes_do_not_feel_their_neighbours() -> None:
     functions = tuple(
         Function(f"a_{k}", k, ("x",), (pa.float64(),)) for k in ("sum", "mean", "var")
     )
-    spec = AggregateSpec(6000, 5999, (("k", pa.int64()),), functions)
+    spec = AggregateSpec(PaneWindow(6000, 5999), (("k", pa.int64()),), functions)
     chance = np.random.default_rng(8)
     ts, keys = np.repeat(np.arange(6000), 5), np.tile(np.arange(5), 6000)
     values = chance.normal(size=30_000) * 10.0 ** chance.integers(-6, 6, 30_000)
@@ -242,7 +245,7 @@ def test_many_windows_are_expanded_in_steps(monkeypatch: pytest.MonkeyPatch) -> 
 
 def one_group(kind: str, values: list[Any] | np.ndarray[Any, Any], type_: pa.DataType) -> Any:
     function = Function("a", kind, ("x",), (type_,), fraction_of(kind, 0.5))
-    spec = AggregateSpec(10, 10, (), (function,))
+    spec = AggregateSpec(PaneWindow(10, 10), (), (function,))
     column = pa.array(values, type_)
     zeros = np.zeros(len(column), np.int64)
     rows = pa.table({"ts": zeros, "src": zeros, "seq": np.arange(len(column)), "x": column})
@@ -260,7 +263,7 @@ def test_the_variance_of_large_close_numbers_keeps_its_digits() -> None:
     values = 1e15 + np.tile([4.0, 7.0, 13.0, 16.0], 5000)
     expected = float(Fraction(45, 2) * 20_000 / 19_999)
     assert one_group("var", values, pa.float64()) == expected
-    spec = AggregateSpec(10, 10, (), (Function("a", "var", ("x",), (pa.float64(),)),))
+    spec = AggregateSpec(PaneWindow(10, 10), (), (Function("a", "var", ("x",), (pa.float64(),)),))
     zeros = np.zeros(len(values), np.int64)
     rows = pa.table({"ts": zeros, "x": values})
     parts = [fold(spec, rows.slice(i, 1000), by_hash(1)) for i in range(0, len(values), 1000)]
@@ -352,14 +355,14 @@ def test_what_cannot_be_computed_cannot_be_made(
 
 def test_a_window_must_slide_and_keys_must_compare() -> None:
     with pytest.raises(QueryError, match="0 < SLIDE <= RANGE"):
-        AggregateSpec(5, 6, (), ())
+        AggregateSpec(PaneWindow(5, 6), (), ())
     with pytest.raises(QueryError, match="GROUP BY k: a type that can be compared"):
-        AggregateSpec(5, 5, (("k", pa.list_(pa.int64())),), ())
+        AggregateSpec(PaneWindow(5, 5), (("k", pa.list_(pa.int64())),), ())
 
 
 def test_every_pool_can_be_a_key_alone() -> None:
     for type_, pool in POOLS.values():
-        spec = AggregateSpec(4, 2, (("k", type_),), (Function("n", "count"),))
+        spec = AggregateSpec(PaneWindow(4, 2), (("k", type_),), (Function("n", "count"),))
         rows = [{"ts": i % 5, "src": 0, "seq": i, "k": v} for i, v in enumerate(pool * 2)]
         fields = [(n, pa.int64()) for n in ("ts", "src", "seq")]
         made = pa.Table.from_pylist(rows, schema=pa.schema([*fields, ("k", type_)]))
@@ -368,7 +371,7 @@ def test_every_pool_can_be_a_key_alone() -> None:
 
 
 def test_a_course_without_cuts_is_the_plain_run() -> None:
-    spec = AggregateSpec(4, 4, (), (Function("n", "count"),))
+    spec = AggregateSpec(PaneWindow(4, 4), (), (Function("n", "count"),))
     rows = [{"ts": i, "src": 0, "seq": i} for i in range(9)]
     tables = run(spec, rows, Course([], 0, [0], []))
     assert [lines(t) for t in tables] == [[(0, 4, 4), (4, 8, 4), (8, 12, 1)]]

@@ -23,7 +23,7 @@ from tidegate.plan.explain import explain
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.query.output import Output
-from tidegate.route.registry import partitioner_of, text_of
+from tidegate.route.registry import partitioner_of
 from tidegate.sink.memory import MemorySink
 
 COUNTED = "SELECT k, COUNT(*) AS n FROM s [RANGE 100 SECONDS] GROUP BY k"
@@ -253,7 +253,7 @@ def test_an_aggregate_may_name_its_own() -> None:
     node = node_of(sql)
     plan = lower(node, choices=Choices(partitioner=partitioner_of("shuffle")))
     assert [s.key for s in plan.subqueries] == ["aggregate", "merge", "aggregate2", "merge2"]
-    used = [text_of(s.operator.partitioner) for s in plan.subqueries]
+    used = [s.operator.partitioner.text for s in plan.subqueries]
     assert used == ["pk?d=3", "hash", "cam", "hash"]
     assert "count(*), partitioner pk?d=3" in explain([Output(None, node)], plan)
 

@@ -23,6 +23,7 @@ from tidegate.operate.aggregate.pane import (
     fold,
     merge,
 )
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.sampled import Sampled, Sampling, lowest_rows, rows_of
 from tidegate.operate.kernels.group import Groups
 
@@ -37,7 +38,7 @@ def specs(draw: st.DrawFn) -> AggregateSpec:
     slide = draw(st.integers(1, 12))
     length = draw(st.sampled_from([slide, 3 * slide, 30 * slide]))
     return AggregateSpec(
-        length, slide, keys, (Function("s", "sampled", names, types, (sampling,)),)
+        PaneWindow(length, slide), keys, (Function("s", "sampled", names, types, (sampling,)),)
     )
 
 
@@ -48,9 +49,12 @@ def plain(spec: AggregateSpec, rows: list[dict[str, Any]]) -> dict[Any, tuple[in
     groups: dict[Any, list[tuple[int, Any]]] = {}
     for row in rows:
         word = twin.priority(rule.seed, row["src"], row["seq"])
-        k = row["ts"] // spec.slide_us
-        while row["ts"] < k * spec.slide_us + spec.range_us:
-            place = (k * spec.slide_us + spec.range_us, *(row[name] for name, _ in spec.keys))
+        k = row["ts"] // spec.window.slide_us
+        while row["ts"] < k * spec.window.slide_us + spec.window.range_us:
+            place = (
+                k * spec.window.slide_us + spec.window.range_us,
+                *(row[name] for name, _ in spec.keys),
+            )
             names = zip(function.arguments, function.types, strict=True)
             values = tuple(pa.scalar(row[name], type_).as_py() for name, type_ in names)
             own = groups.setdefault(place, [])

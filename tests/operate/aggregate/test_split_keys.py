@@ -29,6 +29,7 @@ from tidegate.operate.aggregate.pane import (
     finished,
     fold,
 )
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.plan.explain import explain
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
@@ -36,14 +37,14 @@ from tidegate.query.definition import StreamDef
 from tidegate.query.node import Node
 from tidegate.query.output import Output, single
 from tidegate.route.mapping import Mapping
-from tidegate.route.partitioner import Int32s, Units
+from tidegate.route.partitioner import Int32s, Partitioner, Units
 from tidegate.sink.memory import MemorySink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 
 
 @dataclass(frozen=True)
-class Scattered:
+class Scattered(Partitioner):
     """Unit i of a split goes to bucket i, whatever its key."""
 
     name: ClassVar[str] = "scattered"
@@ -111,8 +112,7 @@ def test_a_partitioner_that_splits_keys_makes_two_subqueries() -> None:
 
 
 SPEC = AggregateSpec(
-    10,
-    5,
+    PaneWindow(10, 5),
     (("k", pa.string()),),
     (
         Function("s", "sum", ("x",), (pa.int64(),)),
@@ -126,7 +126,7 @@ SPEC = AggregateSpec(
 tuples = st.tuples(st.integers(-20, 40), st.sampled_from(["a", "b", None]), st.integers(0, 5))
 
 
-@pytest.mark.parametrize("spec", [SPEC, replace(SPEC, range_us=24, slide_us=1)])
+@pytest.mark.parametrize("spec", [SPEC, replace(SPEC, window=PaneWindow(24, 1))])
 @given(st.lists(tuples, max_size=30), st.integers(1, 5), st.integers(-10, 50), st.data())
 def test_windows_in_part_are_finished_to_the_whole(
     spec: AggregateSpec,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.driver.scene import COUNTS, PASSED, plan_of
 from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.state import PANES, PaneHorizon, PaneKeeper
 from tidegate.operate.tuple_window.state import TUPLES, TupleKeeper
 from tidegate.state.bucket_set import BucketSet
@@ -22,7 +23,7 @@ from tidegate.state.segment import Segment
 )
 def test_the_bounds_of_panes_tell_no_lie(panes: list[int], was_sealed: int, seconds: int) -> None:
     """What is whole by its bounds has no dead row, and what is passed has no live one."""
-    spec = AggregateSpec(4_000_000, 1_000_000, (), ())
+    spec = AggregateSpec(PaneWindow(4_000_000, 1_000_000), (), ())
     horizon = PaneHorizon.at(spec, seconds * 1_000_000)
     bounds = min(panes), max(panes), min(was_sealed, horizon.sealed)
     held = Segment("s", len(panes), 100, 0, BucketSet.of([0]), *bounds)
@@ -37,7 +38,7 @@ def test_the_bounds_of_panes_tell_no_lie(panes: list[int], was_sealed: int, seco
 )
 def test_panes_in_use_are_known_to_be_whole(low: int, high: int, sealed: int, whole: bool) -> None:
     """Else every batch would read the state to count what is live."""
-    horizon = PaneHorizon.at(AggregateSpec(4_000_000, 1_000_000, (), ()), 10_000_000)
+    horizon = PaneHorizon.at(AggregateSpec(PaneWindow(4_000_000, 1_000_000), (), ()), 10_000_000)
     assert (horizon.needed, horizon.sealed) == (7, 10)
     segment = Segment("s", 9, 100, 0, BucketSet.of([0]), low, high, sealed)
     assert horizon.whole(segment) is whole

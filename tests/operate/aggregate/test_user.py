@@ -13,6 +13,7 @@ from tests.operate.aggregate.stream import SumOfProducts, by_hash
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import QueryError, TaskError
 from tidegate.operate.aggregate.pane import AggregateSpec, Function, close, fold, merge
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.user import Aggregator, State
 
 
@@ -41,7 +42,7 @@ class Longest(Aggregator):
 
 def spec_of(user: Aggregator, arguments: tuple[str, ...] = ("x",)) -> AggregateSpec:
     function = Function("a", "user", arguments, (pa.string(),) * len(arguments), (user,))
-    return AggregateSpec(4, 2, (("k", pa.int64()),), (function,))
+    return AggregateSpec(PaneWindow(4, 2), (("k", pa.int64()),), (function,))
 
 
 def rows(values: list[Any], type_: pa.DataType) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What sources have chosen with `auto`, between their map tasks and the instances of an aggregate.
+"""What sources have chosen with `auto`, and which windows have to be merged because of it.
 
 A choice goes to all instances, and one of them stores it. From the choices for the periods that a
 window covers follows whether a key may be at several instances. Where none can be, an instance
@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from tidegate.batch import ints
 from tidegate.microsecond import time_text
-from tidegate.operate.aggregate.ledger import LedgerKeeper, first_period
 from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.side_state import SideState
 from tidegate.operate.change import Change
 from tidegate.operate.operator import InstanceWork, MapWork
 from tidegate.route.ledger import Chosen, Ledger
 from tidegate.route.selection import CHEAP, KEEPING_VALUES, OF_USERS, Choice, Costs
-from tidegate.state.compaction import by_bucket
 from tidegate.state.epoch import counted
-from tidegate.state.segment import Segment, read_segment, write_segment
 
 CHOICES = "choices"
 """What the segments hold, by the name that they have below the operator in a manifest."""
@@ -47,7 +45,6 @@ CHOICE_SCHEMA = pa.schema(
 )
 """A row for each choice, in the order in which they were made; `bucket` is 0. See `Chosen`."""
 
-_ORDER = "period"
 _FIGURES = ("tuples", "groups", "instances", "by_hash", "by_key", "by_tuple")
 
 Ends = tuple[int, int]
@@ -55,15 +52,20 @@ Ends = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class ChoiceKeeper(LedgerKeeper):
+class ChoiceState(SideState):
     """Choices, which go with their periods."""
 
-    @property
-    def columns(self) -> list[str]:
-        return list(CHOICE_SCHEMA.names)
+    window: PaneWindow
 
-    def arrange(self, rows: pa.Table) -> pa.Table:
-        return by_bucket(rows, self.order)
+    name: ClassVar[str] = CHOICES
+    order: ClassVar[str] = "period"
+
+    @property
+    def schema(self) -> pa.Schema:
+        return CHOICE_SCHEMA
+
+    def first(self, frontier_us: int) -> int:
+        return self.window.first_period(frontier_us)
 
 
 def informed(work: MapWork, ledger: Ledger, spec: AggregateSpec) -> Ledger:
@@ -71,9 +73,12 @@ def informed(work: MapWork, ledger: Ledger, spec: AggregateSpec) -> Ledger:
     if ledger.informed:
         return ledger
     ledger.informed, ledger.costs = True, costs_of(spec)
-    first = first_period(spec.range_us, work.previous_us)
-    rows = _read(work.state.get(CHOICES, ()), work, first)
-    for row in rows.select(["period", "epoch", "upstream", "choice"]).to_pylist():
+    if not work.state.get(CHOICES):
+        return ledger
+    kept = ChoiceState(spec.window)
+    first, names = kept.first(work.previous_us), ["period", "epoch", "upstream", "choice"]
+    parts = kept.read(work.state, work.opened(), work.previous_us)
+    for row in (row for part in parts for row in part.select(names).to_pylist()):
         if row["upstream"] != work.upstream or row["period"] < first:
             continue
         choice = Choice(row["choice"])
@@ -100,30 +105,6 @@ def chosen_by(work: MapWork, ledger: Ledger) -> pa.Table | None:
     return pa.Table.from_pylist(rows, CHOICE_SCHEMA) if rows else None
 
 
-def known_choices(work: InstanceWork, spec: AggregateSpec, arrived: Sequence[pa.Table]) -> pa.Table:
-    """All choices for periods of open windows: those of earlier batches, then those of this one."""
-    held: pa.Table | None = work.kept.take(CHOICES)
-    if held is None:
-        first = first_period(spec.range_us, work.previous_us)
-        held = _read(work.state.get(CHOICES, ()), work, first)
-    known = pa.concat_tables([held, *arrived])
-    lasting = _lasting(known, spec, work)
-    work.kept.leave(CHOICES, lasting, lasting.nbytes)
-    return known
-
-
-def write_choices(
-    work: InstanceWork, spec: AggregateSpec, arrived: Sequence[pa.Table]
-) -> tuple[Segment, ...]:
-    """What splits have chosen, as one segment; all instances are told, and one of them writes."""
-    if not arrived or work.instance != work.mapping.owners[0]:
-        return ()
-    rows = by_bucket(_lasting(pa.concat_tables(arrived), spec, work), _ORDER)
-    if not rows.num_rows:
-        return ()
-    return (write_segment(work.store, f"{work.name}-choices", rows, order=_ORDER, tag=0),)
-
-
 def changes_of(
     work: InstanceWork, spec: AggregateSpec, arrived: Sequence[pa.Table]
 ) -> tuple[Change, ...]:
@@ -138,7 +119,7 @@ def changes_of(
     )
 
 
-def split_windows(range_us: int, choices: pa.Table) -> list[Ends]:
+def split_windows(range_us: int, choices: Sequence[pa.Table]) -> list[Ends]:
     """The windows that may have a key at several instances, in order; they may overlap.
 
     Keys are together in a period where all sources go by hash. So they are where one source goes by
@@ -179,32 +160,18 @@ def _together(rows: Sequence[dict[str, Any]]) -> tuple[object, ...] | None:
     return Choice.CAM, row["upstream"], row["epoch"]
 
 
-def _by_period(choices: pa.Table) -> list[tuple[int, list[dict[str, Any]]]]:
+def _by_period(choices: Sequence[pa.Table]) -> list[tuple[int, list[dict[str, Any]]]]:
     found: dict[int, list[dict[str, Any]]] = {}
-    for row in choices.select(["period", "epoch", "upstream", "choice", "apart"]).to_pylist():
+    names = ["period", "epoch", "upstream", "choice", "apart"]
+    for row in (row for part in choices for row in part.select(names).to_pylist()):
         found.setdefault(row["period"], []).append(row)
     return sorted(found.items())
-
-
-def _read(segments: Sequence[Segment], work: MapWork | InstanceWork, first: int) -> pa.Table:
-    """What is stored of periods from one on, in the order in which it was chosen."""
-    live = [s for s in segments if s.high >= first]
-    if not live:
-        return CHOICE_SCHEMA.empty_table()
-    store = work.opened() if isinstance(work, MapWork) else work.store
-    tables = [read_segment(store, s, None, CHOICE_SCHEMA.names) for s in live]
-    return pa.concat_tables(table.replace_schema_metadata(None) for table in tables)
-
-
-def _lasting(rows: pa.Table, spec: AggregateSpec, work: InstanceWork) -> pa.Table:
-    first = first_period(spec.range_us, work.frontier_us)
-    return rows.filter(pa.array(ints(rows, _ORDER) >= first))
 
 
 def _change(spec: AggregateSpec, row: dict[str, Any]) -> Change:
     before, after = str(Choice(row["before"] or Choice.HASH)), str(Choice(row["choice"]))
     source = row["upstream"].partition("/")[2]
-    start = time_text(row["period"] * spec.range_us)
+    start = time_text(row["period"] * spec.window.range_us)
     even = -(-row["tuples"] // row["instances"])
     text = (
         f"auto: {after} in place of {before} for {source} from {start} on, by "

@@ -1,4 +1,4 @@
-"""Windows of time, between the panes that they cover and the columns of those that end."""
+"""Merges the panes of windows that end, step by step within a bound of memory."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ new function is one row and the kernels it makes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
@@ -45,6 +45,9 @@ def _is_number(type_: pa.DataType) -> bool:
     kinds = pa.types
     return bool(kinds.is_integer(type_) or kinds.is_floating(type_) or kinds.is_decimal(type_))
 
+
+MOST_ARGUMENTS = 64
+"""Of a function that takes any number of columns."""
 
 ANYTHING = Rule("the argument must be there", lambda _: True, null=pa.string(), text=pa.string())
 NUMBER = Rule(
@@ -208,3 +211,40 @@ class AggregateFunction:
         if self.form is not None:
             return self.form.format(inside=inside)
         return f"{self.title(parameters)}({inside})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuledFunction(AggregateFunction):
+    """A function of which each call has an object that says how it works, its only parameter.
+
+    `what` is called so in messages, and the object is of class `rule`. `titled` gives the name of a
+    call in a plan, `shows` what else a plan says of it, and `made_of` the functions inside it.
+    """
+
+    python: str | None = None
+    arguments: tuple[Rule, ...] = (ANYTHING,) * MOST_ARGUMENTS
+    least: int | None = 0
+    skips_null: bool = False
+    what: str
+    rule: type
+    titled: Callable[[Any], str] | None = None
+    shows: Callable[[Any], list[str]] = field(default=lambda _: [])
+    made_of: Callable[[Any], tuple[Any, ...]] | None = None
+
+    @property
+    def star(self) -> bool:
+        return False
+
+    def completed(self, parameters: Sequence[Any]) -> tuple[Any, ...]:
+        if [isinstance(value, self.rule) for value in parameters] != [True]:
+            raise QueryError("aggregate", f"{self.what} needs its {self.rule.__name__}", self.name)
+        return tuple(parameters)
+
+    def title(self, parameters: Sequence[Any]) -> str:
+        return self.name if self.titled is None else self.titled(parameters[0])
+
+    def shown(self, parameters: Sequence[Any]) -> list[str]:
+        return self.shows(parameters[0])
+
+    def inside(self, parameters: Sequence[Any]) -> tuple[Any, ...] | None:
+        return None if self.made_of is None else self.made_of(parameters[0])

@@ -1,4 +1,4 @@
-"""What a partitioner has made of each window, between an aggregate's tasks and the driver.
+"""The figures of windows: how evenly a partitioner has divided them, and what merging them cost.
 
 The equations are those of chapter 3 of the dissertation. Imbalances of tuples and of keys are
 relative to the mean here: 0.5 says that the fullest instance has half as much again as the mean.
@@ -7,15 +7,15 @@ relative to the mean here: 0.5 says that the fullest instance has half as much a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.figures import MOST_WINDOWS, PaneFigures, Shown, ToldWindow, WindowFigures
-from tidegate.operate.kept import Kept
 from tidegate.operate.kernels.order import Ints, flat, integers
 from tidegate.route.ledger import Ledger
 from tidegate.route.sent import Sent
@@ -48,50 +48,17 @@ def sent_figures(spec: AggregateSpec, sent: Sent, ledger: Ledger | None) -> Pane
     whole = max(int(counts.tuples.sum()), 1)
     values["partition_ms"] = np.round(sent.seconds * 1e3 * counts.tuples / whole, 6)
     if ledger is not None:
-        tallies = map(ledger.tallies.get, spec.periods(counts.panes).tolist())
+        tallies = map(ledger.tallies.get, spec.window.periods(counts.panes).tolist())
         sizes = np.array([0 if tally is None else tally.nbytes for tally in tallies], np.int64)
         values[MEMORY] = np.where(counts.instances == 0, sizes, 0)
-    return PaneFigures.of(counts.panes * spec.pane_us, counts.instances, values)
-
-
-class WindowWatch(Protocol):
-    """Takes in the rows of windows that an instance closes in a batch, and tells of these."""
-
-    def add(self, rows: pa.Table) -> None:
-        """Rows of windows, one for each group, sorted by `window_end`."""
-
-    def figures(self) -> tuple[WindowFigures, ...]:
-        """What is told of the newest windows; called once, at the end of the batch."""
-
-    def counts(self) -> dict[str, int]:
-        """What is added to the counts of the batch."""
-
-
-class ToldColumns(Protocol):
-    """Where closed windows have what is told of them, and what that is."""
-
-    @property
-    def shown(self) -> tuple[Shown, ...]:
-        """The figures that people see."""
-
-    def renamed(self, names: Mapping[str, str]) -> Self:
-        """The same where the columns have other names."""
-
-    def watch(self, range_us: int, kept: Kept) -> WindowWatch:
-        """Who looks at the windows of a batch; `kept` is what it may leave for the next."""
-
-    def window(self, told: ToldWindow) -> dict[str, float]:
-        """The figures of a window, from what its instances told."""
-
-    def details(self) -> list[str]:
-        """What a plan says of it."""
+    return PaneFigures.of(counts.panes * spec.window.pane_us, counts.instances, values)
 
 
 class WindowTotals:
     """Adds up what an instance has of each window, in the order of their ends; keeps the newest."""
 
-    def __init__(self, range_us: int) -> None:
-        self._range_us = range_us
+    def __init__(self, window: PaneWindow) -> None:
+        self._window = window
         self._held: dict[int, dict[str, float]] = {}
 
     def add_rows(
@@ -120,7 +87,7 @@ class WindowTotals:
 
     def figures(self) -> tuple[WindowFigures, ...]:
         return tuple(
-            WindowFigures(end_us - self._range_us, end_us, values)
+            WindowFigures(self._window.start_of(end_us), end_us, values)
             for end_us, values in self._held.items()
         )
 

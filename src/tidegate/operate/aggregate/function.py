@@ -1,4 +1,4 @@
-"""One aggregate of a select list, between the plan that names it and the kernels that run it."""
+"""One aggregate of a select list: its name, its arguments, and the kernels that compute it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledgers of a partitioner as state of an aggregate, between its map tasks and segments.
+"""The ledgers of a partitioner, kept as state of an aggregate.
 
 Map tasks read what the batches before have noted, and send what they note themselves to one of the
 instances, which writes it.
@@ -6,53 +6,38 @@ instances, which writes it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, MIN_US, ints
-from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.keeper import OrderHorizon
-from tidegate.operate.operator import InstanceWork, MapWork, Share
+from tidegate.batch import ints
+from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.side_state import SideState
+from tidegate.operate.operator import MapWork, Share
 from tidegate.route.key_memory import load_loop
 from tidegate.route.ledger import LEDGER_SCHEMA, Ledger, source_number
-from tidegate.route.load_aware import LoadAware
-from tidegate.state.compaction import DEAD_SHARE, by_bucket
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.compaction import by_bucket
 
 LEDGER = "ledger"
 """What the segments hold, by the name that they have below the operator in a manifest."""
 
-_ORDER = "period"
-
-
-def first_period(range_us: int, frontier_us: int) -> int:
-    """The first period that decisions may still ask for.
-
-    What comes are of the frontier's period or later; who looks back asks for one more.
-    """
-    return frontier_us if frontier_us in (MIN_US, MAX_US) else frontier_us // range_us - 1
-
 
 @dataclass(frozen=True)
-class LedgerKeeper:
+class LedgerState(SideState):
     """What is noted of periods; it goes with them."""
 
-    range_us: int
-    order = _ORDER
-    dead_share = DEAD_SHARE
-    grouped = True
-    cell = 1
+    window: PaneWindow
+
+    name: ClassVar[str] = LEDGER
+    order: ClassVar[str] = "period"
 
     @property
-    def columns(self) -> list[str]:
-        return list(LEDGER_SCHEMA.names)
+    def schema(self) -> pa.Schema:
+        return LEDGER_SCHEMA
 
-    def horizon(
-        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
-    ) -> OrderHorizon:
-        return OrderHorizon(_ORDER, first_period(self.range_us, frontier_us))
+    def first(self, frontier_us: int) -> int:
+        return self.window.first_period(frontier_us)
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         """One row for the tuples of a bucket or bin, so that long periods do not have many."""
@@ -64,30 +49,24 @@ class LedgerKeeper:
         parts = [summed.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA), others]
         return by_bucket(pa.concat_tables(parts), self.order)
 
-    def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since_us: int
-    ) -> list[int | None]:
-        return [0] * len(segments)
+    def opened(self, work: MapWork, keys: str | None) -> Ledger:
+        """The ledger of the source of a split, as the batch before has left it.
 
-
-def opened(work: MapWork, partitioner: LoadAware, spec: AggregateSpec) -> Ledger:
-    """The ledger of the source of a split, as the batch before has left it."""
-    first = first_period(spec.range_us, work.previous_us)
-    held: Ledger | None = None if work.kept is None else work.kept.take(LEDGER)
-    if held is not None and held.mapping.epoch == work.mapping.epoch:
-        held.forget(first)
-        return held
-    load_loop(partitioner.keys)
-    source = source_number(work.upstream)
-    ledger = Ledger.begun(work.mapping, partitioner.keys, source, spec.overlapping)
-    ledger.alone = work.kept is not None
-    segments = [s for s in work.state.get(LEDGER, ()) if s.high >= first]
-    if segments:
-        store = work.opened()
-        tables = (read_segment(store, s, None, LEDGER_SCHEMA.names) for s in segments)
-        ledger.restore(tables, first)
-    work.spans.mark("map read state")
-    return ledger
+        `keys` is how keys are remembered, None where they are not.
+        """
+        first = self.first(work.previous_us)
+        held: Ledger | None = None if work.kept is None else work.kept.take(LEDGER)
+        if held is not None and held.mapping.epoch == work.mapping.epoch:
+            held.forget(first)
+            return held
+        load_loop(keys)
+        source = source_number(work.upstream)
+        ledger = Ledger.begun(work.mapping, keys, source, self.window.overlapping)
+        ledger.alone = work.kept is not None
+        if work.state.get(LEDGER):
+            ledger.restore(self.read(work.state, work.opened(), work.previous_us), first)
+        work.spans.mark("map read state")
+        return ledger
 
 
 def noted(work: MapWork, ledger: Ledger) -> list[Share]:
@@ -95,18 +74,4 @@ def noted(work: MapWork, ledger: Ledger) -> list[Share]:
     news = ledger.news()
     if work.kept is not None and ledger.whole:
         work.kept.leave(LEDGER, ledger, ledger.nbytes)
-    return [] if news is None else [Share(work.mapping.owners[0], news)]
-
-
-def write_ledger(
-    work: InstanceWork, range_us: int, parts: Sequence[pa.Table]
-) -> tuple[Segment, ...]:
-    """What splits have added to periods that the next batch may ask for, as one segment."""
-    if not parts:
-        return ()
-    rows = pa.concat_tables(parts)
-    first = first_period(range_us, work.frontier_us)
-    rows = by_bucket(rows.filter(pa.array(ints(rows, _ORDER) >= first)), _ORDER)
-    if not rows.num_rows:
-        return ()
-    return (write_segment(work.store, f"{work.name}-ledger", rows, order=_ORDER, tag=0),)
+    return [] if news is None else [Share(work.mapping.owners[0], news, LEDGER)]

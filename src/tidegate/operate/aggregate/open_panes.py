@@ -1,4 +1,4 @@
-"""The panes of open windows, in memory between the batches of an instance.
+"""The panes of open windows, which an instance holds in memory from batch to batch.
 
 What is here is also in segments (`state`): partials of panes that may still get tuples, oldest
 first, and complete panes that windows to come need. A batch adds to it what it writes, and leaves

@@ -1,4 +1,4 @@
-"""Windows that overlap, between the states of panes and the columns of windows.
+"""Computes windows that overlap with less work than window by window.
 
 Functions that can go from window to window do (`SlidingFamily`). The others merge states: in a tree
 (`kernels.tree`) where windows overlap much, else pane after pane.

@@ -1,4 +1,4 @@
-"""Windowed aggregation as panes, between routed tuples and the rows of finished windows.
+"""Folds tuples into panes, merges panes, and closes windows with them.
 
 Rows are folded into **partials** (one row per bucket, pane and group, with the states of the
 functions), partials of the same pane are merged, and a window is closed by merging its panes.
@@ -8,7 +8,6 @@ then the state columns.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -17,10 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.closing import Panes, closed
 from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import (
     Groups,
@@ -33,7 +32,6 @@ from tidegate.operate.kernels.group import (
     stable_order,
 )
 from tidegate.operate.kernels.order import Ints, canonical, flat, integers, is_ordered
-from tidegate.operate.kernels.window import Cover
 from tidegate.route.partitioner import Router
 from tidegate.schema import TIME, type_name
 
@@ -49,9 +47,9 @@ __all__ = [
     "fold_placed",
     "merge",
     "merged_parts",
-    "needed_from",
+    "named_states",
     "placed",
-    "sealed_before",
+    "results_of",
     "with_finished",
 ]
 
@@ -63,15 +61,11 @@ _WINDOW = (("window_start", TIME), ("window_end", TIME))
 class AggregateSpec:
     """A windowed, grouped aggregate; no keys means one group."""
 
-    range_us: int
-    slide_us: int
+    window: PaneWindow
     keys: tuple[tuple[str, pa.DataType], ...]
     functions: tuple[Function, ...]
 
     def __post_init__(self) -> None:
-        if not 0 < self.slide_us <= self.range_us:
-            got = f"RANGE {self.range_us} SLIDE {self.slide_us} microseconds"
-            raise QueryError("window", "0 < SLIDE <= RANGE is required", got)
         for name, type_ in self.keys:
             if not is_ordered(type_):
                 raise QueryError(
@@ -85,20 +79,6 @@ class AggregateSpec:
         """What others can have again is not sent to them."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    @property
-    def pane_us(self) -> int:
-        """The length of a pane: the largest that divides both range and slide."""
-        return math.gcd(self.range_us, self.slide_us)
-
-    def periods(self, panes: Ints) -> Ints:
-        """The periods that panes are in: those of a ledger are as long as a window."""
-        return panes // (self.range_us // self.pane_us)
-
-    @property
-    def overlapping(self) -> bool:
-        """Whether windows begin before the one before has ended."""
-        return self.slide_us < self.range_us
-
     @cached_property
     def partial_schema(self) -> pa.Schema:
         """The columns of a partial table."""
@@ -110,6 +90,11 @@ class AggregateSpec:
         """The columns of closed windows."""
         results = ((function.name, function.result) for function in self.functions)
         return pa.schema([*_WINDOW, *self.keys, *results])
+
+    @property
+    def heads(self) -> list[pa.Field]:
+        """The columns by which rows of windows are told apart: the ends of the window, the keys."""
+        return list(self.result_schema)[: 2 + len(self.keys)]
 
     @cached_property
     def window_schema(self) -> pa.Schema:
@@ -132,13 +117,13 @@ def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     if rows.num_rows == 0:
         return spec.partial_schema.empty_table()
     by_key, heads = _keys_of(spec, rows)
-    panes = rank_quotients(integers(flat(rows.column("ts"))), spec.pane_us)
+    panes = rank_quotients(integers(flat(rows.column("ts"))), spec.window.pane_us)
     packed = pack([panes, by_key.ranked], rows.num_rows)
     groups, numbers = dense_with_numbers(packed)
     pane, key = np.divmod(numbers, by_key.n)
     if router.splits_keys:
         units = np.argsort(_first_rows(groups))
-        periods = spec.periods(panes.integers_at(pane))[units]
+        periods = spec.window.periods(panes.integers_at(pane))[units]
         bucket = np.empty(groups.n, np.int32)
         bucket[units] = router.buckets(heads, groups.n, groups.counts[units], key[units], periods)
     else:
@@ -162,9 +147,9 @@ def placed(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     Of the columns of `fold` there are those that keys and functions have use for.
     """
     by_key, heads = _keys_of(spec, rows)
-    pane = integers(flat(rows.column("ts"))) // spec.pane_us
+    pane = integers(flat(rows.column("ts"))) // spec.window.pane_us
     if router.splits_keys:
-        count, periods = rows.num_rows, spec.periods(pane)
+        count, periods = rows.num_rows, spec.window.periods(pane)
         bucket = router.buckets(heads, count, None, by_key.codes, periods)
     else:
         bucket = router.buckets(heads, by_key.n)[by_key.codes]
@@ -233,9 +218,21 @@ def finished(spec: AggregateSpec, parts: pa.Table) -> tuple[pa.Table, Ints]:
     if parts.num_rows == 0:
         return spec.result_schema.empty_table(), np.empty(0, np.int64)
     heads, states, counts = merged_parts(spec, parts)
+    return results_of(spec, heads, states), counts
+
+
+def results_of(
+    spec: AggregateSpec, heads: Sequence[pa.Array], states: Sequence[States]
+) -> pa.Table:
+    """The results of merged states, beside the heads of their windows."""
     pairs = zip(spec.functions, states, strict=True)
     results = [function.family.finish(columns) for function, columns in pairs]
-    return pa.Table.from_arrays([*heads, *results], schema=spec.result_schema), counts
+    return pa.Table.from_arrays([*heads, *results], schema=spec.result_schema)
+
+
+def named_states(spec: AggregateSpec, states: Sequence[States]) -> dict[str, States]:
+    """States by the names of the functions whose they are."""
+    return {f.name: held for f, held in zip(spec.functions, states, strict=True)}
 
 
 def merged_parts(spec: AggregateSpec, parts: pa.Table) -> tuple[list[pa.Array], list[States], Ints]:
@@ -260,7 +257,7 @@ def merged_parts(spec: AggregateSpec, parts: pa.Table) -> tuple[list[pa.Array], 
 def with_finished(
     spec: AggregateSpec, results: pa.Table, sizes: Ints, done: Sequence[pa.Table]
 ) -> tuple[pa.Table, Ints]:
-    """What `finished` gave, with the rows of windows that need no merging, in the same order.
+    """Rows of merged windows, of so many parts each, with those that need no merging, in one order.
 
     Each table of these is in that order; each row counts as one part.
     """
@@ -283,12 +280,11 @@ def close_steps(
     All rows of a window are in one table. There may be no table.
     """
     schema = spec.window_schema if partly else spec.result_schema
-    first = (above_us - spec.range_us) // spec.slide_us + 1
-    last = (upto_us - spec.range_us) // spec.slide_us
+    first, last = spec.window.closed(above_us, upto_us)
     if panes.num_rows == 0 or first > last:
         return
     pane = integers(flat(panes.column("pane")))
-    cover = Cover(spec.range_us // spec.pane_us, spec.slide_us // spec.pane_us)
+    cover = spec.window.cover
     low, high = cover.bounds(pane, first, last)
     used = np.flatnonzero(high >= low)
     used = used[np.argsort(pane[used], kind="stable")]
@@ -307,29 +303,14 @@ def close_steps(
         place=used,
     )
     for part in closed(held, cover, partly):
-        start = part.window * spec.slide_us
-        columns = [pa.array(start).view(TIME), pa.array(start + spec.range_us).view(TIME)]
+        start = part.window * spec.window.slide_us
+        columns = [pa.array(start).view(TIME), pa.array(start + spec.window.range_us).view(TIME)]
         columns += [*_take(heads, part.key), *part.columns]
         yield pa.Table.from_arrays(columns, schema=schema)
 
 
 def _together(schema: pa.Schema, steps: Iterator[pa.Table]) -> pa.Table:
     return pa.concat_tables([schema.empty_table(), *steps])
-
-
-def sealed_before(spec: AggregateSpec, frontier_us: int) -> int:
-    """The first pane that may still get tuples; all below it can get no more."""
-    if frontier_us in (MIN_US, MAX_US):
-        return frontier_us
-    return frontier_us // spec.pane_us
-
-
-def needed_from(spec: AggregateSpec, frontier_us: int) -> int:
-    """The lowest pane that some window with end > frontier_us covers."""
-    if frontier_us in (MIN_US, MAX_US):
-        return frontier_us
-    window = (frontier_us - spec.range_us) // spec.slide_us + 1
-    return max(MIN_US, window * (spec.slide_us // spec.pane_us))
 
 
 def _keys_of(spec: AggregateSpec, rows: pa.Table) -> tuple[Groups, list[pa.Array]]:

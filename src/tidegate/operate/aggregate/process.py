@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidegate.errors import QueryError, TaskError
+from tidegate.errors import TaskError
 from tidegate.microsecond import time_text
-from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
+from tidegate.operate.aggregate.definition import ANYTHING, RuledFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, integers
@@ -209,35 +209,15 @@ def _lists(rows: pa.Table, count: int, type_: pa.StructType) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), structs)
 
 
-class ProcessFunction(AggregateFunction):
-    """The row of all processes over windows: its only parameter is the MergeableProcess."""
-
-    @property
-    def star(self) -> bool:
-        return False
-
-    def completed(self, parameters: Sequence[Any]) -> tuple[Any, ...]:
-        if [isinstance(value, MergeableProcess) for value in parameters] != [True]:
-            raise QueryError("process", "needs what it is made of", self.name)
-        return tuple(parameters)
-
-    def title(self, parameters: Sequence[Any]) -> str:
-        identity: str = parameters[0].identity
-        return f"process {identity}"
-
-    def shown(self, parameters: Sequence[Any]) -> list[str]:
-        return []
-
-
-PROCESS = ProcessFunction(
+PROCESS = RuledFunction(
     name="process",
-    python=None,
     doc="A process of the user's own, whose objects can be merged.",
     arguments=(ANYTHING,) * _MOST_COLUMNS,
-    least=0,
+    what="a process",
+    rule=MergeableProcess,
+    titled=lambda rule: f"process {rule.identity}",
     in_order=True,
     by_user=True,
-    skips_null=False,
     unsampled="what a process of one's own makes of a sample is not known",
     unscaled="what a process of one's own makes of some of the tuples is not known",
     family=lambda *given: ObjectFamily(given[-1], given[:-1]),

@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.approx.rank import rank_bound, rank_places, rank_rows
 from tidegate.approx.sample import depths, window_depths
-from tidegate.errors import QueryError
-from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
+from tidegate.operate.aggregate.definition import NUMBER, RuledFunction
 from tidegate.operate.aggregate.functions.holistic import Quantile, sorted_values
 from tidegate.operate.aggregate.sampled import Sampled, Sampling, list_sizes
 from tidegate.operate.kernels.family import States
@@ -144,29 +142,16 @@ def _values(lists: pa.Array) -> Floats:
     return one_zero(floats(lists.flatten()))
 
 
-class RankedFunction(AggregateFunction):
-    """The row of quantiles from samples: its only parameter is the Ranking."""
-
-    def title(self, parameters: Sequence[Any]) -> str:
-        return "sample"
-
-    def completed(self, parameters: Sequence[Any]) -> tuple[Any, ...]:
-        if [isinstance(value, Ranking) for value in parameters] != [True]:
-            raise QueryError("aggregate", "quantiles from a sample need their Ranking", self.name)
-        return tuple(parameters)
-
-    def shown(self, parameters: Sequence[Any]) -> list[str]:
-        """The state is the same for all quantiles that take as large a sample."""
-        (rule,) = parameters
-        return [f"{rule.sampling.k:,} values or more of each group"]
-
-
-RANKED = RankedFunction(
+RANKED = RuledFunction(
     name="ranked",
-    python=None,
     doc="Quantiles from a sample of the values, for queries within an error.",
     arguments=(NUMBER,),
-    skips_null=False,
+    least=None,
+    what="a sample of quantiles",
+    rule=Ranking,
+    titled=lambda _: "sample",
+    # The state is the same for all quantiles that take as large a sample.
+    shows=lambda rule: [f"{rule.sampling.k:,} values or more of each group"],
     in_order=True,
     family=Ranked,
 )

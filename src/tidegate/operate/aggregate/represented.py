@@ -15,15 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.approx.stratum import lowest_lacking
-from tidegate.errors import QueryError
-from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
+from tidegate.operate.aggregate.definition import ANYTHING, RuledFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, Mask, flat
@@ -249,29 +248,13 @@ def _sizes(lists: pa.Array) -> Ints:
     return sizes
 
 
-class RepresentedFunction(AggregateFunction):
-    """The row of represented functions: its only parameter is the Representation."""
-
-    @property
-    def star(self) -> bool:
-        return False
-
-    def completed(self, parameters: Sequence[Any]) -> tuple[Any, ...]:
-        if [isinstance(value, Representation) for value in parameters] != [True]:
-            raise QueryError("aggregate", "what is represented must be said", self.name)
-        return tuple(parameters)
-
-    def inside(self, parameters: Sequence[Any]) -> tuple[Function, ...]:
-        functions: tuple[Function, ...] = parameters[0].functions
-        return functions
-
-
-REPRESENTED = RepresentedFunction(
+REPRESENTED = RuledFunction(
     name="represented",
-    python=None,
     doc="Functions over the tuples that represent a group, where others are shed.",
     arguments=(ANYTHING,) * _MOST_ARGUMENTS,
-    least=0,
-    skips_null=False,
+    what="what represents groups",
+    rule=Representation,
+    shows=lambda rule: [repr(rule)],
+    made_of=lambda rule: rule.functions,
     family=lambda *given: Represented(given[2:-1], given[-1]),
 )

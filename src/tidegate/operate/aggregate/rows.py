@@ -1,4 +1,4 @@
-"""What ports put out of finished windows, between their results and those who order rows."""
+"""Applies HAVING, the select list, ORDER BY and LIMIT of a port to finished windows."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +19,11 @@ from tidegate.approx.array import Words
 from tidegate.approx.priority import priorities
 from tidegate.approx.sample import sampled
 from tidegate.errors import QueryError
-from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
+from tidegate.operate.aggregate.definition import RuledFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, Mask, valid
 from tidegate.operate.kernels.total import sum_integers
-
-_MOST_ARGUMENTS = 64
 
 
 @dataclass(frozen=True)
@@ -172,36 +169,16 @@ def _as_lists(sizes: Ints, columns: Sequence[pa.Array]) -> States:
     return [pa.ListArray.from_arrays(offsets, column) for column in columns]
 
 
-class SampledFunction(AggregateFunction):
-    """The row of samples: its only parameter is the Sampling."""
-
-    @property
-    def star(self) -> bool:
-        return False
-
-    def title(self, parameters: Sequence[Any]) -> str:
-        return "sample"
-
-    def completed(self, parameters: Sequence[Any]) -> tuple[Any, ...]:
-        if [isinstance(value, Sampling) for value in parameters] != [True]:
-            raise QueryError("aggregate", "a sample needs its Sampling", self.name)
-        return tuple(parameters)
-
-    def shown(self, parameters: Sequence[Any]) -> list[str]:
-        (rule,) = parameters
-        return [
-            f"{rule.k:,} rows or more of each group",
-            *(() if rule.skips_null else ("NULL too",)),
-        ]
-
-
-SAMPLED = SampledFunction(
+SAMPLED = RuledFunction(
     name="sampled",
-    python=None,
     doc="A sample of the tuples, for a function that is estimated from it.",
-    arguments=(ANYTHING,) * _MOST_ARGUMENTS,
-    least=0,
-    skips_null=False,
+    what="a sample",
+    rule=Sampling,
+    titled=lambda _: "sample",
+    shows=lambda rule: [
+        f"{rule.k:,} rows or more of each group",
+        *(() if rule.skips_null else ("NULL too",)),
+    ],
     in_order=True,
     family=lambda *given: Sampled(given[:-1], given[-1]),
 )

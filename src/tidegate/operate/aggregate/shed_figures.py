@@ -24,11 +24,14 @@ import pyarrow as pa
 from tidegate.approx.array import Words
 from tidegate.approx.concept import GroupConcept, ScalarConcept
 from tidegate.approx.drift import drift_of, drift_parts
+from tidegate.operate.aggregate.answer import AnswerBatch, Channels, WindowAnswer
 from tidegate.operate.aggregate.functions.spread import MEAN, VALUES, VARIANCE
+from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.aggregate.represented import TUPLES
 from tidegate.operate.figures import MOST_WINDOWS, Shown, ToldWindow, Values, WindowFigures
 from tidegate.operate.kept import Kept
 from tidegate.operate.kernels.order import Ints, flat, integers
+from tidegate.operate.operator import InstanceWork
 from tidegate.route.bucket import hash_of
 
 Floats = npt.NDArray[np.float64]
@@ -88,8 +91,8 @@ class _Groups:
 
 
 @dataclass(frozen=True)
-class ShedColumns:
-    """Where the closed windows of an aggregate have what is told of them.
+class ShedAnswer(WindowAnswer):
+    """The results of tuples that were kept, which ports scale, and what is told of the windows.
 
     By concept `state` is the column of the represented functions, whose fields the others name;
     uniformly it is None and `counts` has how many tuples of a group were kept. `spreads` are those
@@ -98,7 +101,6 @@ class ShedColumns:
     """
 
     rate: float
-    slide_us: int
     keys: tuple[str, ...]
     state: str | None
     counts: str
@@ -106,18 +108,15 @@ class ShedColumns:
     sums: bool
     estimated: str | None = None
 
-    shown: ClassVar = SHED_SHOWN
+    shown: ClassVar[tuple[Shown, ...]] = SHED_SHOWN
 
-    def watch(self, range_us: int, kept: Kept) -> ShedWindows:
-        return ShedWindows(self, range_us, kept)
+    def batch(self, spec: AggregateSpec, work: InstanceWork, came: Channels) -> ShedWindows:
+        return ShedWindows(self, spec, work.kept)
 
     def window(self, told: ToldWindow) -> dict[str, float]:
         return shed_window(told.totals())
 
-    def details(self) -> list[str]:
-        return []
-
-    def renamed(self, names: Mapping[str, str]) -> ShedColumns:
+    def renamed(self, names: Mapping[str, str]) -> ShedAnswer:
         """The same where the columns have other names."""
         if self.state is not None:
             return replace(self, state=names[self.state])
@@ -132,10 +131,11 @@ class ShedColumns:
         return flat(rows.column(self.state)).field(name)
 
 
-class ShedWindows:
+class ShedWindows(AnswerBatch):
     """Takes in closed windows, in the order of their ends; holds the newest, and one concept."""
 
-    def __init__(self, columns: ShedColumns, range_us: int, kept: Kept) -> None:
+    def __init__(self, columns: ShedAnswer, spec: AggregateSpec, kept: Kept) -> None:
+        super().__init__(spec)
         self.rows_shed = 0
         """By concept, tuples that results are not from, of windows that follow without overlap.
 
@@ -143,12 +143,12 @@ class ShedWindows:
         twice. What map tasks have dropped depends on how the input was cut; this does not.
         """
         self._columns = columns
-        self._range_us = range_us
+        self._window = spec.window
         self._kept = kept
         self._newest: Concept | None = kept.take(CONCEPT)
         self._told: dict[int, dict[str, float]] = {}
 
-    def add(self, rows: pa.Table) -> None:
+    def see(self, rows: pa.Table) -> None:
         """Rows of windows, one for each group, sorted by `window_end`."""
         ends = integers(flat(rows.column("window_end")))
         if not len(ends):
@@ -172,7 +172,7 @@ class ShedWindows:
             nbytes = 0 if groups is None else groups.groups.nbytes + groups.tuples.nbytes
             self._kept.leave(CONCEPT, self._newest, nbytes)
         return tuple(
-            WindowFigures(end_us - self._range_us, end_us, values)
+            WindowFigures(self._window.start_of(end_us), end_us, values)
             for end_us, values in self._told.items()
         )
 
@@ -180,10 +180,9 @@ class ShedWindows:
         columns = self._columns
         if columns.state is None:  # map tasks drop what is shed for good
             return 0
-        apart_us = -(-self._range_us // columns.slide_us) * columns.slide_us
         counts = (columns.column(rows, name).to_numpy() for name in (TUPLES, columns.counts))
         tuples, kept = counts
-        shed: Ints = (tuples - kept)[(ends - self._range_us) % apart_us == 0]
+        shed: Ints = (tuples - kept)[self._window.apart(ends)]
         return int(shed.sum())
 
     def _groups(self, rows: pa.Table) -> _Groups:
@@ -241,7 +240,7 @@ class ShedWindows:
     def _drift(self, after: Concept) -> dict[str, float]:
         """Since the window before; of an instance that has not seen it, nothing."""
         before = self._newest
-        if before is None or before.end_us != after.end_us - self._columns.slide_us:
+        if before is None or before.end_us != after.end_us - self._window.slide_us:
             return {}
         if before.groups is not None and after.groups is not None:
             return drift_parts(before.groups, after.groups)

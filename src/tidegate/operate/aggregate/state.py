@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import ints
-from tidegate.operate.aggregate.open_panes import OpenPanes
-from tidegate.operate.aggregate.pane import AggregateSpec, needed_from, sealed_before
-from tidegate.operate.aggregate.tenure import needed_of, received, spans_of
-from tidegate.operate.keeper import CELLS
+from tidegate.operate.aggregate.open_panes import OpenPanes, split
+from tidegate.operate.aggregate.pane import AggregateSpec, merge
+from tidegate.operate.aggregate.tenure import needed_of, received, spans_of, stored
+from tidegate.operate.keeper import CELLS, Keeper
 from tidegate.operate.operator import InstanceWork
-from tidegate.state.compaction import DEAD_SHARE, by_bucket
+from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
@@ -44,7 +44,9 @@ class PaneHorizon:
 
     @staticmethod
     def at(spec: AggregateSpec, frontier_us: int) -> PaneHorizon:
-        return PaneHorizon(needed_from(spec, frontier_us), sealed_before(spec, frontier_us))
+        return PaneHorizon(
+            spec.window.needed_from(frontier_us), spec.window.sealed_before(frontier_us)
+        )
 
     def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
         pane: npt.NDArray[Any] = rows.column("pane").to_numpy()
@@ -63,13 +65,11 @@ class PaneHorizon:
 
 
 @dataclass(frozen=True)
-class PaneKeeper:
+class PaneKeeper(Keeper):
     """Panes of an aggregate; the order of segments counts: a user's states are merged in it."""
 
     spec: AggregateSpec
     order = "pane"
-    dead_share = DEAD_SHARE
-    grouped = True
 
     @property
     def columns(self) -> list[str]:
@@ -77,20 +77,12 @@ class PaneKeeper:
 
     @property
     def cell(self) -> int:
-        return max(self.spec.range_us // self.spec.pane_us // CELLS, 1)
+        return max(self.spec.window.panes // CELLS, 1)
 
     def horizon(
         self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
     ) -> PaneHorizon:
         return PaneHorizon.at(self.spec, frontier_us)
-
-    def arrange(self, rows: pa.Table) -> pa.Table:
-        return by_bucket(rows, self.order)
-
-    def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since: int
-    ) -> list[int | None]:
-        return [0] * len(segments)
 
 
 def read_panes(work: InstanceWork, spec: AggregateSpec) -> OpenPanes:
@@ -111,6 +103,62 @@ def read_panes(work: InstanceWork, spec: AggregateSpec) -> OpenPanes:
         waiting.append(rows.filter(pa.array(~is_complete & (pane >= horizon.sealed))))
         complete.append(rows.filter(pa.array(is_complete & (pane >= horizon.needed))))
     return OpenPanes.of(complete, waiting)
+
+
+@dataclass(frozen=True)
+class PaneTurn:
+    """What a batch makes of the panes of an instance.
+
+    Windows that end are closed with `panes`: the complete ones in use, where some have become so.
+    `sealed` is the first pane that may still get tuples. `keep` is what the batch adds to the
+    segments, `held` what stays in memory: None where it does not fit, or is not there yet.
+    """
+
+    panes: pa.Table
+    keep: list[pa.Table]
+    sealed: int
+    held: OpenPanes | None
+
+    def written(self, spec: AggregateSpec, work: InstanceWork) -> tuple[Segment, ...]:
+        """The segments of what is to be kept."""
+        keep = self.keep
+        if work.mapping.formers:
+            keep = [stored(spec, work, part) for part in keep]
+        return write_panes(work.store, work.name, keep, self.sealed)
+
+    def leave(self, spec: AggregateSpec, work: InstanceWork) -> None:
+        """Leave in memory what the next batch needs, when former owners have finished theirs."""
+        held, after = self.held, work.mapping.lasting(work.frontier_us)
+        assert held is not None
+        if after.formers != work.mapping.formers:
+            held = held.those(lambda rows: received(spec, after, work.instance, rows))
+        work.kept.leave(PANES, held, held.nbytes)
+
+
+def turned(spec: AggregateSpec, work: InstanceWork, news: pa.Table) -> PaneTurn:
+    """Add the partials of a batch to the open panes, and complete those that the frontier passed.
+
+    The state is read only where a pane becomes complete and nothing is in memory.
+    """
+    sealed = spec.window.sealed_before(work.frontier_us)
+    held: OpenPanes | None = work.kept.take(PANES)
+    if sealed <= spec.window.sealed_before(work.previous_us):
+        if held is not None or not work.state.get(PANES):
+            held = (held or OpenPanes()).with_waiting(news)
+        return PaneTurn(news.slice(0, 0), [news], sealed, held)
+    held = read_panes(work, spec) if held is None else held
+    work.spans.mark("instance read state")
+    needed = spec.window.needed_from(work.frontier_us)
+    complete, later = split(news, sealed)
+    due, held = held.due(sealed)
+    ended = merge(spec, [*due, complete])
+    panes = pa.concat_tables([*(part.rows for part in held.complete), ended])
+    _, lasting = split(ended, needed)
+    # Where there is much, dividing it costs, and is in vain.
+    fits = work.kept.fits(held.nbytes)
+    left = held.needed(needed).with_complete(lasting).with_waiting(later) if fits else None
+    work.spans.mark("instance seal")
+    return PaneTurn(panes, [lasting, later], sealed, left)
 
 
 def write_panes(

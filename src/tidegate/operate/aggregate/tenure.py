@@ -1,4 +1,4 @@
-"""Panes and windows of buckets that change hands, between mappings and the instances of aggregates.
+"""Which instance stores a pane and closes a window whose bucket changes hands.
 
 Windows belong to the owners of the epoch in which they begin. Where a switch was by window
 recreation, those of an earlier epoch still have windows to finish, which cover panes of later ones:
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, ints
-from tidegate.operate.aggregate.pane import AggregateSpec, sealed_before
+from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.operator import InstanceWork, MapWork, Migration, Share
 from tidegate.route.mapping import Mapping
 from tidegate.state.bucket_set import BucketSet
@@ -24,15 +24,9 @@ Flags = npt.NDArray[np.bool_]
 
 
 def migration_of(spec: AggregateSpec, frontier_us: int, highest: int) -> Migration | None:
-    """Where the first window begins of which nothing is stored, and when those before it end.
-
-    `highest` is the highest pane of which something is stored: tuples are folded as they arrive,
-    also before they are ready.
-    """
-    pane = max(sealed_before(spec, frontier_us), highest + 1)
-    window = -(-pane * spec.pane_us // spec.slide_us)
-    over_us = (window - 1) * spec.slide_us + spec.range_us
-    return Migration(window * spec.slide_us, over_us) if over_us > frontier_us else None
+    """Where buckets may change hands, with windows that begin there: see `first_untouched`."""
+    until_us, over_us = spec.window.first_untouched(frontier_us, highest)
+    return Migration(until_us, over_us) if over_us > frontier_us else None
 
 
 def shares_of(spec: AggregateSpec, work: MapWork, partials: pa.Table) -> list[Share]:
@@ -71,7 +65,7 @@ def needed_of(spans: list[Span], segment: Segment) -> BucketSet:
 def stored(spec: AggregateSpec, work: InstanceWork, partials: pa.Table) -> pa.Table:
     """Those of the partials of an instance that it writes, and no other does."""
     bucket, pane = ints(partials, "bucket"), ints(partials, "pane")
-    owners = work.mapping.owners_at(bucket, pane, spec.pane_us)
+    owners = work.mapping.owners_at(bucket, pane, spec.window.pane_us)
     return partials.filter(pa.array(owners == work.instance))
 
 
@@ -93,6 +87,6 @@ def closings(
 
 def _covered(spec: AggregateSpec, mapping: Mapping) -> list[tuple[int, int]]:
     """The panes that the windows of each epoch cover: the first, and the one after the last."""
-    since = [MIN_US, *(former.until_us // spec.pane_us for former in mapping.formers)]
-    over = [*(former.over_us // spec.pane_us for former in mapping.formers), MAX_US]
+    since = [MIN_US, *(former.until_us // spec.window.pane_us for former in mapping.formers)]
+    over = [*(former.over_us // spec.window.pane_us for former in mapping.formers), MAX_US]
     return list(zip(since, over, strict=True))

@@ -1,4 +1,4 @@
-"""Samples thinned while their panes are open, between the partials of a batch and their segment.
+"""Leaves out of a batch's partials what cannot be in the sample of a whole pane.
 
 Every batch brings a sample of each group of a pane, and all of them wait until it is complete. What
 they come to then is the sample of all. So an instance remembers the priorities that it has written,
@@ -35,7 +35,7 @@ class Thinning:
         # Former owners do not store all that they are sent.
         self._functions: list[Function] = [] if work.mapping.formers else found
         brief = tuple(_brief(function) for function in found)
-        self._spec = AggregateSpec(spec.range_us, spec.slide_us, spec.keys, brief)
+        self._spec = AggregateSpec(spec.window, spec.keys, brief)
         self._work = work
         self._known: pa.Table | None = None
 

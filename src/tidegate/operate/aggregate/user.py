@@ -1,4 +1,4 @@
-"""The user's own aggregates, between a class of the user and the engine that calls it on panes."""
+"""Calls an aggregate that a user has written as a class, and checks what it returns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.errors import QueryError, TaskError
-from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
+from tidegate.operate.aggregate.definition import RuledFunction
 from tidegate.operate.aggregate.estimate import OWN
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
@@ -214,35 +214,13 @@ def _numpy(column: pa.Array) -> np.ndarray[Any, Any]:
     return values
 
 
-_MOST_ARGUMENTS = 64
-
-
-class UserFunction(AggregateFunction):
-    """The row of all aggregates of users: its only parameter is the Aggregator."""
-
-    @property
-    def star(self) -> bool:
-        return False
-
-    def completed(self, parameters: Sequence[Any]) -> tuple[Any, ...]:
-        if [isinstance(value, Aggregator) for value in parameters] != [True]:
-            raise QueryError("aggregate", "a user aggregate needs its Aggregator", self.name)
-        return tuple(parameters)
-
-    def title(self, parameters: Sequence[Any]) -> str:
-        name: str = parameters[0].name
-        return name
-
-    def shown(self, parameters: Sequence[Any]) -> list[str]:
-        return []
-
-
-USER = UserFunction(
+USER = RuledFunction(
     name="user",
-    python=None,
     doc="An aggregate of the user's own.",
-    arguments=(ANYTHING,) * _MOST_ARGUMENTS,
-    least=0,
+    what="a user aggregate",
+    rule=Aggregator,
+    titled=lambda user: str(user.name),
+    skips_null=True,
     by_user=True,
     estimate=OWN,
     family=lambda *given: UserFamily(given[-1]),

@@ -28,11 +28,11 @@ from tidegate.operate.join.bound import codes_of
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.match import total_order
 from tidegate.operate.join.spec import PairInterval
-from tidegate.operate.keeper import OrderHorizon
+from tidegate.operate.keeper import Keeper, OrderHorizon
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.sieve import limit_of
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.compaction import DEAD_SHARE, by_bucket
+from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment
 
 FIRST = "first"
@@ -62,14 +62,11 @@ Codes = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class FirstKeeper:
+class FirstKeeper(Keeper):
     """What is known of a pane goes with it."""
 
     pane_us: int
     order = _PANE
-    dead_share = DEAD_SHARE
-    grouped = True
-    cell = 1
 
     @property
     def columns(self) -> list[str]:
@@ -82,11 +79,6 @@ class FirstKeeper:
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         return by_bucket(rows.select(_SCHEMA.names), self.order)
-
-    def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since: int
-    ) -> list[int | None]:
-        return [0] * len(segments)
 
 
 @dataclass(frozen=True)

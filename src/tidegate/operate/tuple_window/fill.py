@@ -1,4 +1,4 @@
-"""Functions over full windows of tuples, between tuples in runs and a result for each window."""
+"""Evaluates functions over full windows of tuples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aggregates over windows of tuples as an operator, between dealt tuples and full windows."""
+"""The operator of aggregates over windows of tuples."""
 
 from __future__ import annotations
 

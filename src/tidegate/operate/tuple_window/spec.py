@@ -1,4 +1,4 @@
-"""What an aggregate over windows of tuples computes, between a plan and what runs it."""
+"""What an aggregate over windows of tuples computes, and the columns of its state and results."""
 
 from __future__ import annotations
 

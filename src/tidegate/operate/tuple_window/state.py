@@ -1,4 +1,4 @@
-"""The tuples that windows of tuples keep, between the batch that brought them and compaction.
+"""Stores the tuples of groups, finds them again, and drops those that no window to come has.
 
 A batch looks up the tuples of the groups it touches, and adds its own as one layer, sorted by
 bucket, group and rank; see `layered_state` for how many layers there are. A tuple that no window to

@@ -1,4 +1,4 @@
-"""Aggregation over windows of tuples, between routed tuples and the rows of full windows.
+"""Adds tuples to their groups, and computes the windows of tuples that become full.
 
 The tuples of a group are numbered in the total order from 0: their **ranks**. Window w of a group
 is the tuples with ranks from w * slide up to before w * slide + rows. The tuple that fills a window

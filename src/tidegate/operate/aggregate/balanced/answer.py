@@ -1,4 +1,4 @@
-"""Windows with held tuples, between merged states and the columns of their rows.
+"""Answers groups from their held tuples: from all of them, or from a sample where one is trimmed.
 
 Groups that are to be trimmed are answered from the tuples of lowest priority, as many as the error
 takes, each group for itself: where these cannot be relied on, or say too little, the group is

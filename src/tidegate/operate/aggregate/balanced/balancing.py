@@ -1,4 +1,4 @@
-"""How an aggregate WITH BALANCE is evaluated, between what was asked for and closing windows.
+"""The rules of an aggregate WITH BALANCE: which tuples it holds, and how large its samples are.
 
 Aggregates that keep all tuples until a window closes, or call a user's code for them, are **held**:
 the tuples are kept with their priorities, and evaluated when the window closes, all of them or a
@@ -24,23 +24,12 @@ class Balancing:
     """What was asked for, and what it comes to for each aggregate of the query.
 
     The answers are those of one group by itself: `answering` has neither groups nor a budget.
-    `held_as` is the function whose state holds the tuples; `seed` is that of their priorities.
+    `state` is the function whose state holds the tuples; `seed` is that of their priorities.
     """
 
     answering: Answering
-    held_as: Function | None = None
+    state: Function
     seed: int = 0
-
-    @property
-    def holds(self) -> bool:
-        """Whether there are groups to trim; else all aggregates are folded, and nothing is done."""
-        return self.held_as is not None
-
-    @property
-    def state(self) -> Function:
-        """Whose state holds the tuples."""
-        assert self.held_as is not None
-        return self.held_as
 
     @property
     def held(self) -> tuple[Answer, ...]:
@@ -70,35 +59,38 @@ class Balancing:
             for i, (name, type_) in enumerate(self.surveyed)
         )
         bins = (("bin", pa.int64()),)
-        return AggregateSpec(spec.range_us, spec.slide_us, bins, (Function("n", "count"), *spreads))
-
-    def result_schema(self, spec: AggregateSpec) -> pa.Schema:
-        """The columns of closed windows: those of the groups, then as `Answering.columns` says."""
-        heads = list(spec.result_schema)[: 2 + len(spec.keys)]
-        return pa.schema([*heads, *self.answering.columns])
+        return AggregateSpec(spec.window, bins, (Function("n", "count"), *spreads))
 
     def renamed(self, names: Mapping[str, str]) -> Balancing:
         """The same over states of other names."""
         made = [f for answer in self.held for f in (answer.sampled, *answer.means) if f is not None]
         own = {function.name: function.name for function in made}
         state = replace(self.state, name=names[self.state.name])
-        return replace(self, answering=self.answering.renamed({**names, **own}), held_as=state)
+        return replace(self, answering=self.answering.renamed({**names, **own}), state=state)
 
     def details(self) -> list[str]:
         """What becomes of each aggregate, for people."""
         rules = self.answering
         asked = f"error {rules.error:.4g} with confidence {rules.confidence:.4g} of each row"
-        lines = [f"{a.text}: {self._said(a)}" for a in rules.answers]
-        if self.holds:
-            return [f"balance: groups of the fullest buckets are trimmed, {asked}", *lines]
-        return ["balance: nothing is trimmed, for all work is shared or folded", *lines]
+        head = f"balance: groups of the fullest buckets are trimmed, {asked}"
+        return [head, *_fates(rules)]
 
-    def _said(self, answer: Answer) -> str:
-        if answer.way == KEPT:
-            if answer.function.definition.estimate in (QUANTILES, OWN):
-                return "exact, as overlapping windows share its work"
-            return "exact, as tuples are folded where they come"
-        if answer.way == QUANTILES:
-            rows = self.answering.quantile_rows(answer.function)
-            return f"of all tuples, of a trimmed group from {rows:,} by rank"
-        return f"of all tuples, of a trimmed group from up to {self.answering.mean_rows:,}"
+
+def folded_details(rules: Answering) -> tuple[str, ...]:
+    """The same where no aggregate is held."""
+    return "balance: nothing is trimmed, for all work is shared or folded", *_fates(rules)
+
+
+def _fates(rules: Answering) -> list[str]:
+    return [f"{answer.text}: {_said(rules, answer)}" for answer in rules.answers]
+
+
+def _said(rules: Answering, answer: Answer) -> str:
+    if answer.way == KEPT:
+        if answer.function.definition.estimate in (QUANTILES, OWN):
+            return "exact, as overlapping windows share its work"
+        return "exact, as tuples are folded where they come"
+    if answer.way == QUANTILES:
+        rows = rules.quantile_rows(answer.function)
+        return f"of all tuples, of a trimmed group from {rows:,} by rank"
+    return f"of all tuples, of a trimmed group from up to {rules.mean_rows:,}"

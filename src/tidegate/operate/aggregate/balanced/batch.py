@@ -1,61 +1,146 @@
-"""Balancing in one batch of an instance, between its panes and the rows of windows that close."""
+"""The answer of an aggregate WITH BALANCE: it trims groups of the fullest buckets.
+
+Map tasks survey what they deal; every instance decides from the same survey which buckets of a
+closing window are trimmed, and evaluates its groups. Where keys are split, the parts of a group
+carry the decision to the merge.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ints
+from tidegate.operate.aggregate.answer import AnswerBatch, Channels, WindowAnswer
 from tidegate.operate.aggregate.balanced.answer import balanced
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.balanced.decide import Surveyed
-from tidegate.operate.aggregate.balanced.figures import BalancedCounts
-from tidegate.operate.aggregate.balanced.survey import SURVEY, known_survey, write_survey
-from tidegate.operate.aggregate.pane import PART, AggregateSpec
-from tidegate.operate.figures import WindowFigures
+from tidegate.operate.aggregate.balanced.figures import (
+    BALANCED_SHOWN,
+    SKIPPED,
+    BalancedCounts,
+    balanced_window,
+)
+from tidegate.operate.aggregate.balanced.survey import (
+    SURVEY,
+    SURVEYS,
+    SurveyState,
+)
+from tidegate.operate.aggregate.figures import MERGED_SHOWN
+from tidegate.operate.aggregate.folding import Folding
+from tidegate.operate.aggregate.pane import PART, AggregateSpec, named_states
+from tidegate.operate.figures import Shown, ToldWindow, WindowFigures
+from tidegate.operate.keeper import Keeper
+from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.order import Ints, Mask, flat, integers
-from tidegate.operate.operator import InstanceWork
+from tidegate.operate.operator import InstanceWork, MapWork, Share
 from tidegate.route.bucket import bucket_of
 from tidegate.state.segment import Segment
 
 
-class BalancedBatch:
+@dataclass(frozen=True)
+class BalancedAnswer(WindowAnswer):
+    """All tuples of a group, or of a group of a full bucket as many as the error takes."""
+
+    rules: Balancing
+
+    from_states: ClassVar[bool] = True
+    piecewise: ClassVar[bool] = False
+    counts_groups: ClassVar[bool] = False
+    shown: ClassVar[tuple[Shown, ...]] = BALANCED_SHOWN
+    finish: ClassVar[str] = "trim groups, finish windows: one task per instance, shuffle by bucket"
+
+    def renamed(self, names: Mapping[str, str]) -> BalancedAnswer:
+        return BalancedAnswer(self.rules.renamed(names))
+
+    def schema(self, spec: AggregateSpec) -> pa.Schema:
+        return pa.schema([*spec.heads, *self.rules.answering.columns])
+
+    def beside(
+        self, work: MapWork, spec: AggregateSpec, folding: Folding, dealt: pa.Table
+    ) -> list[Share]:
+        if not dealt.num_rows:
+            return []
+        found = SURVEYS[folding.name](self.rules, spec, dealt, work.mapping.buckets)
+        work.spans.mark("map survey")
+        return [Share.for_all(found, SURVEY)]
+
+    def keepers(self, spec: AggregateSpec) -> dict[str, Keeper]:
+        return {SURVEY: SurveyState(self.rules.survey(spec))}
+
+    def batch(self, spec: AggregateSpec, work: InstanceWork, came: Channels) -> AnswerBatch:
+        return BalancedBatch(self, spec, work, came.get(SURVEY, ()))
+
+    def part_batch(self, spec: AggregateSpec, work: InstanceWork, came: Channels) -> AnswerBatch:
+        return self.batch(spec, work, came)
+
+    def window(self, told: ToldWindow) -> dict[str, float]:
+        return balanced_window(told)
+
+    @property
+    def merged_shown(self) -> tuple[Shown, ...]:
+        return (*(one for one in self.shown if one.name != SKIPPED), *MERGED_SHOWN)
+
+    def title(self, keys: str) -> str:
+        return f"merge and balance windows by {keys}"
+
+    def held_lines(self) -> list[str]:
+        return self.rules.details()
+
+
+class BalancedBatch(AnswerBatch):
     """What was surveyed, what is decided from it, and the windows that are closed by that.
 
-    `surveyed` is what the map tasks of this batch have counted.
+    `arrived` is what the map tasks of this batch have counted.
     """
 
     def __init__(
         self,
-        rules: Balancing,
+        answer: BalancedAnswer,
         spec: AggregateSpec,
         work: InstanceWork,
-        surveyed: Sequence[pa.Table],
+        arrived: Sequence[pa.Table],
     ) -> None:
-        self._rules, self._spec, self._work = rules, spec, work
-        self._survey = rules.survey(spec)
-        self._arrived = surveyed
-        self._known = known_survey(work, self._survey, surveyed)
-        self._counts = BalancedCounts(spec.range_us)
+        super().__init__(spec)
+        self._answer, self._rules, self._work = answer, answer.rules, work
+        self._kept = SurveyState(answer.rules.survey(spec))
+        self._arrived = arrived
+        self._known: list[pa.Table] = []
+        self._counts = BalancedCounts(spec.window)
         self._surveyed: Surveyed | None = None
 
-    def written(self) -> dict[str, tuple[Segment, ...]]:
-        """The segments of what came."""
-        if not self._arrived:
-            return {}
-        return {SURVEY: write_survey(self._work, self._survey, self._arrived)}
+    def segments(self) -> dict[str, tuple[Segment, ...]]:
+        self._known = self._kept.known(self._work, self._arrived)
+        return self._kept.written(self._work, self._arrived)
 
-    def closed(self, states: pa.Table, partly: bool) -> pa.Table:
+    def closed(self, windows: pa.Table, partly: bool) -> pa.Table:
         """Windows closed in part, answered; or with `partly` marked, for who has all parts."""
-        ends = integers(flat(states.column("window_end")))
-        marked, skipped = self._marked(states, ends, partly)
+        ends = integers(flat(windows.column("window_end")))
+        marked, skipped = self._marked(windows, ends, partly)
         if partly:
             return marked
-        found = balanced(self._rules, states_of(self._spec, marked))
+        heads = [marked.column(field.name) for field in self._spec.heads]
+        return self._rows(heads, states_of(self._spec, marked), ends, skipped)
+
+    def merged(self, heads: Sequence[pa.Array], states: Sequence[States]) -> pa.Table:
+        """Groups that were at several instances; their states say whether they are trimmed."""
+        ends, named = integers(heads[1]), named_states(self._spec, states)
+        self._work.spans.mark("instance merge")
+        results = self._rows(heads, named, ends, np.zeros(len(ends), np.bool_))
+        self._work.spans.mark("instance answer")
+        return results
+
+    def _rows(
+        self, heads: Sequence[pa.Array], states: Mapping[str, States], ends: Ints, skipped: Mask
+    ) -> pa.Table:
+        found = balanced(self._rules, states)
         self._counts.add(ends, found, skipped)
-        return results_of(self._rules, self._spec, marked, found.columns)
+        schema = self._answer.schema(self._spec)
+        return pa.Table.from_arrays([*heads, *found.columns], schema=schema)
 
     def figures(self) -> tuple[WindowFigures, ...]:
         return self._counts.figures()
@@ -72,7 +157,7 @@ class BalancedBatch:
             place = bucket_of(keys, buckets).astype(np.int64)
         windows, codes = np.unique(ends, return_inverse=True)
         if self._surveyed is None:
-            self._surveyed = Surveyed(self._rules, self._survey, self._known, buckets)
+            self._surveyed = Surveyed(self._rules, self._kept.survey, self._known, buckets)
         found = [self._surveyed.trim(end_us) for end_us in windows.tolist()]
         chosen = np.array([one.buckets for one in found]).reshape(-1, buckets)[codes, place]
         skipped = np.array([one.skipped for one in found], np.bool_)[codes]
@@ -81,15 +166,6 @@ class BalancedBatch:
         return states.set_column(at, states.schema.field(at), pa.array(chosen)), skipped
 
 
-def states_of(spec: AggregateSpec, table: pa.Table) -> dict[str, list[pa.Array]]:
+def states_of(spec: AggregateSpec, table: pa.Table) -> dict[str, States]:
     """The states of windows that are closed in part, by the names of the functions."""
     return {f.name: [flat(table.column(name)) for name, _ in f.state] for f in spec.functions}
-
-
-def results_of(
-    rules: Balancing, spec: AggregateSpec, table: pa.Table, columns: Sequence[pa.Array]
-) -> pa.Table:
-    """Answered windows as rows."""
-    schema = rules.result_schema(spec)
-    heads = [table.column(name) for name in schema.names[: 2 + len(spec.keys)]]
-    return pa.Table.from_arrays([*heads, *columns], schema=schema)

@@ -1,4 +1,4 @@
-"""Which buckets of closing windows are trimmed, between what was surveyed and who has the groups.
+"""Decides which buckets of a closing window are trimmed.
 
 It is decided by every instance from the same counts, so all of them decide the same.
 """
@@ -40,8 +40,7 @@ class Surveyed:
     def trim(self, end_us: int) -> Trim:
         """What is trimmed of the window that ends there."""
         survey, buckets = self._survey, self._buckets
-        panes = (end_us - survey.range_us) // survey.pane_us, end_us // survey.pane_us
-        first, last = np.searchsorted(self._pane, panes)
+        first, last = np.searchsorted(self._pane, survey.window.panes_of(end_us))
         of = slice(int(first), int(last))
         bins = bins_in(buckets)
         tuples = np.bincount(self._bin[of], self._tuples[of], bins).astype(np.int64)

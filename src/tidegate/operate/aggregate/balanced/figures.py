@@ -15,6 +15,9 @@ from tidegate.operate.kernels.order import Ints, Mask
 
 _HELD, _LEFT, _GROUPS, _SKIPPED = "held", "left", "trimmed_groups", "skipped_by"
 
+SKIPPED = "skipped"
+"""Whether nothing was looked for in a window; known where tuples are surveyed."""
+
 BALANCED_SHOWN = (
     Shown("trimmed", "trimmed", "share", brief=True),
     Shown("groups_trimmed", "groups trimmed"),
@@ -22,7 +25,7 @@ BALANCED_SHOWN = (
     Shown("largest_after", "largest load after", brief=True),
     Shown("imbalance_before", "imbalance"),
     Shown("imbalance_after", "imbalance after"),
-    Shown("skipped", "windows not trimmed", "share"),
+    Shown(SKIPPED, "windows not trimmed", "share"),
 )
 
 
@@ -56,5 +59,5 @@ def balanced_window(told: ToldWindow) -> dict[str, float]:
         "largest_after": max(after),
         "imbalance_before": max(before) - sum(before) / len(before),
         "imbalance_after": max(after) - sum(after) / len(after),
-        "skipped": int(told.largest(_SKIPPED) > 0),
+        SKIPPED: int(told.largest(_SKIPPED) > 0),
     }

@@ -1,4 +1,4 @@
-"""What the tuples of each pane are like, between map tasks and who decides which are trimmed.
+"""Surveys what the tuples of each pane are like, for the decision which groups are trimmed.
 
 A survey counts tuples by the hash of their key, in bins that are parts of buckets, and of one in
 eight of them, chosen by priority, keeps what gives the variance of their values. That is a CountMin
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,27 +20,21 @@ from tidegate.approx.array import Words
 from tidegate.approx.priority import priorities
 from tidegate.batch import ints
 from tidegate.operate.aggregate.balanced.balancing import Balancing
-from tidegate.operate.aggregate.pane import AggregateSpec, merge, needed_from
-from tidegate.operate.keeper import CELLS, OrderHorizon
+from tidegate.operate.aggregate.folding import BY_INSTANCE, BY_MAP
+from tidegate.operate.aggregate.pane import AggregateSpec, merge
+from tidegate.operate.aggregate.side_state import SideState
+from tidegate.operate.keeper import CELLS
 from tidegate.operate.kernels.group import Groups, dense, pack, rank_integers
 from tidegate.operate.kernels.order import Ints, canonical, flat
 from tidegate.operate.kernels.total import sum_integers
-from tidegate.operate.operator import InstanceWork
 from tidegate.route.bucket import hash_of
 from tidegate.route.survey import LEAST_BINS
-from tidegate.state.compaction import DEAD_SHARE, by_bucket
-from tidegate.state.segment import Segment, read_segment, write_segment
 
 SURVEY = "survey"
 """What the segments hold, by the name that they have below the operator in a manifest."""
 
 _BELOW = np.uint64(2**61)
 """Of which priorities values are looked at: one in eight."""
-
-_PARTS = 16
-"""How many parts of a survey are kept apart."""
-
-_ORDER = "pane"
 
 
 def bins_of(keys: Sequence[pa.Array], buckets: int) -> Ints:
@@ -78,6 +73,10 @@ def survey_rows(rules: Balancing, spec: AggregateSpec, rows: pa.Table, buckets: 
     )
 
 
+SURVEYS = {BY_MAP.name: survey_partials, BY_INSTANCE.name: survey_rows}
+"""How what is dealt is surveyed, by who folds it."""
+
+
 def _survey(
     rules: Balancing,
     spec: AggregateSpec,
@@ -114,69 +113,24 @@ def _survey(
 
 
 @dataclass(frozen=True)
-class SurveyKeeper:
-    """Surveys, which go with their panes."""
+class SurveyState(SideState):
+    """Surveys, which go with their panes; one row for a bin, so that long panes have not many."""
 
     survey: AggregateSpec
-    order = _ORDER
-    dead_share = DEAD_SHARE
-    grouped = True
+
+    name: ClassVar[str] = SURVEY
+    order: ClassVar[str] = "pane"
 
     @property
-    def columns(self) -> list[str]:
-        return list(self.survey.partial_schema.names)
+    def schema(self) -> pa.Schema:
+        return self.survey.partial_schema
 
     @property
     def cell(self) -> int:
-        return max(self.survey.range_us // self.survey.pane_us // CELLS, 1)
+        return max(self.survey.window.panes // CELLS, 1)
 
-    def horizon(
-        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
-    ) -> OrderHorizon:
-        return OrderHorizon(_ORDER, needed_from(self.survey, frontier_us))
+    def first(self, frontier_us: int) -> int:
+        return self.survey.window.needed_from(frontier_us)
 
-    def arrange(self, rows: pa.Table) -> pa.Table:
-        """One row for a bin of a pane, so that long panes do not have many."""
-        return by_bucket(merge(self.survey, [rows]), self.order)
-
-    def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since: int
-    ) -> list[int | None]:
-        return [0] * len(segments)
-
-
-def known_survey(
-    work: InstanceWork, survey: AggregateSpec, arrived: Sequence[pa.Table]
-) -> list[pa.Table]:
-    """All that was counted of the panes of open windows, this batch included, in several parts."""
-    held: list[pa.Table] | None = work.kept.take(SURVEY)
-    if held is None:
-        first = needed_from(survey, work.previous_us)
-        live = [s for s in work.state.get(SURVEY, ()) if s.high >= first]
-        names = survey.partial_schema.names
-        held = [read_segment(work.store, s, None, names) for s in live]
-    known = [*held, *arrived]
-    first = needed_from(survey, work.frontier_us)
-    lasting = [part for part in known if part.num_rows and ints(part, _ORDER).max() >= first]
-    # Merging costs, and is done seldom; so what waits stays small.
-    if len(lasting) > _PARTS:
-        lasting = [_lasting(merge(survey, lasting), survey, work)]
-    work.kept.leave(SURVEY, lasting, sum(part.nbytes for part in lasting))
-    return known
-
-
-def write_survey(
-    work: InstanceWork, survey: AggregateSpec, arrived: Sequence[pa.Table]
-) -> tuple[Segment, ...]:
-    """What splits have counted, as one segment; all instances know it, and one of them writes."""
-    if not arrived or work.instance != work.mapping.owners[0]:
-        return ()
-    rows = by_bucket(_lasting(merge(survey, arrived), survey, work), _ORDER)
-    if not rows.num_rows:
-        return ()
-    return (write_segment(work.store, f"{work.name}-survey", rows, order=_ORDER, tag=0),)
-
-
-def _lasting(rows: pa.Table, survey: AggregateSpec, work: InstanceWork) -> pa.Table:
-    first = needed_from(survey, work.frontier_us)
-    return rows.filter(pa.array(ints(rows, _ORDER) >= first))
+    def merged(self, parts: Sequence[pa.Table]) -> pa.Table:
+        return merge(self.survey, parts)

@@ -1,4 +1,4 @@
-"""Windows answered within an error bound, between merged states and the columns of their rows.
+"""Answers windows within an error bound, all groups of a window together.
 
 Each aggregate of each window is answered from the sample where its error is within the bound, and
 else exactly: all groups of a window together. What a sample that holds all tuples of a group says
@@ -8,23 +8,33 @@ the order of priorities, and sums over them are made in that order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.approx.decision import Windows
+from tidegate.operate.aggregate.answer import AnswerBatch, Channels, WindowAnswer
 from tidegate.operate.aggregate.bounded.answering import Answering
 from tidegate.operate.aggregate.bounded.cells import Cells, exactly
+from tidegate.operate.aggregate.bounded.figures import (
+    ANSWERED_SHOWN,
+    AnsweredWindows,
+    answered_window,
+)
 from tidegate.operate.aggregate.bounded.moment import moment
 from tidegate.operate.aggregate.bounded.own import own
 from tidegate.operate.aggregate.bounded.quantile import quantile
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
+from tidegate.operate.aggregate.pane import AggregateSpec, named_states
+from tidegate.operate.figures import Shown, ToldWindow, Values, WindowFigures
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import dense, rank
-from tidegate.operate.kernels.order import Mask
+from tidegate.operate.kernels.order import Mask, integers
+from tidegate.operate.operator import InstanceWork
 
 
 @dataclass(frozen=True)
@@ -65,3 +75,66 @@ _WAYS: dict[str, Callable[[SampledWindows], Cells]] = {
     QUANTILES: quantile,
     OWN: own,
 }
+
+
+@dataclass(frozen=True)
+class BoundedAnswer(WindowAnswer):
+    """From samples where these will do, else exactly: `answer`, for windows closed in part.
+
+    A window goes to one instance with all of its groups, because the budget is divided among them
+    and their errors are put together.
+    """
+
+    answering: Answering
+
+    from_states: ClassVar[bool] = True
+    together: ClassVar[bool] = True
+    piecewise: ClassVar[bool] = False
+    counts_groups: ClassVar[bool] = False
+    shown: ClassVar[tuple[Shown, ...]] = ANSWERED_SHOWN
+    finish: ClassVar[str] = "finish windows: one task per instance, shuffle by window"
+
+    def renamed(self, names: Mapping[str, str]) -> BoundedAnswer:
+        return BoundedAnswer(self.answering.renamed(names))
+
+    def schema(self, spec: AggregateSpec) -> pa.Schema:
+        return pa.schema([*spec.heads, *self.answering.columns])
+
+    def routed_by(self, spec: AggregateSpec) -> list[str]:
+        return ["window_end"]
+
+    def batch(self, spec: AggregateSpec, work: InstanceWork, came: Channels) -> AnswerBatch:
+        return _BoundedBatch(self, spec, work)
+
+    def merged_window(self, told: ToldWindow) -> Values:
+        return answered_window(told, self.answering.budget_rows)
+
+    @property
+    def merged_shown(self) -> tuple[Shown, ...]:
+        return self.shown
+
+    def title(self, keys: str) -> str:
+        return f"answer windows by {keys}, {self.answering}"
+
+    def lines(self) -> list[str]:
+        return self.answering.details()
+
+
+class _BoundedBatch(AnswerBatch):
+    """Merged windows, answered."""
+
+    def __init__(self, rules: BoundedAnswer, spec: AggregateSpec, work: InstanceWork) -> None:
+        super().__init__(spec)
+        self._rules, self._work = rules, work
+        self._counts = AnsweredWindows(spec.window)
+
+    def merged(self, heads: Sequence[pa.Array], states: Sequence[States]) -> pa.Table:
+        answering = self._rules.answering
+        found = answer(answering, named_states(self._spec, states), heads[1])
+        self._counts.count_cells(answering, integers(heads[1]), found.exact, found.cells)
+        self._work.spans.mark("instance answer")
+        schema = self._rules.schema(self._spec)
+        return pa.Table.from_arrays([*heads, *found.columns], schema=schema)
+
+    def figures(self) -> tuple[WindowFigures, ...]:
+        return self._counts.figures()

@@ -1,4 +1,4 @@
-"""How aggregates within an error bound are answered, between a query's bound and finished windows.
+"""The rules of an aggregate WITH ERROR: from which state each function is answered.
 
 An aggregate is *kept* where panes have its exact value anyway, and answered from a sample where
 that costs: of every group and pane at least so many of the tuples that it sees. Beside the sample

@@ -9,13 +9,15 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from tidegate.operate.aggregate.answer import AnswerBatch, Channels, WindowAnswer
 from tidegate.operate.aggregate.bounded.answering import Answering
 from tidegate.operate.aggregate.bounded.cells import Cells, Looked
 from tidegate.operate.aggregate.figures import WindowTotals
+from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.aggregate.ranked import ROWS, TUPLES, Ranking
-from tidegate.operate.figures import Shown, ToldWindow
-from tidegate.operate.kept import Kept
+from tidegate.operate.figures import Shown, ToldWindow, WindowFigures
 from tidegate.operate.kernels.order import Floats, Ints, Mask, flat, integers
+from tidegate.operate.operator import InstanceWork
 
 _ROWS, _TUPLES = "rows", "sampled_of"
 _ESTIMATED, _LOOKED, _KEPT = "rows_estimated", "tuples_taken", "rows_kept"
@@ -92,43 +94,43 @@ def answered_window(told: ToldWindow, budget_rows: int | None) -> dict[str, floa
 
 
 @dataclass(frozen=True)
-class RankedColumns:
-    """The columns of closed windows that have quantiles from samples, with what those were.
+class RankedAnswer(WindowAnswer):
+    """Quantiles from samples of each group; ports take them and their ends out of the results.
 
-    `states` are their names and what was asked for.
+    `states` are the columns of closed windows that have them, and what was asked for.
     """
 
     answering: Answering
     states: tuple[tuple[str, Ranking], ...]
 
-    shown: ClassVar = ANSWERED_SHOWN
+    shown: ClassVar[tuple[Shown, ...]] = ANSWERED_SHOWN
 
-    def renamed(self, names: Mapping[str, str]) -> RankedColumns:
+    def renamed(self, names: Mapping[str, str]) -> RankedAnswer:
         """The same where the columns have other names."""
         states = tuple((names[name], ranking) for name, ranking in self.states)
-        return RankedColumns(self.answering.renamed(names), states)
+        return RankedAnswer(self.answering.renamed(names), states)
 
-    def watch(self, range_us: int, kept: Kept) -> RankedWindows:
-        return RankedWindows(range_us, self)
+    def batch(self, spec: AggregateSpec, work: InstanceWork, came: Channels) -> RankedWindows:
+        return RankedWindows(spec, self)
 
     def window(self, told: ToldWindow) -> dict[str, float]:
         return answered_window(told, self.answering.budget_rows)
 
-    def details(self) -> list[str]:
+    def lines(self) -> list[str]:
         return self.answering.details()
 
 
-class RankedWindows(AnsweredWindows):
+class RankedWindows(AnswerBatch):
     """Takes in closed windows with the columns of quantiles, in the order of their ends."""
 
-    def __init__(self, range_us: int, columns: RankedColumns) -> None:
-        super().__init__(range_us)
-        self._columns = columns
+    def __init__(self, spec: AggregateSpec, columns: RankedAnswer) -> None:
+        super().__init__(spec)
+        self._columns, self._counts = columns, AnsweredWindows(spec.window)
 
-    def counts(self) -> dict[str, int]:
-        return {}
+    def figures(self) -> tuple[WindowFigures, ...]:
+        return self._counts.figures()
 
-    def add(self, rows: pa.Table) -> None:
+    def see(self, rows: pa.Table) -> None:
         """Rows of windows, one for each group, sorted by `window_end`."""
         if not self._columns.states:
             return
@@ -141,4 +143,4 @@ class RankedWindows(AnsweredWindows):
             bounds.append(ranking.bound(sampled, tuples))
         exact = np.logical_and.reduce([one.rows >= one.tuples for one in looked])
         ends = integers(flat(rows.column("window_end")))
-        self.count(ends, exact, np.maximum.reduce(bounds), looked)
+        self._counts.count(ends, exact, np.maximum.reduce(bounds), looked)

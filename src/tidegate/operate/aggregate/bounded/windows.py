@@ -1,4 +1,4 @@
-"""An aggregate of windows with its samples, between merged states and those who answer it."""
+"""What a function is answered from: its merged states, its sample, the windows of its groups."""
 
 from __future__ import annotations
 

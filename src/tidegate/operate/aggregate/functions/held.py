@@ -9,12 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.approx.priority import priorities
-from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction, Parameter
+from tidegate.operate.aggregate.definition import RuledFunction
 from tidegate.operate.aggregate.functions.unfolded import Unfolded
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
-
-_MOST_ARGUMENTS = 64
 
 
 @dataclass(frozen=True)
@@ -61,30 +59,13 @@ class Held:
         return Unfolded((pa.uint64(), *self.types))
 
 
-class HeldFunction(AggregateFunction):
-    """The row of held tuples: its only parameter is the seed of their priorities."""
-
-    @property
-    def star(self) -> bool:
-        return False
-
-    def completed(self, parameters: Sequence[int]) -> tuple[int, ...]:
-        (seed,) = parameters
-        return (seed,)
-
-    def shown(self, parameters: Sequence[int]) -> list[str]:
-        return []
-
-
-HELD = HeldFunction(
+HELD = RuledFunction(
     name="held",
-    python=None,
     doc="The tuples of a group, kept until the window closes and large groups can be trimmed.",
-    arguments=(ANYTHING,) * _MOST_ARGUMENTS,
-    least=0,
-    parameters=(Parameter("seed", "seed", 0, 2**64),),
-    skips_null=False,
+    what="a state of held tuples",
+    rule=int,
     in_order=True,
     holistic=True,
     family=lambda *given: Held(given[:-1], given[-1]),
 )
+"""Its parameter is the seed of their priorities."""

@@ -9,12 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
+from tidegate.operate.aggregate.definition import ANYTHING, MOST_ARGUMENTS, AggregateFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints
-
-_MOST_ARGUMENTS = 64
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ UNFOLDED = AggregateFunction(
     name="unfolded",
     python=None,
     doc="What a user's aggregate is given, kept to be folded where a sample will not do.",
-    arguments=(ANYTHING,) * _MOST_ARGUMENTS,
+    arguments=(ANYTHING,) * MOST_ARGUMENTS,
     least=0,
     skips_null=False,
     holistic=True,

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from tidegate.approx.error import Metric
 from tidegate.approx.priority import seed_of
-from tidegate.operate.aggregate.balanced.balancing import Balancing
+from tidegate.operate.aggregate.answer import ExactAnswer, WindowAnswer
+from tidegate.operate.aggregate.balanced.balancing import Balancing, folded_details
+from tidegate.operate.aggregate.balanced.batch import BalancedAnswer
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.held import HELD
 from tidegate.operate.aggregate.ranked import RANKED, Ranking
 from tidegate.operate.aggregate.sampled import SAMPLED, Sampling
-from tidegate.plan.bound import argument_means, shares_work
+from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
+from tidegate.plan.aggregate.bound import argument_means, interval_ports
+from tidegate.plan.aggregate.shed import numbered
+from tidegate.plan.aggregate.window import WindowPlan
+from tidegate.query.clause.balance import Balance
 from tidegate.query.clause.column import EXACT, interval_names
 from tidegate.query.name import column
 from tidegate.query.node import Aggregate
-from tidegate.query.window import TimeWindow
 
 
-def balanced_of(
-    base: Aggregate, functions: Sequence[Function], texts: Mapping[str, str]
-) -> tuple[Balancing, tuple[Function, ...]]:
+def plan_balance(asked: AskedAggregate, window: WindowPlan, balance: Balance) -> PlannedAnswer:
     """How the functions of an aggregate are balanced, and the functions whose states that takes.
 
     One state holds the tuples for all that are trimmed: quantiles and users' aggregates, unless
     windows overlap so much that they share the exact work. All others are folded where tuples are
     read, which makes a group one partial however many tuples it has.
     """
-    balance, window = base.balance, base.window
-    assert balance is not None
-    assert isinstance(window, TimeWindow)
+    functions, texts = asked.functions, asked.texts
     rules = Answering(
         error=balance.error,
         confidence=balance.confidence,
@@ -45,27 +45,38 @@ def balanced_of(
     held = [
         f
         for f in functions
-        if f.definition.estimate in (QUANTILES, OWN) and not shares_work(f, window)
+        if f.definition.estimate in (QUANTILES, OWN) and not window.shares_work(f)
     ]
     given = {n: t for f in held for n, t in zip(f.arguments, f.types, strict=True)}
-    seed = seed_of("balance", base.window, *(texts[n] for n in given))
-    answers = []
-    for function in functions:
-        way = function.definition.estimate if function in held else KEPT
-        answer = Answer(function, way, texts[function.name])
-        if way == KEPT:
-            answer = replace(answer, state=function.name)
-        else:
-            means = argument_means(function) if way == OWN else ()
-            answer = replace(answer, sampled=_sample(rules, function, seed), means=means)
-        answers.append(answer)
+    seed = seed_of("balance", asked.base.window, *(texts[n] for n in given))
+    answers = [_answer(rules, f, f in held, seed, texts[f.name]) for f in functions]
     rules = replace(rules, answers=tuple(answers))
+    answer: WindowAnswer = ExactAnswer(folded_details(rules))
+    ports, prefixes = interval_ports(asked, _exact_places(asked.base)), asked.prefixes
+    if held:
+        state = Function(
+            f"a{len(functions)}", HELD.name, tuple(given), tuple(given.values()), (seed,)
+        )
+        answer = BalancedAnswer(Balancing(answering=rules, state=state, seed=seed))
+        functions = (*(f for f in functions if f not in held), state)
+        ports, prefixes = interval_ports(asked), numbered(prefixes)
+    trimmed = ", ".join(a.text for a in rules.sampled) or "nothing"
+    return PlannedAnswer(
+        answer,
+        functions,
+        prefixes,
+        *ports,
+        lines=(f"balance {balance} of {trimmed}",),
+        clauses=(f"{str(balance).lower()} of {trimmed}",),
+    )
+
+
+def _answer(rules: Answering, function: Function, held: bool, seed: int, text: str) -> Answer:
+    way = function.definition.estimate
     if not held:
-        return Balancing(answering=rules), tuple(functions)
-    name = f"a{len(functions)}"
-    state = Function(name, HELD.name, tuple(given), tuple(given.values()), (seed,))
-    kept = tuple(f for f in functions if f not in held)
-    return Balancing(answering=rules, held_as=state, seed=seed), (*kept, state)
+        return Answer(function, KEPT, text, state=function.name)
+    means = argument_means(function) if way == OWN else ()
+    return Answer(function, way, text, sampled=_sample(rules, function, seed), means=means)
 
 
 def _sample(rules: Answering, function: Function, seed: int) -> Function:
@@ -79,7 +90,7 @@ def _sample(rules: Answering, function: Function, seed: int) -> Function:
     return Function(f"sample of {function.name}", kind, function.arguments, function.types, (rule,))
 
 
-def exact_places(base: Aggregate) -> dict[str, exp.Expression]:
+def _exact_places(base: Aggregate) -> dict[str, exp.Expression]:
     """The columns of a bound, by name, where all aggregates are exact."""
     places: dict[str, exp.Expression] = {EXACT: exp.true()}
     for i, (name, _) in enumerate(base.aggregates):

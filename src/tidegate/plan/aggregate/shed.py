@@ -7,9 +7,8 @@ scaled by its own counts.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -21,14 +20,16 @@ from tidegate.operate.aggregate.functions.count import COUNT
 from tidegate.operate.aggregate.functions.spread import SPREAD
 from tidegate.operate.aggregate.functions.total import MEAN, SUM
 from tidegate.operate.aggregate.represented import REPRESENTED, Representation
-from tidegate.operate.aggregate.shed_figures import ShedColumns
+from tidegate.operate.aggregate.shed_figures import ShedAnswer
 from tidegate.operate.sieve import PRIORITY, TUPLES, ByGroup, Sieve
+from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
+from tidegate.plan.aggregate.port import window_ports
+from tidegate.plan.aggregate.window import WindowPlan
 from tidegate.plan.physical import Prefix
 from tidegate.query.clause.column import KEPT
+from tidegate.query.clause.pairs import ShedPairs
 from tidegate.query.clause.shed import CONCEPT, Shed
 from tidegate.query.name import column, field
-from tidegate.query.node import Aggregate
-from tidegate.query.window import TimeWindow
 from tidegate.schema import type_name
 
 FEWEST = 2
@@ -41,33 +42,36 @@ _SEED = seed_of("shed")
 _STATE = "a0"
 
 
-@dataclass(frozen=True)
-class Shedding:
-    """What an aggregate that sheds computes, and where its results are.
+def plan_shed(asked: AskedAggregate, window: WindowPlan, shed: Shed) -> PlannedAnswer:
+    """How an aggregate that sheds is answered: results of what is kept, scaled by the ports."""
+    base = asked.base
+    answer, functions, places = _computed(asked, shed)
+    kept_as = {KEPT: column(KEPT)}
+    known = asked.columns | {KEPT: pa.float64()}
+    _, _, shown = window_ports(asked.unit, base, known, asked.texts, kept_as)
+    types = dict(asked.keys) | {f.name: f.result for f in functions}
+    ports, after, _ = window_ports(asked.unit, base, types, asked.texts, places)
+    return PlannedAnswer(
+        answer=answer,
+        functions=functions,
+        prefixes=_sieved(asked, window, shed),
+        ports=ports,
+        after=after,
+        shown=shown,
+        lines=(f"shed {shed}",),
+        clauses=(str(shed).lower(),),
+    )
 
-    `functions` are those whose states it keeps, and `places`, over their columns, what the columns
-    of the query are. `told` says where they have what is told of windows.
-    """
 
-    functions: tuple[Function, ...]
-    places: Mapping[str, exp.Expression]
-    told: ShedColumns
-
-    @property
-    def types(self) -> dict[str, pa.DataType]:
-        """The types of the columns."""
-        return {f.name: f.result for f in self.functions}
-
-
-def shedding_of(base: Aggregate, shed: Shed, functions: Sequence[Function]) -> Shedding:
-    """How an aggregate that sheds is computed; `functions` are those of its select list."""
-    assert isinstance(base.window, TimeWindow)
-    by_concept = shed.by == CONCEPT
+def _computed(
+    asked: AskedAggregate, shed: Shed
+) -> tuple[ShedAnswer, tuple[Function, ...], dict[str, exp.Expression]]:
+    """The functions whose states are kept, and over their columns what those of the query are."""
+    by_concept, functions = shed.by == CONCEPT, asked.functions
     spreads = _spreads(functions)
-    told = ShedColumns(
+    answer = ShedAnswer(
         rate=float(shed.rate),
-        slide_us=base.window.slide_us,
-        keys=tuple(f"k{i}" for i in range(len(base.keys))),
+        keys=tuple(name for name, _ in asked.keys),
         state=_STATE if by_concept else None,
         counts=KEPT if by_concept else f"a{len(functions) + len(spreads)}",
         spreads=tuple(f.name for f in spreads),
@@ -77,53 +81,50 @@ def shedding_of(base: Aggregate, shed: Shed, functions: Sequence[Function]) -> S
     if by_concept:
         inside = [f for f in kept_of if not _counts_tuples(f)]
         fields = {f.name: f"r{i}" for i, f in enumerate(inside)}
-        told = replace(told, spreads=tuple(fields[f.name] for f in spreads))
+        answer = replace(answer, spreads=tuple(fields[f.name] for f in spreads))
         kept_of = (_represented(shed, [replace(f, name=fields[f.name]) for f in inside]),)
         state = column(_STATE)
         tuples, kept = (_double(field(state, name)) for name in (TUPLES, KEPT))
         factor: exp.Expression = exp.Div(this=tuples, expression=kept)
         share: exp.Expression = exp.Div(this=kept.copy(), expression=tuples.copy())
     else:
-        kept_of = (*kept_of, Function(told.counts, COUNT.name))
+        kept_of = (*kept_of, Function(answer.counts, COUNT.name))
         factor, share = _number(1 / shed.rate), _number(shed.rate)
     places = {KEPT: share}
-    for (name, _), function in zip(base.aggregates, functions, strict=True):
+    for (name, _), function in zip(asked.base.aggregates, functions, strict=True):
         if by_concept and _counts_tuples(function):
             places[name] = field(column(_STATE), TUPLES)
             continue
         own = function.name
         value = field(column(_STATE), fields[own]) if by_concept else column(own)
         places[name] = _scaled(function, value, factor) if function.definition.scales else value
-    return Shedding(kept_of, places, told)
+    return answer, kept_of, places
 
 
-def shed_columns(base: Aggregate, shedding: Shedding | None) -> ShedColumns | None:
-    """Where the windows of an aggregate have what is told of them, where something is shed."""
-    if shedding is not None or base.pairs is None:
-        return None if shedding is None else shedding.told
-    assert isinstance(base.window, TimeWindow)
-    places = {name: f"a{i}" for i, (name, _) in enumerate(base.aggregates)}
-    return ShedColumns(
-        rate=float(base.pairs.shed.rate) ** 2,
-        slide_us=base.window.slide_us,
-        keys=tuple(f"k{i}" for i in range(len(base.keys))),
+def plan_pairs(asked: AskedAggregate, window: WindowPlan, pairs: ShedPairs) -> PlannedAnswer:
+    """How an aggregate over a join that sheds for it is answered: exactly, of the pairs there are.
+
+    What is told of its windows is how many pairs those stand for.
+    """
+    answer = ShedAnswer(
+        rate=float(pairs.shed.rate) ** 2,
+        keys=tuple(name for name, _ in asked.keys),
         state=None,
-        counts=places[base.pairs.counted],
+        counts=asked.places[pairs.counted],
         spreads=(),
         sums=False,
-        estimated=places[base.pairs.estimated],
+        estimated=asked.places[pairs.estimated],
     )
+    return asked.answered(answer)
 
 
-def sieved(prefixes: Sequence[Prefix], base: Aggregate, shed: Shed) -> tuple[Prefix, ...]:
+def _sieved(asked: AskedAggregate, window: WindowPlan, shed: Shed) -> tuple[Prefix, ...]:
     """The prefixes of an aggregate that sheds, with what they keep."""
     by = None
     if shed.by == CONCEPT:
-        assert isinstance(base.window, TimeWindow)
-        keys = tuple(f"k{i}" for i in range(len(base.keys)))
-        by = ByGroup(keys, math.gcd(base.window.range_us, base.window.slide_us), FEWEST)
+        by = ByGroup(tuple(name for name, _ in asked.keys), window.panes.pane_us, FEWEST)
     sieve = Sieve(_SEED, float(shed.rate), by)
-    return tuple(replace(prefix, sieve=sieve) for prefix in numbered(prefixes))
+    return tuple(replace(prefix, sieve=sieve) for prefix in numbered(asked.prefixes))
 
 
 def numbered(prefixes: Sequence[Prefix]) -> tuple[Prefix, ...]:

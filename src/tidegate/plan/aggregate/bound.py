@@ -10,27 +10,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.approx.priority import seed_of
+from tidegate.operate.aggregate.answer import WindowAnswer
+from tidegate.operate.aggregate.bounded.answer import BoundedAnswer
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
-from tidegate.operate.aggregate.bounded.figures import RankedColumns
+from tidegate.operate.aggregate.bounded.figures import RankedAnswer
 from tidegate.operate.aggregate.definition import NUMBER
 from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.total import MEAN
 from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
-from tidegate.operate.aggregate.overlap import overlaps
 from tidegate.operate.aggregate.ranked import RANKED, ROWS, TUPLES, Ranking
 from tidegate.operate.aggregate.sampled import SAMPLED, Sampling
+from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
+from tidegate.plan.aggregate.port import Ports, window_ports
+from tidegate.plan.aggregate.shed import numbered
+from tidegate.plan.aggregate.window import WindowPlan
+from tidegate.plan.fingerprint import function_lines
+from tidegate.plan.recorded import Texts
 from tidegate.query.clause.column import EXACT, interval_names
+from tidegate.query.clause.error import ErrorBound
 from tidegate.query.name import column, field
 from tidegate.query.node import Aggregate
-from tidegate.query.window import TimeWindow
 
 _SAMPLED_MEANS: ContextVar[bool] = ContextVar("sampled_means", default=False)
 
@@ -49,53 +56,13 @@ def sampled_means() -> Iterator[None]:
         _SAMPLED_MEANS.reset(before)
 
 
-@dataclass(frozen=True)
-class Bounding:
-    """How the aggregates of a query are answered, and the functions whose states that takes."""
-
-    answering: Answering
-    functions: tuple[Function, ...]
-    together: bool
-    """Whether the groups of a window have to be answered together."""
-
-    @property
-    def types(self) -> dict[str, pa.DataType]:
-        """The types of the columns of closed windows."""
-        return {f.name: f.result for f in self.functions}
-
-    @property
-    def told(self) -> RankedColumns:
-        """Where closed windows have what is told of them."""
-        ranked = (f for f in self.functions if f.definition is RANKED)
-        return RankedColumns(self.answering, tuple((f.name, f.parameters[0]) for f in ranked))
-
-    def places(self, base: Aggregate) -> dict[str, exp.Expression]:
-        """What the columns of the query are over those of closed windows."""
-        exact: list[exp.Expression] = []
-        places: dict[str, exp.Expression] = {}
-        for (name, _), answer in zip(base.aggregates, self.answering.answers, strict=True):
-            ends: list[exp.Expression] = [column(str(answer.state))] * 3
-            if answer.sampled is not None:
-                state, ranking = column(answer.sampled.name), answer.sampled.parameters[0]
-                number = ranking.fractions.index(answer.function.parameters[0])
-                ends = [field(state, f"{end}{number}") for end in ("value", "low", "high")]
-                exact.append(exp.GTE(this=field(state, ROWS), expression=field(state, TUPLES)))
-            places |= dict(zip((name, *interval_names(name)), ends, strict=True))
-        every = reduce(lambda a, b: exp.And(this=a, expression=b), exact or [exp.true()])
-        return places | {EXACT: every}
-
-
-def bounded_of(
-    base: Aggregate, functions: Sequence[Function], texts: Mapping[str, str]
-) -> Bounding:
+def plan_bound(asked: AskedAggregate, window: WindowPlan, bound: ErrorBound) -> PlannedAnswer:
     """How the functions of an aggregate within an error are answered.
 
     What panes keep anyway is exact. Quantiles of one argument share a sample, and so do users'
     aggregates of the same arguments.
     """
-    bound, window = base.bound, base.window
-    assert bound is not None
-    assert isinstance(window, TimeWindow)
+    base, texts = asked.base, asked.texts
     rules = Answering(
         error=bound.error,
         confidence=bound.confidence,
@@ -103,34 +70,64 @@ def bounded_of(
         budget_rows=bound.budget_rows,
         grouped=bool(base.keys),
     )
-    answers = []
-    for function in functions:
-        way = _way(rules, function, window)
-        answer = Answer(function, way, texts[function.name])
-        if way == OWN and function.parameters[0].exact_fallback:
-            answer = replace(answer, state=f"{function.name}x")
-        elif way not in (QUANTILES, OWN):
-            answer = replace(answer, state=function.name)
-        if way == OWN:
-            answer = replace(answer, means=argument_means(function))
-        answers.append(answer)
+    answers = [_answer(rules, function, window, texts) for function in asked.functions]
     samples = _samples(rules, answers, base, texts)
     answers = [replace(a, sampled=samples.get(_sample_key(a))) for a in answers]
+    rules = replace(rules, answers=tuple(answers))
     exact = [_exact(answer) for answer in answers if answer.state is not None]
     means = [mean for answer in answers for mean in answer.means if mean is not None]
-    return Bounding(
-        replace(rules, answers=tuple(answers)),
-        (*exact, *samples.values(), *dict.fromkeys(means)),
-        together=any(a.way not in (KEPT, QUANTILES) for a in answers),
+    functions = (*exact, *samples.values(), *dict.fromkeys(means))
+    answer: WindowAnswer = BoundedAnswer(rules)
+    ports, after, shown = interval_ports(asked)
+    if all(a.way in (KEPT, QUANTILES) for a in answers):  # each group answers for itself
+        ranked = (f for f in functions if f.definition is RANKED)
+        answer = RankedAnswer(rules, tuple((f.name, f.parameters[0]) for f in ranked))
+        types = dict(asked.keys) | {f.name: f.result for f in functions}
+        ports, after, _ = window_ports(asked.unit, base, types, texts, _places(rules, base))
+    return PlannedAnswer(
+        answer=answer,
+        functions=functions,
+        prefixes=numbered(asked.prefixes) if rules.sampled else asked.prefixes,
+        ports=ports,
+        after=after,
+        shown=shown,
+        lines=(f"bound {bound}", *function_lines(functions)),
+        clauses=(str(bound).lower(),),
     )
 
 
-def _way(rules: Answering, function: Function, window: TimeWindow) -> str:
+def _answer(rules: Answering, function: Function, window: WindowPlan, texts: Texts) -> Answer:
+    """How one function is answered, but for the sample."""
+    way = _way(rules, function, window)
+    answer = Answer(function, way, texts[function.name])
+    if way == OWN:
+        state = f"{function.name}x" if function.parameters[0].exact_fallback else None
+        return replace(answer, state=state, means=argument_means(function))
+    return answer if way == QUANTILES else replace(answer, state=function.name)
+
+
+def _places(rules: Answering, base: Aggregate) -> dict[str, exp.Expression]:
+    """What the columns of the query are over those of windows whose groups answer by themselves."""
+    exact: list[exp.Expression] = []
+    places: dict[str, exp.Expression] = {}
+    for (name, _), answer in zip(base.aggregates, rules.answers, strict=True):
+        ends: list[exp.Expression] = [column(str(answer.state))] * 3
+        if answer.sampled is not None:
+            state, ranking = column(answer.sampled.name), answer.sampled.parameters[0]
+            number = ranking.fractions.index(answer.function.parameters[0])
+            ends = [field(state, f"{end}{number}") for end in ("value", "low", "high")]
+            exact.append(exp.GTE(this=field(state, ROWS), expression=field(state, TUPLES)))
+        places |= dict(zip((name, *interval_names(name)), ends, strict=True))
+    every = reduce(lambda a, b: exp.And(this=a, expression=b), exact or [exp.true()])
+    return places | {EXACT: every}
+
+
+def _way(rules: Answering, function: Function, window: WindowPlan) -> str:
     way = function.definition.estimate
     if way == QUANTILES:
         return way if rules.samples_quantile(function) else KEPT
     if way == OWN:
-        kept = function.parameters[0].exact_fallback and shares_work(function, window)
+        kept = function.parameters[0].exact_fallback and window.shares_work(function)
         return KEPT if kept else way
     return way if way in MOMENTS and _SAMPLED_MEANS.get() else KEPT
 
@@ -186,36 +183,21 @@ def argument_means(function: Function) -> tuple[Function | None, ...]:
     )
 
 
-def shares_work(function: Function, window: TimeWindow) -> bool:
-    """Whether windows overlap so much that they share the exact work of a function."""
-    return overlaps(-(-window.range_us // window.slide_us), (function,))
+def interval_ports(
+    asked: AskedAggregate, places: Mapping[str, exp.Expression] | None = None
+) -> Ports:
+    """Ports over the columns of an interval: l* and h*, the ends of a*, and whether all are exact.
 
-
-def bound_places(base: Aggregate) -> dict[str, exp.Expression]:
-    """By name, where the columns are that a bound adds to an aggregate."""
-    if not base.has_ends:
-        return {}
-    places: dict[str, exp.Expression] = {EXACT: column("e0")}
-    for i, (name, _) in enumerate(base.aggregates):
+    `places` are those of the columns where they are others.
+    """
+    types, texts = asked.columns | {"e0": pa.bool_()}, dict(asked.texts) | {"e0": "exact"}
+    found: dict[str, exp.Expression] = {EXACT: column("e0")}
+    for i, ((name, _), function) in enumerate(
+        zip(asked.base.aggregates, asked.functions, strict=True)
+    ):
         low, high = interval_names(name)
-        places |= {low: column(f"l{i}"), high: column(f"h{i}")}
-    return places
-
-
-def bound_columns(base: Aggregate, functions: Sequence[Function]) -> dict[str, pa.DataType]:
-    """The types of these columns."""
-    if not base.has_ends:
-        return {}
-    types: dict[str, pa.DataType] = {"e0": pa.bool_()}
-    for i, function in enumerate(functions):
         types |= {f"l{i}": function.result, f"h{i}": function.result}
-    return types
-
-
-def bound_texts(functions: Sequence[Function], texts: Mapping[str, str]) -> dict[str, str]:
-    """What these columns are in the words of the query."""
-    held = {"e0": "exact"}
-    for i, function in enumerate(functions):
-        text = texts[function.name]
-        held |= {f"l{i}": f"low end of {text}", f"h{i}": f"high end of {text}"}
-    return held
+        text = asked.texts[function.name]
+        texts |= {f"l{i}": f"low end of {text}", f"h{i}": f"high end of {text}"}
+        found |= {low: column(f"l{i}"), high: column(f"h{i}")}
+    return window_ports(asked.unit, asked.base, types, texts, places or found)

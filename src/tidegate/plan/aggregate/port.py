@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.operate.port import OrderKey, Port
-from tidegate.plan.bound import bound_places
 from tidegate.plan.canonical import PortForm
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
@@ -20,8 +18,9 @@ from tidegate.query.check import bind_after
 from tidegate.query.instant import event_offset
 from tidegate.query.name import WINDOW, column
 from tidegate.query.node import Aggregate, Node
-from tidegate.query.window_process import WindowProcess
 from tidegate.schema import TIME
+
+Ports = tuple[tuple[Port, ...], list[str], tuple[tuple[str, ...], ...]]
 
 
 def window_ports(
@@ -30,12 +29,12 @@ def window_ports(
     types: Mapping[str, pa.DataType],
     texts: Texts,
     places: Mapping[str, exp.Expression] | None = None,
-) -> tuple[tuple[Port, ...], list[str], tuple[tuple[str, ...], ...]]:
+) -> Ports:
     """The ports of a unit over the columns k* and a* of its aggregate, and their lines.
 
     `types` are those of these columns, and `texts` what the query calls them; the lines are for the
     fingerprint, those by port for what a checkpoint records. `places` says what columns of the
-    aggregate are over these, where they are something else than one of them.
+    aggregate are over these, where they are others than the keys and the functions in their order.
     """
     known = dict.fromkeys(WINDOW, TIME) | dict(types)
     ports, lines, shown = [], [], []
@@ -49,30 +48,11 @@ def window_ports(
     return tuple(ports), lines, tuple(shown)
 
 
-def process_ports(
-    unit: Unit,
-    base: WindowProcess,
-    keys: Mapping[str, pa.DataType],
-    lists: str,
-    texts: Texts,
-) -> tuple[tuple[Port, ...], list[str], tuple[tuple[str, ...], ...]]:
-    """The same for a process, whose aggregate gives a list of rows for each group.
-
-    They come in its place, with the columns o* in that of `lists`.
-    """
-    named = [(f"o{i}", name, type_) for i, (name, type_) in enumerate(base.process.output)]
-    types = dict(keys) | {own: type_ for own, _, type_ in named}
-    known = dict(texts) | {own: name for own, name, _ in named}
-    places = {name: column(own) for own, name, _ in named}
-    ports, lines, shown = window_ports(unit, base, types, known, places)
-    return tuple(replace(port, unnests=lists) for port in ports), lines, shown
-
-
 def _suffix(base: Aggregate, top: Node, places: Mapping[str, exp.Expression]) -> Suffix:
     columns: dict[str, exp.Expression] = {n: column(n) for n in WINDOW}
     columns |= {n: column(f"k{i}") for i, (n, _) in enumerate(base.keys)}
     columns |= {n: column(f"a{i}") for i, (n, _) in enumerate(base.aggregates)}
-    columns |= bound_places(base) | dict(places)
+    columns |= places
     suffix = Suffix({name: columns[name] for name in base.names}, WINDOW)
     suffix.extend(top, base)
     return suffix

@@ -1,0 +1,176 @@
+"""Aggregates over windows of time: one subquery, or two where windows are closed in part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tidegate.errors import QueryError
+from tidegate.expression.tree import Column
+from tidegate.operate.aggregate.answer import PartAnswer
+from tidegate.operate.aggregate.folding import FOLDINGS, folding_for
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.merging import MergeWindows
+from tidegate.operate.aggregate.operator import WindowAggregate
+from tidegate.operate.aggregate.overlap import overlaps
+from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.placement import Placement, placement_of
+from tidegate.operate.aggregate.user import USER, Aggregator
+from tidegate.operate.port import Port
+from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer, call_text
+from tidegate.plan.aggregate.window import WindowPlan, asked_partitioner
+from tidegate.plan.lowered import Context, Lowered
+from tidegate.plan.pushdown import Leaf
+from tidegate.plan.recorded import Record, Texts
+from tidegate.plan.stored_name import stored_names
+from tidegate.query.instant import event_offset
+from tidegate.query.name import WINDOW, column
+from tidegate.route.hash import Hash
+from tidegate.route.partitioner import Partitioner
+from tidegate.schema import type_name
+
+
+class TimeWindowPlan(WindowPlan):
+    """`[RANGE ... SLIDE ...]`: states of panes are kept, and merged for each window."""
+
+    @property
+    def panes(self) -> PaneWindow:
+        return PaneWindow(self.window.range_us, self.window.slide_us)
+
+    def shares_work(self, function: Function) -> bool:
+        return overlaps(self.panes.windows_of_tuple, (function,))
+
+    def subqueries(
+        self, asked: AskedAggregate, planned: PlannedAnswer, context: Context
+    ) -> Iterator[Lowered]:
+        self._check_windows(context.choices.max_windows)
+        placement = _placement(asked, planned, context)
+        held = {f.name: _held(f, asked.texts) for f in planned.functions}
+        stored = stored_names(held, asked.kept, "a", reuse=True)
+        planned = _renamed(planned, stored)
+        functions = {f.name: f for f in planned.functions}
+        spec = AggregateSpec(self.panes, asked.keys, tuple(functions.values()))
+        split = placement.splits_keys or planned.answer.together
+        answer = PartAnswer(planned.answer) if split else planned.answer
+        operator = WindowAggregate(spec, asked.key_names, placement, answer)
+        ports = _part_ports(operator, event_offset(asked.base)) if split else planned.ports
+        yield Lowered(
+            leaves=asked.leaves,
+            prefixes=planned.prefixes,
+            operator=operator,
+            ports=ports,
+            lines=(
+                f"window {self.panes.range_us} {self.panes.slide_us}",
+                *asked.lines,
+                *planned.lines,
+                *placement.partitioner.lines,
+                *(() if split else planned.after),
+            ),
+            record=Record(
+                state=(
+                    *asked.state_lines(planned.clauses),
+                    f"window {self.panes}",
+                    *placement.partitioner.lines,
+                ),
+                columns={stored[name]: text for name, text in held.items()},
+                after=((),) * len(ports) if split else planned.shown,
+            ),
+        )
+        if split:
+            merging = MergeWindows(spec, asked.key_names, planned.answer)
+            yield _merging(merging, context, len(ports), planned)
+
+    def _check_windows(self, most: int | None) -> None:
+        """Refuse a slide so short that every tuple makes more rows than anybody can have meant."""
+        count = self.panes.windows_of_tuple
+        if most is not None and count > most:
+            raise QueryError(
+                f"window {self.window}",
+                f"a tuple must be in at most {most:,} windows",
+                f"{count:,}",
+                "Make SLIDE longer, or ask for so many: with --max-windows-per-tuple "
+                f"{count}, in Python with max_windows_per_tuple={count}.",
+            )
+
+
+def _placement(asked: AskedAggregate, planned: PlannedAnswer, context: Context) -> Placement:
+    partitioner = asked_partitioner(asked, context)
+    _check_merges(partitioner, planned.parts)
+    partial = context.choices.partial
+    folding = folding_for(planned.parts, partitioner.splits_keys)
+    return placement_of(partitioner, planned.parts, FOLDINGS[partial] if partial else folding)
+
+
+def _check_merges(partitioner: Partitioner, functions: Sequence[Function]) -> None:
+    """Refuse to split keys where an aggregate of the user's has no way back."""
+    users = [f.parameters[0] for f in functions if f.definition is USER]
+    for user in users if partitioner.splits_keys else ():
+        if type(user).merge is Aggregator.merge:
+            raise QueryError(
+                f"aggregate {type(user).__qualname__}",
+                f"needs a method merge where {partitioner.text} splits keys",
+                "none",
+                f"Write one, or use {Hash.name}.",
+            )
+
+
+def _renamed(planned: PlannedAnswer, names: Mapping[str, str]) -> PlannedAnswer:
+    """The same over states that a checkpoint has under other names."""
+    own = planned.answer.from_states  # ports are over columns of the answer
+    return replace(
+        planned,
+        answer=planned.answer.renamed(names),
+        functions=tuple(replace(f, name=names[f.name]) for f in planned.functions),
+        ports=planned.ports if own else tuple(port.renamed(names) for port in planned.ports),
+    )
+
+
+def _part_ports(operator: WindowAggregate, offset_us: int) -> tuple[Port, ...]:
+    """The states of windows as rows, for the subquery that merges them.
+
+    Where the aggregate finishes some windows itself, also their rows.
+    """
+    spec = operator.spec
+    schemas = [spec.window_schema, *([spec.result_schema] if operator.finishes else [])]
+    return tuple(
+        Port(
+            schema=schema,
+            outputs=tuple((f.name, Column(f.name, f.type)) for f in schema if f.name not in WINDOW),
+            time=WINDOW[1],
+            offset_us=offset_us,
+        )
+        for schema in schemas
+    )
+
+
+def _merging(
+    operator: MergeWindows, context: Context, inputs: int, planned: PlannedAnswer
+) -> Lowered:
+    """The subquery that finishes windows of the one before it."""
+    origins = [context.newest(port) for port in range(inputs)]
+    columns = [{name: column(name) for name in origin.schema.names} for origin in origins]
+    leaves = tuple(Leaf(o, (), named) for o, named in zip(origins, columns, strict=True))
+    prefixes = [context.front.prefixes((lf,), [list(lf.columns.items())]) for lf in leaves]
+    return Lowered(
+        leaves=leaves,
+        prefixes=tuple(prefix for of_leaf in prefixes for prefix in of_leaf),
+        operator=operator,
+        ports=planned.ports,
+        lines=tuple(planned.after),
+        record=Record(after=planned.shown),
+    )
+
+
+def _held(function: Function, texts: Texts) -> str:
+    """The state of a function as a record has it; of a user's own also how it is stored."""
+    inside = function.definition.inside(function.parameters)
+    if inside is not None:
+        parts = ", ".join(_held(part, texts) for part in inside) or "COUNT(*)"
+        return f"what represents groups for {parts}"
+    stored = ""
+    if function.definition.by_user:
+        stored = "".join(f", {part} {type_name(type_)}" for part, type_ in function.family.state)
+    # Two states that are written alike are told apart by their types.
+    types = f" of {', '.join(map(type_name, function.types))}" if function.types else ""
+    return f"{call_text(function, texts)}{types}{stored}"

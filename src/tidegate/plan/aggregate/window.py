@@ -1,0 +1,60 @@
+"""What a plan asks of a window: the operator that it takes, and what a state of it depends on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tidegate.errors import QueryError
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
+from tidegate.plan.lowered import Context, Lowered
+from tidegate.plan.recorded import RecordedSubquery, Texts
+from tidegate.route.partitioner import Partitioner
+from tidegate.route.registry import partitioner_of
+
+
+class WindowPlan(ABC):
+    """A kind of window; derive from it, and add a line to `WINDOWS` in `windows.py`.
+
+    It is made anew for each aggregate, from the `window` of the node.
+    """
+
+    def __init__(self, window: Any) -> None:
+        self.window = window
+
+    @property
+    def panes(self) -> PaneWindow:
+        """The panes of its windows, for answers that need them."""
+        raise QueryError(
+            "WITH",
+            "this clause is for windows of time",
+            f"[{self.window}]",
+            "Write a window of time, [RANGE 1 MINUTE], or leave the clause out.",
+        )
+
+    def shares_work(self, function: Function) -> bool:
+        """Whether windows overlap so much that they share the exact work of a function."""
+        return False
+
+    def stored(self, arguments: Texts, kept: RecordedSubquery | None) -> Mapping[str, str]:
+        """The names of the argument columns, where they are stored; `arguments` says what each is.
+
+        A checkpoint may have other names for them: `kept` is what it has.
+        """
+        return {name: name for name in arguments}
+
+    @abstractmethod
+    def subqueries(
+        self, asked: AskedAggregate, planned: PlannedAnswer, context: Context
+    ) -> Iterator[Lowered]:
+        """The subqueries of an aggregate over it; the last one has the ports of the unit."""
+
+
+def asked_partitioner(asked: AskedAggregate, context: Context) -> Partitioner:
+    """Who places tuples: as the aggregate says, else as the run does."""
+    if asked.base.partitioner is None:
+        return context.choices.partitioner
+    return partitioner_of(asked.base.partitioner, "partitioner")

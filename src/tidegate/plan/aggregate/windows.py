@@ -1,0 +1,21 @@
+"""How windows are planned, by the class that a query has for each.
+
+A kind of window that derives from another is planned as that one, unless it has a line of its own.
+"""
+
+from __future__ import annotations
+
+from tidegate.plan.aggregate.time import TimeWindowPlan
+from tidegate.plan.aggregate.tuples import TupleWindowPlan
+from tidegate.plan.aggregate.window import WindowPlan
+from tidegate.query.window import TimeWindow, TupleWindow
+
+WINDOWS: dict[type, type[WindowPlan]] = {
+    TimeWindow: TimeWindowPlan,
+    TupleWindow: TupleWindowPlan,
+}
+
+
+def window_plan(window: object) -> WindowPlan:
+    """What a plan asks of a window."""
+    return next(WINDOWS[kind] for kind in type(window).__mro__ if kind in WINDOWS)(window)
