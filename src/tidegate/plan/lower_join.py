@@ -104,7 +104,7 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         sieve=shedding.sieve(spec),
     )
     prefixes = shedding.sieved(prefixes, sides)
-    lines = [f"join {left.extent} {right.extent} {sides}"]
+    lines = [f"join {left.extent.meaning} {right.extent.meaning} {sides}"]
     lines += shedding.lines
     lines += [f"on {pairs.meaning(e)}" for _, e, _ in asked]
     shown = left.shown | right.shown
