@@ -47,7 +47,7 @@ class InstanceCounts(NamedTuple):
     @staticmethod
     def of(outcome: Outcome) -> InstanceCounts:
         told = {**outcome.counts, "tuples": outcome.tuples}
-        return InstanceCounts(*(told.get(name, 0) for name in InstanceCounts._fields))
+        return InstanceCounts(*[told.get(name, 0) for name in InstanceCounts._fields])
 
 
 class CostDrivers(NamedTuple):
