@@ -141,7 +141,8 @@ def test_a_finished_run_started_again_draws_nothing(folder: Path) -> None:
 
 def test_log_lines_stand_above_the_view(folder: Path) -> None:
     seen = Terminal([*RUN, "--log", "debug"], folder, width=200).finish()
-    logged = [i for i, line in enumerate(seen.screen) if "DEBUG tidegate.driver." in line]
+    of_batches = re.compile(r"DEBUG tidegate\.driver\.(books|pipeline) ")
+    logged = [i for i, line in enumerate(seen.screen) if of_batches.search(line)]
     assert len(logged) == 12
     assert max(logged) < seen.screen.index("─" * 200)
 

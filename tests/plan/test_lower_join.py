@@ -399,7 +399,7 @@ def test_comparisons_to_expect_are_those_of_full_windows() -> None:
         "left and 50 on the right in the first rows"
     )
     assert either.expected == (f"comparisons: {about}",)
-    assert either.warnings == (
+    assert either.traits.warnings == (
         "no index fits the condition, so every pair in the windows is compared; expect "
         f"{about}, where a core makes about 10,000,000. Add an equality or a band to the "
         "condition, or shorten the windows; explain tells which part has no index.",
@@ -410,9 +410,9 @@ def test_comparisons_to_expect_are_those_of_full_windows() -> None:
 def test_few_comparisons_are_no_warning() -> None:
     counted = sampled("SELECT tip FROM rides r [ROWS 9] JOIN calls c [ROWS 5] ON r.fare <> c.fare")
     assert counted.expected[0].startswith("comparisons: about 950 a second of event time")
-    assert counted.warnings == ()
+    assert counted.traits.warnings == ()
     tested = sampled(f"SELECT tip {FROM} ON r.fare < c.fare")
-    assert (tested.spec.method, tested.warnings) == ("scan", ())
+    assert (tested.spec.method, tested.traits.warnings) == ("scan", ())
     assert tested.expected[0].startswith("comparisons: ")
     for indexed in (f"SELECT tip {FROM} ON r.route = c.route", f"SELECT tip {FROM} ON TRUE"):
         assert not any("comparisons" in line for line in sampled(indexed).expected)
@@ -423,16 +423,16 @@ def test_rows_to_expect_are_told_from_the_keys_and_full_windows() -> None:
     every = sampled(f"SELECT tip {FROM} ON TRUE")
     about = "up to about 240,000 rows for each tuple with full windows"
     assert every.expected == (f"output: {about}, by the first rows of its streams",)
-    assert every.warnings == (
+    assert every.traits.warnings == (
         f"expect {about}: the values of its condition are few. Add a condition, or shorten the "
         "windows, unless you need them all.",
     )
     text = f"SELECT tip {FROM} ON TRUE"
     shown = explain([Output(None, sql(text))], sampled_plan(text))
-    assert f"    warning: {every.warnings[0]}\n" in shown
+    assert f"    warning: {every.traits.warnings[0]}\n" in shown
     few = sampled("SELECT tip FROM rides r [ROWS 9] JOIN calls c [ROWS 5] ON r.fare = c.fare")
     assert few.expected[0].startswith("output: up to about ")
-    assert few.warnings == ()
+    assert few.traits.warnings == ()
 
 
 # --- fingerprint and explain -------------------------------------------------------------------

@@ -45,7 +45,7 @@ def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
     view.continue_from(loop.summary.counters)
     view.attend(
         lambda: loop.controls.rows_at_hand,
-        loop.runner.tasks,
+        loop.tasks,
         loop.books.forecast.newest,
         lambda: newest_figures(loop.summary.windows()),
     )

@@ -16,7 +16,7 @@ from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import Pipeline, RowsSeen, StepSeen
 from tidegate.errors import StateError
-from tidegate.execute.runner import Draft, JobRunner
+from tidegate.execute.runner import Draft, JobRunner, TaskCounts
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans
@@ -194,6 +194,10 @@ class Loop:
         """End after the batch that is running."""
         self._stop.set()
         self._news.set()
+
+    def tasks(self) -> TaskCounts | None:
+        """How far the tasks of the batch are; for those who watch, from any thread."""
+        return self.runner.tasks()  # which the first batch may have replaced
 
     def abort(self) -> bool:
         """Break off the batch that is running; false where its runner cannot.

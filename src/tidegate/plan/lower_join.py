@@ -89,7 +89,7 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         sieve=shedding.sieve(spec),
     )
     shown = left.shown | right.shown
-    lines = [f"join {left.extent} {right.extent} {sides}", *shedding.lines]
+    lines = [f"join {left.extent.meaning} {right.extent.meaning} {sides}", *shedding.lines]
     lines += [f"on {pairs.meaning(e)}" for _, e, _ in asked]
     predicate = [f"{where.lower()} {pairs.written(e, shown)}" for _, e, where in asked]
     if function is not None:

@@ -42,6 +42,11 @@ class WindowExtent:
         if self.rows is not None and self.rows < 1:
             raise ValueError(f"a window holds at least one tuple: {self}")
 
+    @property
+    def meaning(self) -> str:
+        """What it is in fingerprints, which checkpoints keep: never to be changed."""
+        return f"Extent(range_us={self.range_us}, rows={self.rows})"
+
 
 @dataclass(frozen=True)
 class JoinSide:
