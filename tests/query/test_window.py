@@ -8,14 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.duration import duration_us
 from tidegate.errors import QueryError
-from tidegate.query.window import (
-    TimeWindow,
-    TupleWindow,
-    duration_text,
-    duration_us,
-    read_window,
-)
+from tidegate.query.window import TimeWindow, TupleWindow, duration_text, read_window
 
 
 @pytest.mark.parametrize(

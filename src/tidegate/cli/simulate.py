@@ -12,6 +12,7 @@ import numpy as np
 
 from tidegate.cli.target import check_target, write_target
 from tidegate.cli.value import Number, Whole
+from tidegate.duration import duration_us
 from tidegate.errors import OptionError, QueryError, near
 from tidegate.model.calibration_file import read_calibration
 from tidegate.model.controller import LOWER, UPPER, Limits
@@ -23,7 +24,6 @@ from tidegate.model.saso import saso
 from tidegate.model.simulation import Join, scaled, timeline
 from tidegate.model.trace_file import read_trace
 from tidegate.model.window import TimeWindow, TupleWindow, Window
-from tidegate.query.window import duration_us
 
 if TYPE_CHECKING:
     from tidegate.elastic.policy import Policy

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.duration import Duration, duration_us
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.nesting import nested
 from tidegate.operate.process.definition import FilterFunction
@@ -44,16 +45,7 @@ from tidegate.query.shedding import shedding
 from tidegate.query.signature import called_as
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified
-from tidegate.query.window import (
-    Distance,
-    Duration,
-    JoinWindow,
-    TupleWindow,
-    Window,
-    duration_us,
-    read_window,
-    whole_rows,
-)
+from tidegate.query.window import Distance, JoinWindow, TupleWindow, Window, read_window, whole_rows
 from tidegate.query.window_process import window_process
 from tidegate.query.within import bounded
 from tidegate.remote.scheme import shown

@@ -1,92 +1,14 @@
-"""Windows and the durations they are written in, between what a user says and the panes."""
+"""The windows that a query can ask for: of time, of tuples, and of the sides of a join."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import timedelta
-from decimal import Decimal
 
-from tidegate.duration import duration_text, rows_text, window_text
-from tidegate.errors import QueryError, near
-from tidegate.microsecond import LONGEST_US, MICROSECOND, SECOND_US, UNITS_US
-
-_SHORT = {
-    "us": "microsecond",
-    "ms": "millisecond",
-    "s": "second",
-    "sec": "second",
-    "m": "minute",
-    "min": "minute",
-    "h": "hour",
-    "hr": "hour",
-    "d": "day",
-    "w": "week",
-}
-_PART = re.compile(r"\s*([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\s*([A-Za-z]+)\s*")
+from tidegate.duration import Duration, duration_text, duration_us, rows_text, window_text
+from tidegate.errors import QueryError
 
 MOST_ROWS = 10**12
 """Tuples in a window: more than any machine holds, and few enough to count with."""
-
-Duration = str | timedelta | int | float
-"""What a user may give for a length of time; a bare number is seconds."""
-
-
-def unit_us(unit: str, where: str) -> int:
-    """Microseconds in a unit named in full, in the plural or in short, in any case."""
-    name = unit.lower()
-    for candidate in (name, name[:-1] if name.endswith("s") else name):
-        full = _SHORT.get(candidate, candidate)
-        if full in UNITS_US:
-            return UNITS_US[full]
-    raise QueryError(
-        where, "a duration needs a unit of time", unit, near(name, [f"{u}s" for u in UNITS_US])
-    )
-
-
-def scaled_us(amount: Decimal, unit: int, where: str) -> int:
-    """An amount of a unit as whole microseconds; a fraction of a microsecond is refused."""
-    us = amount * unit
-    if us.is_finite() and abs(us) > LONGEST_US:
-        readable = abs(us) < 2**80
-        got = duration_text(int(us)) if readable else f"{amount:.6g} times {duration_text(unit)}"
-        raise _too_long(got, where)
-    if not us.is_finite() or us != us.to_integral_value():
-        raise QueryError(where, "a duration must be a whole number of microseconds", f"{us}")
-    return int(us)
-
-
-def _too_long(got: str, where: str) -> QueryError:
-    return QueryError(where, "a duration must not exceed 10,000 years", got)
-
-
-def duration_us(value: Duration, where: str = "duration") -> int:
-    """Microseconds in "15 minutes", "1 hour 30 minutes", "500ms", a timedelta or seconds."""
-    if isinstance(value, timedelta):
-        return _bounded(value // MICROSECOND, where)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise QueryError(where, "a duration must be text, a timedelta or seconds", repr(value))
-    if not isinstance(value, str):
-        return scaled_us(Decimal(str(value)), SECOND_US, where)
-    total, at = 0, 0
-    while part := _PART.match(value, at):
-        total += scaled_us(Decimal(part.group(1)), unit_us(part.group(2), where), where)
-        at = part.end()
-    if at == 0 or at != len(value):
-        raise QueryError(
-            where,
-            "a duration must be a number and a unit",
-            repr(value),
-            'Write for example "15 minutes" or "500 ms".',
-        )
-    return _bounded(total, where)
-
-
-def _bounded(us: int, where: str) -> int:
-    """Refuse what is so long that event times and durations could not be added in 64 bits."""
-    if abs(us) > LONGEST_US:
-        raise _too_long(duration_text(us), where)
-    return us
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,12 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from tidegate.duration import duration_text
+from tidegate.duration import duration_text, duration_us, scaled_us, unit_us
 from tidegate.errors import QueryError
 from tidegate.query.join import slides
 from tidegate.query.option import Balance, ErrorBound, Latency, Option, PartitionedBy, Shed
 from tidegate.query.output import check_names
-from tidegate.query.window import (
-    Distance,
-    JoinWindow,
-    TimeWindow,
-    TupleWindow,
-    Window,
-    duration_us,
-    scaled_us,
-    unit_us,
-)
+from tidegate.query.window import Distance, JoinWindow, TimeWindow, TupleWindow, Window
 from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.sql.columns import schema_of
 from tidegate.sql.dialect import parse

@@ -1,4 +1,4 @@
-"""The calls of one bucket's object in a batch, between tuples and timers and the user's code.
+"""Calls one bucket's object for the tuples and timers of a batch.
 
 The object is made or restored, called in the total order with timers in their place, and asked for
 its state. Whatever goes wrong in the user's code is told with its class, bucket and time.
@@ -108,7 +108,7 @@ class ObjectCalls:
         vars(object_).pop(CALLS, None)
         state = self._call("snapshot", object_.snapshot)
         try:
-            return self._state.changes(object_, state, self._timers)
+            return self._state.changes(state, self._timers)
         except NotPlain as error:
             requirement = f"the state of {self._spec.name} must be made of plain values"
             got = f"{error.path}, which {error.problem}"
@@ -141,15 +141,22 @@ class ObjectCalls:
     def _begin(self, stored: BucketRows | None) -> Process:
         object_: Process = self._call("__init__", self._spec.factory)
         vars(object_)[CALLS] = self
-        self._object, self._state = object_, ObjectState(stored)
-        where = f"{self._where}, bucket {self.bucket}"
-        kept = self._state.restored(object_, self._spec.whole, where)
+        self._object = object_
+        self._state = ObjectState(object_, stored, f"{self._where}, bucket {self.bucket}")
+        self._state.attach(self._now_us)
+        kept = self._state.kept
         if kept is not None:
             self._timers = list(kept.timers)
             self._asked = set(kept.timers)
             self._call("restore", object_.restore, kept.state)
             vars(object_)[CALLS] = self
         return object_
+
+    def _now_us(self) -> int:
+        """The event time of the tuple or timer at work."""
+        if self.trigger is None:
+            raise RuntimeError("declared state can be used for tuples and timers, not in restore")
+        return self.trigger[0]
 
     def _one_by_one(self, rows: Share) -> None:
         for trigger, tuple_, keys in rows.calls():

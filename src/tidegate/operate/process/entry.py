@@ -1,9 +1,9 @@
-"""The rows that keep the objects of buckets, between their attributes and the segments.
+"""The rows that keep the objects of buckets in segments.
 
-A bucket has a row for its **head**, which is all of its object but the entries of mappings, and a
-row for each **entry** of a mapping. A row is known by its name, the attribute and the key, and is
-found by a number made of them. The newest row of a name counts; one that hides says that the entry
-is gone.
+A bucket has a row for its **head**, which is all of its object but its declared state, and a row
+for each **entry** of declared state. A row is known by its name, made of the state's name and the
+key, and is found by a number made of both. The newest row of a name counts; one that hides says
+that the entry is gone.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, ints
+from tidegate.batch import MAX_US, MIN_US, ints
 from tidegate.operate.kernels.order import flat
-from tidegate.operate.layered_state import HIDES, LayeredKeeper
+from tidegate.operate.layered_state import HIDES, LayeredKeeper, LayerHorizon
+from tidegate.state.segment import Segment
 
 ENTRY = "entry"
 STATE = pa.schema(
@@ -36,8 +38,8 @@ STATE = pa.schema(
         ("value", pa.large_binary()),
     ]
 )
-"""Sorted by bucket and entry. `number` gives the order of a mapping: entries have ascending ones.
-`pending_us` is the earliest timer of a head."""
+"""Sorted by bucket and entry. `number` gives the order of a map: entries have ascending ones.
+`pending_us` is the earliest timer of a head, and when an entry expires."""
 
 HEAD = 0
 """The `entry` of heads; those of entries are greater."""
@@ -57,12 +59,25 @@ class StateRow(NamedTuple):
         return StateRow(HEAD, 0, pending_us, b"", value)
 
     @staticmethod
-    def of(entry: int, number: int, name: bytes, value: bytes) -> StateRow:
-        return StateRow(entry, number, MAX_US, name, value)
-
-    @staticmethod
     def gone(entry: int, name: bytes) -> StateRow:
         return StateRow(entry | HIDES, 0, MAX_US, name, b"")
+
+
+@dataclass(frozen=True)
+class EntryHorizon(LayerHorizon):
+    """The same without entries that have expired, which are dropped when segments are merged.
+
+    Entries of one name expire in the order in which they were written, so that none of an older
+    layer comes to light.
+    """
+
+    frontier_us: int = MIN_US
+
+    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
+        live = super().live(rows, segment)
+        if "pending_us" in rows.column_names:
+            live &= (ints(rows, ENTRY) == HEAD) | (ints(rows, "pending_us") > self.frontier_us)
+        return live
 
 
 @dataclass(frozen=True)
@@ -70,6 +85,12 @@ class EntryKeeper(LayeredKeeper):
     """Heads and entries, each as it was written last."""
 
     order = ENTRY
+
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> EntryHorizon:
+        oldest = segments[0].name if segments else None
+        return EntryHorizon(ENTRY, oldest, frontier_us=frontier_us)
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         return newest(rows)

@@ -1,4 +1,4 @@
-"""The user's own operator as one of the engine's, between dealt tuples and the rows it makes."""
+"""Runs the user's own operator: routes tuples to buckets, calls the objects, keeps their state."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from tidegate.operate.operator import (
 )
 from tidegate.operate.port import Port
 from tidegate.operate.process.advance import advance, assign
-from tidegate.operate.process.attributes import MappingHead
-from tidegate.operate.process.definition import ProcessSpec
+from tidegate.operate.process.definition import ProcessSpec, declarations_of
 from tidegate.operate.process.entry import ENTRY, EntryKeeper
 from tidegate.operate.process.first_rows import limit_of
 from tidegate.operate.process.hot import HotState
@@ -125,15 +124,14 @@ class UserProcess(Operator):
 def _reads(spec: ProcessSpec) -> str:
     """What a batch reads of the state; an object is made to see what it has."""
     made = spec.factory()
-    if not is_kept_by_attribute(made):
-        return "reads and writes the whole state of each bucket that a batch touches"
-    mappings = [name for name, value in vars(made).items() if MappingHead.of(value) is not None]
-    whole = [name for name in mappings if spec.whole is None or name in spec.whole]
-    asked = [name for name in mappings if name not in whole]
-    read = [f"the keys used of {', '.join(asked)}"] if asked else []
-    read += [f"all keys of {', '.join(whole)}"] if whole else []
-    read += ["what is no mapping"] if len(mappings) < len(vars(made)) else []
-    return f"reads of each bucket that a batch touches: {'; '.join(read) or 'no attributes'}"
+    declared = [state.text() for state in declarations_of(made).declared.values()]
+    read = [f"the entries used of {', '.join(declared)}"] if declared else []
+    if is_kept_by_attribute(made):
+        attributes = made.snapshot()
+        read += [f"all of {', '.join(attributes)}"] if attributes else []
+    else:
+        read += ["all that snapshot returns"]
+    return f"reads of each bucket that a batch touches: {'; '.join(read) or 'its timers'}"
 
 
 def _state(work: InstanceWork, mine: Sequence[int]) -> HotState:

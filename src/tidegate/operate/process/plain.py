@@ -16,7 +16,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -93,6 +93,13 @@ def simple_text(value: Any) -> str | None:
     """The text of a value that needs no walk, as JSON has it; None for any other."""
     simple = _SIMPLE.get(type(value))
     return None if simple is None else simple(value)
+
+
+class Until(NamedTuple):
+    """A value of declared state that expires."""
+
+    until_us: int
+    value: Any
 
 
 class Encoder:
@@ -251,6 +258,7 @@ _WRITERS: dict[type, _Writer] = {
     time: Encoder.time,
     timedelta: Encoder.duration,
     Tuple: Encoder.tuple_of_stream,
+    Until: lambda e, v, p: {"until": [v.until_us, e.items([v.value], p)[0]]},
     np.ndarray: Encoder.array,
     pa.Table: Encoder.table,
     pa.RecordBatch: Encoder.record_batch,
@@ -314,6 +322,7 @@ _TAGGED: dict[str, Callable[[Any], Any]] = {
     "time": _time_of,
     "timedelta": lambda c: timedelta(*c),
     "row": lambda c: rebuilt(*c),
+    "until": lambda c: Until(*c),
     "scalar": _scalar_of,
 }
 

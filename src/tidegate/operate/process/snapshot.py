@@ -1,8 +1,8 @@
-"""The head of a bucket as bytes, between the user's object and the store.
+"""Writes and reads the head of a bucket: its timers, and the state of its object.
 
-A head has its kind, then JSON with the timers and the state, then the buffers that the JSON
-numbers. The state is what `snapshot` of the class returned, or where the class has none of its own
-the attributes of the object, one after the other.
+A head has its kind, then JSON with the timers, the state and the last number of an entry, then the
+buffers that the JSON refers to. The state is what `snapshot` of the class returned, or where the
+class has none of its own the attributes of the object, one after the other.
 """
 
 from __future__ import annotations
@@ -10,43 +10,51 @@ from __future__ import annotations
 import json
 import pickle
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tidegate.batch import MAX_US
 from tidegate.errors import StateError
 from tidegate.operate.process.packed import pack, unpack
-from tidegate.operate.process.plain import decode, encode
+from tidegate.operate.process.plain import Encoder, decode, encode
 
 _MAGIC = b"TGP2"
 _START = struct.Struct("<4scQ")
-_WHOLE, _PICKLED, _ATTRIBUTES = b"J", b"P", b"A"
+_WHOLE, _PICKLED, _ATTRIBUTES = b"J", b"P", b"D"
+_BY_ENTRY = b"A"
+"""Heads of earlier versions, which kept attributes that are mappings entry by entry."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What a head holds: the state, and the timers that the object waits for.
-
-    Where it is `by_attribute`, the state is a list of what `attributes` writes for each.
-    """
+    """What a head holds: the state, the timers that the object waits for, and how many numbers
+    entries of declared state were given."""
 
     state: Any
     timers: tuple[int, ...]
-    by_attribute: bool = False
+    count: int = 0
 
 
 def write(kept: Kept, pickled: bool) -> bytes:
     """The head of a state as it is; equal states give equal bytes. NotPlain names what cannot be
     kept."""
     if pickled:
-        return _written(_PICKLED, kept.timers, "null", [pickle.dumps(kept.state, protocol=5)])
-    return _written(_WHOLE, kept.timers, *encode(kept.state, "the state"))
+        data = [pickle.dumps(kept.state, protocol=5)]
+        return _written(_PICKLED, kept.timers, "null", kept.count, data)
+    text, buffers = encode(kept.state, "the state")
+    return _written(_WHOLE, kept.timers, text, kept.count, buffers)
 
 
-def write_attributes(attributes: str, buffers: Sequence[bytes], timers: Sequence[int]) -> bytes:
-    """The head of attributes that are JSON already."""
-    return _written(_ATTRIBUTES, timers, attributes, buffers)
+def write_attributes(
+    attributes: Mapping[Any, Any], timers: Sequence[int], count: int, encoder: Encoder
+) -> bytes:
+    """The head of attributes; `encoder` knows the declared state, which nothing may share."""
+    parts = [
+        f"[{encoder.text(name, 'the name of an attribute')},{encoder.text(value, f'self.{name}')}]"
+        for name, value in attributes.items()
+    ]
+    return _written(_ATTRIBUTES, timers, f"[{','.join(parts)}]", count, encoder.buffers)
 
 
 def read(data: bytes, pickled: bool, where: str) -> Kept:
@@ -54,6 +62,13 @@ def read(data: bytes, pickled: bool, where: str) -> Kept:
     if len(data) < _START.size or data[:4] != _MAGIC:
         raise _damaged(where, repr(data[:8]))
     _, kind, size = _START.unpack_from(data)
+    if kind == _BY_ENTRY:
+        raise StateError(
+            where,
+            "the state must be of this version, which keeps attributes whole",
+            "attributes that an earlier version kept entry by entry",
+            "Start with a new checkpoint.",
+        )
     if (kind == _PICKLED) != pickled:
         raise StateError(
             where,
@@ -68,9 +83,10 @@ def read(data: bytes, pickled: bool, where: str) -> Kept:
     except ValueError as error:
         raise _damaged(where, str(error)) from error
     if pickled:
-        return Kept(pickle.loads(buffers[0]), tuple(json.loads(document)[0]))
-    timers, state = decode(document, buffers)
-    return Kept(state, tuple(timers), kind == _ATTRIBUTES)
+        timers, _, *count = json.loads(document)
+        return Kept(pickle.loads(buffers[0]), tuple(timers), *count)
+    timers, state, *count = decode(document, buffers)
+    return Kept(dict(state) if kind == _ATTRIBUTES else state, tuple(timers), *count)
 
 
 def pending(timers: Sequence[int]) -> int:
@@ -78,8 +94,11 @@ def pending(timers: Sequence[int]) -> int:
     return min(timers, default=MAX_US)
 
 
-def _written(kind: bytes, timers: Sequence[int], text: str, buffers: Sequence[bytes]) -> bytes:
-    content = pack(f"[[{','.join(map(str, sorted(timers)))}],{text}]", buffers)
+def _written(
+    kind: bytes, timers: Sequence[int], text: str, count: int, buffers: Sequence[bytes]
+) -> bytes:
+    last = f",{count}" if count else ""
+    content = pack(f"[[{','.join(map(str, sorted(timers)))}],{text}{last}]", buffers)
     return _START.pack(_MAGIC, kind, len(content)) + content
 
 
