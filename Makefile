@@ -1,9 +1,9 @@
 # The one entry point: `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup s3-server demo cluster newcomer ready test test-inner test-fast test-long mutants lint types layers rooms docs check \
+.PHONY: help setup s3-server demo cluster newcomer ready test test-inner test-fast fuzz test-long mutants gates lint types layers rooms docs check \
         format bench cliffs lock \
-        clean clean-venv
+        clean clean-venv FORCE
 
 BIN := .venv/bin
 STAMP := .venv/.setup-done
@@ -20,6 +20,12 @@ setup: $(STAMP) ## make .venv with the locked versions, find or install Java (PY
 $(STAMP): requirements.lock pyproject.toml tools/setup.sh
 	@PYTHON="$(PYTHON)" LOCKED="$(LOCKED)" tools/setup.sh
 
+# With either of them tools/setup.sh sees to it that .venv is what was asked for.
+ifneq ($(PYTHON)$(LOCKED),)
+$(STAMP): FORCE
+endif
+FORCE:
+
 s3-server: setup ## build the S3 server that tests/s3 runs against, once, into the user's cache
 	@tools/s3_server.sh >/dev/null
 
@@ -34,9 +40,9 @@ newcomer: ## make demo from a fresh clone of the commit, in an empty home
 
 ready: setup ## what all workers of the tests would do at once, done once: compile loops and tests
 	$(BIN)/python tools/compile_loops.py
-	$(BIN)/python -m pytest --collect-only --quiet --quiet >/dev/null
+	@said=$$($(BIN)/python -m pytest --collect-only --quiet --quiet) || { echo "$$said"; exit 1; }
 
-test: setup s3-server ## all tests, with and without Spark (PYTEST_ARGS=...)
+test: setup s3-server ## all tests, with and without Spark, with the seeds of CI (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
 
 test-inner: setup ## the tests of single parts: under a minute, for every change
@@ -45,11 +51,20 @@ test-inner: setup ## the tests of single parts: under a minute, for every change
 test-fast: setup s3-server ## the tests that need no JVM
 	$(BIN)/python -m pytest -m "not spark" $(WORKERS) $(PYTEST_ARGS)
 
-test-long: setup s3-server ## all tests in long mode: more examples, more kills
+# `make fuzz TIDEGATE_TEST_SEED=N` draws again what a run with seed N drew.
+fuzz test-long: export TIDEGATE_TEST_SEED ?= new
+
+fuzz: setup s3-server ## all tests with new seeds; the first line says which
+	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
+
+test-long: setup s3-server ## all tests in long mode: new seeds, more examples, more kills
 	TIDEGATE_TEST_MODE=long $(BIN)/python -m pytest --timeout 3600 $(WORKERS) $(PYTEST_ARGS)
 
 mutants: setup ## make mistakes on purpose, one by one, and see that tests find them (WORDS=...)
 	$(BIN)/python tools/mutate.py $(WORDS)
+
+gates: setup ## break each check of CI in a copy, and see that it fails (WORDS=docs ...)
+	$(BIN)/python tools/break_gates.py $(WORDS)
 
 lint: setup ## ruff: rules and format; tests that assert nothing
 	$(BIN)/ruff check .
@@ -67,7 +82,7 @@ rooms: setup ## draw who imports whom into docs/
 
 docs: setup ## build the documentation into site/, strictly
 	$(BIN)/python tools/import_graph.py --check
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 check: lint types layers docs test ## everything CI checks
 

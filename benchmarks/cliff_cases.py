@@ -194,6 +194,8 @@ def exactly(count: int) -> Callable[[Mapping[str, pa.Table]], int]:
 REFERENCE = "join, equality"
 _AGGREGATES = ", ".join(f"SUM(v + {n}) AS s{n}" for n in range(1_000))
 _WHOLE_HOUR = events(200_000, 50, 2 * HOUR * SECOND_US)
+_WITHIN = " WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT"
+_BALANCED = " WITH BALANCE ERROR 10 PERCENT CONFIDENCE 95 PERCENT"
 
 CASES = {
     REFERENCE: Case(1.7, join("a.k = b.k"), keyed, equal),
@@ -215,6 +217,12 @@ CASES = {
     ),
     "slide of a second, SUM": Case(2, sliding("SUM(x)"), _WHOLE_HOUR, windows_by_key(HOUR)),
     "slide of a second, MEDIAN": Case(10, sliding("MEDIAN(x)"), _WHOLE_HOUR, windows_by_key(HOUR)),
+    "slide of a second, MEDIAN within an error": Case(
+        10, sliding("MEDIAN(x)") + _WITHIN, _WHOLE_HOUR, windows_by_key(HOUR)
+    ),
+    "slide of a second, MEDIAN balanced": Case(
+        10, sliding("MEDIAN(x)") + _BALANCED, _WHOLE_HOUR, windows_by_key(HOUR)
+    ),
     "slide of a second, COUNT(DISTINCT)": Case(
         10, sliding("COUNT(DISTINCT v)"), _WHOLE_HOUR, windows_by_key(HOUR)
     ),

@@ -61,6 +61,7 @@ from spear_aggregates import (
 )
 
 import tidegate as tg
+from tidegate.testing import sampled_means
 
 ERROR, CONFIDENCE = 0.10, 0.95
 PER_SECOND = 10_000
@@ -151,12 +152,14 @@ def run_tidegate(case: Case, engine: str, tuples: int, data: Path, work: Path) -
         asked = asked.within(error=ERROR, confidence=CONFIDENCE)
 
     def run() -> None:
-        asked.start(
-            sink=tg.sink.files(str(work / "out")),
-            checkpoint=str(work / "checkpoint"),
-            batch_rows=tuples // BATCHES,
-            instances=2,
-        ).wait()
+        with sampled_means():
+            query = asked.start(
+                sink=tg.sink.files(str(work / "out")),
+                checkpoint=str(work / "checkpoint"),
+                batch_rows=tuples // BATCHES,
+                instances=2,
+            )
+        query.wait()
 
     return [
         {

@@ -95,12 +95,20 @@ PAGES: dict[str, dict[str, Table]] = {
 _MARKED = re.compile(r"<!-- results: (\w+) -->\n.*?<!-- end of results -->", re.DOTALL)
 
 
+def text_of(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def filled(page: str) -> str:
+    """The text of a page with the tables of the last reports."""
+    text, of = text_of(page), PAGES[page]
+    assert sorted(_MARKED.findall(text)) == sorted(of), "each table has its place"
+    return _MARKED.sub(lambda found: _filled(found, of), text)
+
+
 def fill(page: str) -> None:
     """Put the tables of the last reports into a page."""
-    path, of = DOCS / page, PAGES[page]
-    text = path.read_text(encoding="utf-8")
-    assert sorted(_MARKED.findall(text)) == sorted(of), "each table has its place"
-    path.write_text(_MARKED.sub(lambda found: _filled(found, of), text), encoding="utf-8")
+    (DOCS / page).write_text(filled(page), encoding="utf-8")
 
 
 def _filled(found: re.Match[str], of: dict[str, Table]) -> str:

@@ -76,8 +76,8 @@ def _is_worker(config: pytest.Config) -> bool:
 def pytest_report_header() -> str:
     """So that what was drawn can be drawn again."""
     if FIXED:
-        return "seed: 0, as always in CI"
-    return f"seed: {SEED}, drawn for this run; {VARIABLE}={SEED} draws the same again"
+        return "seed: 0, as always; `make fuzz` draws a new one"
+    return f"seed: {SEED}; {VARIABLE}={SEED} draws the same again"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

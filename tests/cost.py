@@ -7,23 +7,27 @@ import time
 from collections.abc import Callable
 
 
+class CallCounter:
+    """Counts the calls of this thread for as long as it is `sys.setprofile`d."""
+
+    count = 0
+
+    def __call__(self, frame: object, event: str, argument: object) -> None:
+        self.count += event in ("call", "c_call")
+
+
 def calls(work: Callable[[], object]) -> int:
     """How many functions a piece of work calls, of Python and of C.
 
     Loops over rows in Python show here, loops over arrays in C do not.
     """
-    count = 0
-
-    def seen(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(seen)
+    counter = CallCounter()
+    sys.setprofile(counter)
     try:
         work()
     finally:
         sys.setprofile(None)
-    return count
+    return counter.count
 
 
 def times_dearer(one: Callable[[], object], other: Callable[[], object], turns: int = 3) -> float:

@@ -30,6 +30,16 @@ def _benchmark(name: str) -> ModuleType:
         sys.path.pop(0)
 
 
+def test_tables_and_figures_of_pages_are_those_of_the_results() -> None:
+    """After new results: `python benchmarks/tables.py`, and what is said here, into the pages."""
+    tables, figures = _benchmark("tables"), _benchmark("figures")
+    old = [page for page in tables.PAGES if tables.filled(page) != tables.text_of(page)]
+    assert old == []
+    wrong = [f"{f.page}: {f.expected()}" for f in figures.FIGURES if not f.is_there()]
+    assert wrong == []
+    assert len(figures.FIGURES) >= 17
+
+
 def test_a_step_takes_as_long_as_the_instance_with_most_to_do(path: ModuleType) -> None:
     whole, partly = path.Line(1.0, 0.5, 0.25), path.Line(2.0, 0.5, 0.25)
     costs = path.Costs(map_tuple_s=0.5, whole=whole, partly=partly, merge=path.Line(3.0, 0.5, 0.25))

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
-from tidegate import disk, durable
+from tidegate import disk, durable, schedule
 from tidegate.durable import Due, gathered, gathering
 from tidegate.whole_file import whole_file
+
+T = TypeVar("T")
 
 
 class Noting(disk.SystemDisk):
@@ -85,6 +90,30 @@ def test_one_that_fails_is_told(
         assert isinstance(noting, Noting)
         for number in range(6):
             due.add_file(tmp_path / f"file{number}")
+            if number == 2:
+                due.begin()
+        due.sync()
+        assert noting.synced == {f"file{number}": 1 for number in range(6)}
+
+
+class NoThreads(schedule.Threads):
+    """Python while it is ending."""
+
+    def start(self, name: str, work: Callable[[], T], daemon: bool = False) -> Future[T]:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+
+def test_where_python_is_ending_all_is_synced_without_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durable, "SLOW_S", 0.0)
+    due = Due()
+    with disk.using(Noting()) as noting, schedule.using(NoThreads()):
+        assert isinstance(noting, Noting)
+        for number in range(6):
+            path = tmp_path / f"file{number}"
+            path.write_bytes(b"bytes")
+            due.add_file(path)
             if number == 2:
                 due.begin()
         due.sync()

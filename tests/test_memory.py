@@ -19,6 +19,7 @@ from tidegate.memory import (
     bytes_of,
     default_bytes,
 )
+from tidegate.operate import kept
 from tidegate.operate.join import run_index
 from tidegate.source.cache import PIECES
 from tidegate.state import segment
@@ -171,9 +172,29 @@ class TestMemory:
         assert seen == [40] * 3_000
         assert 0 < memory.bytes <= 1_000
 
+    def test_who_looks_while_another_thread_keeps_something_sees_the_budget_kept(self) -> None:
+        """A value is counted before older ones are given up; the moment between is nobody's."""
+        inside, looked = threading.Event(), threading.Event()
+
+        class Size(int):
+            def __rsub__(self, other: int) -> int:  # asked when the value is given up
+                inside.set()
+                looked.wait(0.2)
+                return other - int(self)
+
+        memory = Memory(100)
+        cache = memory.cache(1, Size)
+        cache.put("old", 60)
+        thread = threading.Thread(target=cache.put, args=("new", 60))
+        thread.start()
+        assert inside.wait(60)
+        assert memory.bytes == 60
+        looked.set()
+        thread.join()
+
 
 def test_all_that_a_process_keeps_is_in_its_memory() -> None:
-    assert {id(c) for c in (PIECES, run_index._INDEXES, segment._remote)} <= {
+    assert {id(c) for c in (PIECES, kept._VALUES, run_index._INDEXES, segment._remote)} <= {
         id(c) for c in MEMORY._caches
     }
     assert sum(c.share for c in MEMORY._caches) == 1
@@ -201,11 +222,13 @@ def test_without_a_budget_a_process_has_its_part_of_the_machine() -> None:
     ],
 )
 def test_sizes(text: str | int, size: int) -> None:
-    assert bytes_of(text, "--memory") == size
+    assert bytes_of(text, "--memory-limit") == size
 
 
 @pytest.mark.parametrize("text", ["", "much", "-1", -5, "5 XB", "1e9", "MB", True])
 def test_other_words_are_no_sizes(text: str | int) -> None:
     with pytest.raises(OptionError) as caught:
-        bytes_of(text, "--memory")
-    assert str(caught.value).startswith("--memory: must be a size, for example 512MB or 2GB; got")
+        bytes_of(text, "--memory-limit")
+    assert str(caught.value).startswith(
+        "--memory-limit: must be a size, for example 512MB or 2GB; got"
+    )

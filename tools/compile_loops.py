@@ -12,7 +12,7 @@ from typing import Any
 
 def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     """The module of each loop, and what compiles it or finds it on disk."""
-    from tidegate.approx import priority_loop, sample_loop, stratum_loop
+    from tidegate.approx import priority_loop, stratum_loop
     from tidegate.operate.kernels import (
         exact_moment_loop,
         exact_round_loop,
@@ -29,8 +29,6 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield from ((slide_loop.__name__, make) for make in (slide_loop.select, slide_loop.distinct))
     yield exact_round_loop.__name__, exact_round_loop.rounded
     yield priority_loop.__name__, priority_loop.priorities_loop
-    yield sample_loop.__name__, sample_loop.lowest_loop
-    yield sample_loop.__name__, sample_loop.lowest_of_one_loop
     yield stratum_loop.__name__, stratum_loop.strata_loop
     yield stratum_loop.__name__, stratum_loop.lacking_loop
     for module in (exact_moment_loop, exact_sum_loop):

@@ -83,7 +83,7 @@ class Copy:
             path.write_text(before, encoding="utf-8")
 
     def tested(self, tests: Iterable[str]) -> tuple[int, str]:
-        environment = {"CI": "true", "TIDEGATE_TEST_MODE": "mutants"}
+        environment = {"TIDEGATE_TEST_MODE": "mutants"}
         place = f"{self.folder / 'src'}{os.pathsep}{self.folder}"
         command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         try:

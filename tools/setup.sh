@@ -1,32 +1,47 @@
 #!/usr/bin/env bash
 # Makes the virtual environment in .venv from requirements.lock and finds or installs Java.
 # Called by `make setup`, which skips it while neither the lock nor pyproject.toml has changed.
+# Where PYTHON is given and .venv holds another version, .venv is made anew.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 venv=.venv
+stamp=$venv/.setup-done
 locked=${LOCKED:-yes}
+versions="Python 3.11, 3.12 or 3.13" # as requires-python in pyproject.toml
 
-new_enough() {
-    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+supported() {
+    "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null
+}
+
+version() {
+    "$1" --version 2>/dev/null || echo none
 }
 
 find_python() {
     for name in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
-        if new_enough "$name"; then
+        if supported "$name"; then
             echo "$name"
             return
         fi
     done
-    local got
-    got=$(${PYTHON:-python3} --version 2>/dev/null || echo none)
-    echo "Python: Tidegate needs Python 3.11 or newer; got $got. Install one, or run" \
-        "\`make setup PYTHON=/path/to/python3.11\`." >&2
+    echo "Python: Tidegate needs $versions; got $(version "${PYTHON:-python3}"). Install one, or run" \
+        "\`make setup PYTHON=/path/to/python3.13\`. For newer versions datasketches has no wheels yet." >&2
     return 2
 }
 
-if [ -x "$venv/bin/python" ] && ! new_enough "$venv/bin/python"; then
-    echo "Python: $venv must hold Python 3.11 or newer; got an older or broken one." \
+if [ -n "${PYTHON:-}" ]; then
+    python=$(find_python)
+    if [ -x "$venv/bin/python" ] && [ "$(version "$venv/bin/python")" != "$(version "$python")" ]; then
+        echo "$venv holds $(version "$venv/bin/python") and is made anew"
+        rm -rf "$venv"
+    elif [ -z "${LOCKED:-}" ] && [ "$stamp" -nt requirements.lock ] &&
+        [ "$stamp" -nt pyproject.toml ] && [ "$stamp" -nt tools/setup.sh ]; then
+        exit 0
+    fi
+fi
+if [ -x "$venv/bin/python" ] && ! supported "$venv/bin/python"; then
+    echo "Python: $venv must hold $versions; got $(version "$venv/bin/python")." \
         "Remove it with \`make clean-venv\` and run \`make setup\` again." >&2
     exit 2
 fi
@@ -56,4 +71,4 @@ else
 fi
 
 "$venv/bin/python" -m tidegate.execute.java --install
-touch "$venv/.setup-done"
+touch "$stamp"

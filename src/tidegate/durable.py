@@ -62,8 +62,7 @@ class Due:
         """
         steps = self._taken()
         if steps:
-            work = partial(_synced, steps)
-            self._begun.append(schedule.current().start("tidegate-sync", work))
+            self._begun += _beside(partial(_synced, steps))
 
     def sync(self) -> None:
         """Take all of it to the disk; an OSError of any of it is raised."""
@@ -97,14 +96,22 @@ def _synced(steps: Sequence[Callable[[], None]]) -> None:
         _do(rest)
         return
     first, *others = [rest[i::_AT_ONCE] for i in range(min(_AT_ONCE, len(rest)))]
-    start = schedule.current().start
-    beside = [start("tidegate-sync", partial(_do, share)) for share in others]
+    beside = [begun for share in others for begun in _beside(partial(_do, share))]
     try:
         _do(first)
     finally:
         schedule.wait(beside)
     for done in beside:
         done.result()
+
+
+def _beside(work: Callable[[], None]) -> list[Future[None]]:
+    """Start work in a thread; where Python is ending and starts none, do it first."""
+    try:
+        return [schedule.current().start("tidegate-sync", work)]
+    except RuntimeError:
+        work()
+        return []
 
 
 def _do(steps: Iterable[Callable[[], None]]) -> None:

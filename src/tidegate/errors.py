@@ -14,6 +14,7 @@
         ├── StateError       a segment or a manifest is damaged or missing
         ├── FencedError      another run has taken the checkpoint over
         ├── MemoryExceededError  a batch needs more memory than there is, however small it is cut
+        ├── BrokenOffError   the run was aborted in the middle of a batch
         ├── SinkError        the output could not be written
         │   └── LostOutputError  a part of a committed batch is gone or damaged before it was seen
         ├── TaskError        user code or an expression failed on a tuple
@@ -27,6 +28,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+NO_WAY = "There is no way yet."
+"""The remedy where nothing that can be written gives what was asked for."""
 
 LONGEST = 500
 """Characters of what a message says it got."""
@@ -122,6 +126,10 @@ class FencedError(RunError):
 
 class MemoryExceededError(RunError):
     """Work on a batch needs more memory than there is."""
+
+
+class BrokenOffError(RunError):
+    """The run was aborted in the middle of a batch; nothing of the batch counts."""
 
 
 class SinkError(RunError):

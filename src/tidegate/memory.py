@@ -1,7 +1,8 @@
 """One budget of memory for all that a process keeps to save work, between its caches.
 
 Decoded input, segments of a remote store and indexes of stored tuples can be had again at a price;
-what a batch needs at the time is not counted here.
+what a batch needs at the time is not counted here, but by the limit of the process
+(`memory_limit`), of which the budget is a part.
 """
 
 from __future__ import annotations
@@ -11,14 +12,21 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from functools import cache
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from tidegate import schedule
 from tidegate.errors import OptionError
+from tidegate.memory_limit import LIMIT, default_limit, size_text
 
 LEAST_BYTES, MOST_BYTES = 64 * 2**20, 2**30
-"""The budget where none is given is between these."""
+"""The budget where no limit is given is between these."""
+
+CACHED = 3
+"""Caches take one in so many bytes of the limit of their process."""
+
+LEAST_LIMIT_BYTES = 256 * 2**20
+"""A process that has done nothing yet takes more than half of this."""
 
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
@@ -44,8 +52,9 @@ class Memory:
 
     @property
     def bytes(self) -> int:
-        """What all caches hold."""
-        return sum(cache.bytes for cache in self._caches)
+        """What all caches hold; never more than the limit, whatever other threads do."""
+        with self._lock:
+            return self._bytes()
 
     def resize(self, limit_bytes: int | None) -> None:
         """Have another budget from now on, None for `default_bytes`; called by every task."""
@@ -54,6 +63,11 @@ class Memory:
             with self._lock:
                 self._limit = limit
                 self._shrink()
+
+    def clear(self) -> None:
+        """Give up all that caches hold."""
+        for cache in self._caches:
+            cache.clear()
 
     def cache(
         self, share: float, size: Callable[[Any], int], most_entries: int | None = None
@@ -65,9 +79,13 @@ class Memory:
             raise ValueError("the shares of a memory are more than the whole")
         return made
 
+    def _bytes(self) -> int:
+        """What all caches hold, for who has the lock."""
+        return sum(cache.bytes for cache in self._caches)
+
     def _shrink(self, newest: Cache | None = None) -> None:
         """Give up values until the rest fits, but not the last one of `newest`: it is in use."""
-        while self.bytes > self._limit:
+        while self._bytes() > self._limit:
             spare = [c for c in self._caches if len(c) > (1 if c is newest else 0)]
             most = max(spare, key=lambda c: c.bytes - c.share * self._limit)
             most._give_up()
@@ -168,15 +186,54 @@ class Cache:
         self.bytes -= size
 
 
-@cache
 def default_bytes() -> int:
-    """The budget where none is given: a quarter of the machine for its workers, one to a core.
+    """The budget where no limit is given: a third of the process's, one process to a core.
 
     At least 64 MB, which is some blocks of input, and at most 1 GB: who has windows that need more
     asks for it, and nobody is surprised by a machine that is full.
     """
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(max(total // 4 // (os.cpu_count() or 1), LEAST_BYTES), MOST_BYTES)
+    limit = default_limit(os.cpu_count() or 1)
+    return min(max(limit // CACHED, LEAST_BYTES), MOST_BYTES)
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What each process that runs tasks may hold: in all, and of that in caches.
+
+    None leaves it to the process (`default_limit`, `default_bytes`).
+    """
+
+    limit_bytes: int | None = None
+    cache_bytes: int | None = None
+
+    @staticmethod
+    def of(limit_bytes: int | None, where: str = "--memory-limit") -> Allowance:
+        """The allowance for a limit that a user gives."""
+        if limit_bytes is None:
+            return Allowance()
+        if limit_bytes < LEAST_LIMIT_BYTES:
+            raise OptionError(
+                where,
+                "must be at least 256MB, because a process needs half of that to start",
+                size_text(limit_bytes),
+            )
+        return Allowance(limit_bytes, limit_bytes // CACHED)
+
+    def among(self, processes: int | None) -> Allowance:
+        """The same where so many processes share the machine; None where only they know."""
+        if processes is None or self.limit_bytes is not None:
+            return self
+        return replace(self, limit_bytes=default_limit(processes))
+
+    def take(self) -> None:
+        """Have it hold for this process from now on; called by every task."""
+        limit = self.limit_bytes
+        LIMIT.bytes = default_limit(os.cpu_count() or 1) if limit is None else limit
+        MEMORY.resize(self.cache_bytes)
+
+
+ANY = Allowance()
+"""What a process decides by itself."""
 
 
 def bytes_of(size: str | int, where: str) -> int:
@@ -193,3 +250,5 @@ def bytes_of(size: str | int, where: str) -> int:
 
 MEMORY = Memory()
 """That of this process; who keeps something takes a cache of it."""
+
+LIMIT.release.append(MEMORY.clear)

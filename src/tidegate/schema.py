@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidegate.errors import SourceError, near
-from tidegate.leaf import each_leaf
+from tidegate.errors import QueryError, SourceError, near
+from tidegate.leaf import each_leaf, is_list, uuid_texts
 from tidegate.microsecond import DAY_US, FIRST_US, LAST_US
 
 TIME = pa.timestamp("us", tz="UTC")
@@ -20,33 +20,97 @@ _UNITS_PER_US = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 
 
 _INT64 = np.iinfo(np.int64)
 
-_SIGNED = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.decimal128(20, 0),
-    pa.float16(): pa.float32(),
-}
-"""Types Spark SQL does not have, and the ones it reads them as."""
+_DURATION, _TIME_OF_DAY = pa.duration("us"), pa.time64("us")
+
+_AS: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (
+    (pa.types.is_timestamp, TIME),
+    (pa.types.is_duration, _DURATION),
+    (pa.types.is_time, _TIME_OF_DAY),
+    (pa.types.is_date, pa.date32()),
+    (pa.types.is_large_string, pa.string()),
+    (pa.types.is_string_view, pa.string()),
+    (pa.types.is_null, pa.string()),
+    (pa.types.is_large_binary, pa.binary()),
+    (pa.types.is_binary_view, pa.binary()),
+    (pa.types.is_fixed_size_binary, pa.binary()),
+    (pa.types.is_uint8, pa.int16()),
+    (pa.types.is_uint16, pa.int32()),
+    (pa.types.is_uint32, pa.int64()),
+    (pa.types.is_uint64, pa.decimal128(20, 0)),
+    (pa.types.is_float16, pa.float32()),
+)
+"""What the engine takes plain types for that it does not have itself, mostly as Spark SQL does."""
+
+_OWN = frozenset(
+    (
+        *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
+        *(pa.string(), pa.binary(), pa.date32(), TIME, _DURATION, _TIME_OF_DAY),
+    )
+)
+"""The plain types of the engine, besides decimals."""
+
+_UUID = "arrow.uuid"
+_EXTENSIONS = {_UUID: pa.string(), "arrow.bool8": pa.bool_()}
+"""Extension types that are not taken as what they are stored as."""
+
+_MOST_DIGITS = 38
+"""Of a decimal, as in Spark SQL."""
 
 
 def normal_type(type_: pa.DataType) -> pa.DataType:
-    """The engine's type for a file's type: one width of strings, one kind of timestamp."""
-    if pa.types.is_dictionary(type_):
+    """The engine's type for an Arrow type; what it has none for keeps its type (`foreign_part`)."""
+    if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
         return normal_type(type_.value_type)
-    if pa.types.is_timestamp(type_):
-        return TIME
-    if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
-        return pa.string()
-    if pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_):
-        return pa.binary()
-    if pa.types.is_null(type_):
-        return pa.string()
+    if isinstance(type_, pa.BaseExtensionType):
+        return _EXTENSIONS.get(type_.extension_name) or normal_type(type_.storage_type)
     if pa.types.is_struct(type_):
         return pa.struct([f.with_type(normal_type(f.type)) for f in type_])
-    if pa.types.is_list(type_):
+    if pa.types.is_map(type_):
+        return pa.map_(normal_type(type_.key_type), normal_type(type_.item_type))
+    if is_list(type_):
         return pa.list_(type_.value_field.with_type(normal_type(type_.value_type)))
-    return _SIGNED.get(type_, type_)
+    if pa.types.is_decimal(type_):
+        digits = type_.precision - min(type_.scale, 0)
+        return pa.decimal128(digits, max(type_.scale, 0)) if digits <= _MOST_DIGITS else type_
+    return next((to for test, to in _AS if test(type_)), type_)
+
+
+def foreign_part(type_: pa.DataType) -> pa.DataType | None:
+    """The first part of a normalised type that the engine cannot compute with, or None.
+
+    Foreign are decimals of more than 38 digits, intervals of months, unions and empty structs.
+    """
+    if pa.types.is_nested(type_) and type_.num_fields and not pa.types.is_union(type_):
+        parts = (foreign_part(type_.field(i).type) for i in range(type_.num_fields))
+        return next((part for part in parts if part is not None), None)
+    own = type_ in _OWN or pa.types.is_decimal128(type_)
+    return None if own else type_
+
+
+def own_type(type_: pa.DataType, where: str) -> pa.DataType:
+    """The engine's type for one that a program names; refuses what it cannot compute with."""
+    made = normal_type(type_)
+    if (part := foreign_part(made)) is not None:
+        raise QueryError(
+            where,
+            "the type must be one that queries can compute with",
+            str(part),
+            f"Use text, or a decimal of up to {_MOST_DIGITS} digits.",
+        )
+    return made
+
+
+def check_own_types(schema: pa.Schema, where: str) -> None:
+    """Refuse columns of types that the engine cannot compute with."""
+    for field in schema:
+        if (part := foreign_part(field.type)) is not None:
+            raise SourceError(
+                where,
+                f"column {field.name} must have a type that queries can compute with",
+                str(part),
+                "Select other columns: one that is not read may have any type. Or write it as "
+                f"text, or as a decimal of up to {_MOST_DIGITS} digits.",
+            )
 
 
 def normal_schema(schema: pa.Schema) -> pa.Schema:
@@ -160,7 +224,7 @@ def to_us(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], NDArra
     Rounded down; what 64 bits cannot hold is the nearest number that they can.
     """
     factor, divisor = _unit(column.type)
-    whole = pa.int32() if column.type == pa.date32() else pa.int64()
+    whole = pa.int32() if column.type.bit_width == 32 else pa.int64()
     counts = column.cast(whole)
     counts = counts.fill_null(0) if column.null_count else counts
     numbers = counts.to_numpy(zero_copy_only=False)
@@ -174,23 +238,31 @@ def to_us(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], NDArra
 
 
 def _normal(column: pa.ChunkedArray, where: str | None, field: pa.Field) -> pa.ChunkedArray:
-    """A column in the type of a field, its timestamps in microseconds at any depth."""
+    """A column in the type of a field, whose leaves are decoded and in microseconds."""
 
     def change(leaf: pa.Array) -> pa.Array:
         if pa.types.is_dictionary(leaf.type):
-            leaf = leaf.cast(leaf.type.value_type)
-        return _timestamps(leaf, where, field.name) if pa.types.is_timestamp(leaf.type) else leaf
+            return each_leaf(leaf.dictionary, change).take(leaf.indices)
+        if pa.types.is_run_end_encoded(leaf.type):
+            at = np.arange(leaf.offset, leaf.offset + len(leaf))
+            runs = np.searchsorted(leaf.run_ends.to_numpy(), at, "right")
+            return each_leaf(leaf.values, change).take(pa.array(runs))
+        if isinstance(leaf, pa.ExtensionArray):
+            is_uuid = leaf.type.extension_name == _UUID
+            return uuid_texts(leaf.storage) if is_uuid else each_leaf(leaf.storage, change)
+        if (to := normal_type(leaf.type)) in (TIME, _DURATION, _TIME_OF_DAY):
+            return _micros(leaf, to, where, field.name)
+        return leaf.cast(to) if foreign_part(to) is None else leaf
 
-    if pa.types.is_nested(field.type) or pa.types.is_timestamp(field.type):
-        chunks = [each_leaf(chunk, change) for chunk in column.chunks]
-        column = pa.chunked_array(chunks, None if chunks else field.type)
-    return column.cast(field.type)
+    chunks = [each_leaf(chunk, change) for chunk in column.chunks]
+    made = pa.chunked_array(chunks, None if chunks else field.type)
+    return made if made.type == field.type else made.cast(field.type)
 
 
-def _timestamps(column: pa.Array, where: str | None, name: str) -> pa.Array:
-    """Timestamps of any unit as TIME; with `where` those are refused that it cannot hold."""
+def _micros(column: pa.Array, to: pa.DataType, where: str | None, name: str) -> pa.Array:
+    """Times of any unit in microseconds; with `where`, what 64 bits cannot hold is refused."""
     if _unit(column.type) == (1, 1):
-        return column.cast(TIME)
+        return column.cast(to)
     numbers, valid = to_us(column)
     if where is not None and len(numbers):
         beyond = valid & ((numbers == _INT64.min) | (numbers == _INT64.max))
@@ -204,7 +276,7 @@ def _timestamps(column: pa.Array, where: str | None, name: str) -> pa.Array:
                 "A query that does not read the column needs it for late and rejected rows only.",
             )
     mask = None if valid.all() else ~valid
-    return pa.array(numbers, pa.int64(), mask=mask).view(TIME)
+    return pa.array(numbers, pa.int64(), mask=mask).view(to)
 
 
 def _unit(type_: pa.DataType) -> tuple[int, int]:
@@ -244,6 +316,8 @@ def type_name(type_: pa.DataType) -> str:
         return "timestamp"
     if pa.types.is_duration(type_):
         return "interval"
+    if pa.types.is_time(type_):
+        return "time"
     if pa.types.is_decimal(type_):
         return f"decimal({type_.precision},{type_.scale})"
     return names.get(str(type_), str(type_))

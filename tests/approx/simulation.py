@@ -14,7 +14,6 @@ from tidegate.approx.decision import Promise, Windows, decide, sizes_for
 from tidegate.approx.error import combined, relative
 from tidegate.approx.moments import Moments
 from tidegate.approx.priority import priorities
-from tidegate.approx.sample import EVERYTHING, lowest
 
 ERRORS = (0.01, 0.05, 0.10, 0.15)
 CONFIDENCES = (0.90, 0.95, 0.99)
@@ -94,7 +93,7 @@ class Drawn:
         tuples = np.array([len(group) for group in groups])
         codes = np.repeat(np.arange(len(groups)), tuples)
         seq = np.arange(len(codes))
-        order = lowest(codes, len(groups), priorities(seed, 0 * seq, seq), EVERYTHING)
+        order = np.lexsort((priorities(seed, 0 * seq, seq), codes))
         windows = Windows(np.arange(len(groups)) // in_window, len(groups) // in_window)
         return Drawn(np.concatenate(groups)[order], tuples, windows)
 
@@ -106,19 +105,19 @@ class Drawn:
         starts = np.cumsum(self.tuples) - self.tuples
         return codes, ranks, self.values[starts[codes] + ranks]
 
-    def sample(self, kind: Kind, sizes: Ints | int) -> Sample:
+    def sample(self, sizes: Ints | int) -> Sample:
         """The lowest so many of each group."""
         codes, _, values = self.rows(sizes)
-        return Sample.of(kind, self.tuples, codes, values)
+        return Sample.of(self.tuples, codes, values)
 
     def outcome(self, kind: Kind, promise: Promise, budget: int | None = None) -> Outcome:
         """Every window decided: with a budget for each group, or with sizes from a first look."""
         sizes = np.full(len(self.tuples), budget or most(promise.error, promise.confidence))
         if budget is None:
-            pilot = self.sample(kind, promise.pilot)
+            pilot = self.sample(promise.pilot)
             sizes = np.minimum(sizes_for(kind, pilot, promise, self.windows), sizes)
         sizes = np.minimum(sizes, self.tuples)
-        found = decide(kind, self.sample(kind, sizes), promise, self.windows)
+        found = decide(kind, self.sample(sizes), promise, self.windows)
         errors = relative(self.truth(kind), found.interval.value)
         true = combined(promise.metric, errors, self.windows.of_group, self.windows.count)
         answered = found.answered & self.windows.any(sizes < self.tuples)
@@ -138,4 +137,4 @@ class Drawn:
 
     @cached_property
     def _whole(self) -> Moments:
-        return self.sample(Kind.MEAN, EVERYTHING).moments
+        return self.sample(self.tuples).moments

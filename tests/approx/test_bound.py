@@ -53,7 +53,7 @@ def test_an_interval_holds_the_truth_as_often_as_it_says(kind: Kind, confidence:
 
     Variances of 400 values are slightly skewed: a point more of them may be missed.
     """
-    sample, truth = normal().sample(kind, 400), normal().truth(kind)
+    sample, truth = normal().sample(400), normal().truth(kind)
     found = interval(kind, sample, 1 - confidence)
     assert ((found.low <= found.value) & (found.value <= found.high)).all()
     held = np.mean((found.low <= truth) & (truth <= found.high))
@@ -64,24 +64,12 @@ def test_an_interval_holds_the_truth_as_often_as_it_says(kind: Kind, confidence:
 @KINDS
 def test_a_sample_of_everything_is_the_answer(kind: Kind) -> None:
     drawn = Drawn.of([np.arange(50.0), np.arange(5.0), np.ones(1)], seed=5)
-    found = interval(kind, drawn.sample(kind, 50), 0.05)
+    found = interval(kind, drawn.sample(50), 0.05)
     truth = drawn.truth(kind)
     some = slice(2 if kind.of_squares else 3)
     for one in (found.value, found.low, found.high):
         assert one[some] == pytest.approx(truth[some])
     assert found.error[some].tolist() == [0.0] * len(truth[some])
-
-
-def test_null_is_zero_in_a_sum_and_nothing_in_a_mean() -> None:
-    codes, values = np.zeros(4, np.int64), np.array([1.0, np.nan, 3.0, np.nan])
-    present = ~np.isnan(values)
-    tuples = np.array([8])
-    mean, total = (
-        interval(kind, Sample.of(kind, tuples, codes, values, present), 0.05)
-        for kind in (Kind.MEAN, Kind.SUM)
-    )
-    assert mean.value.tolist() == [2.0]
-    assert total.value.tolist() == [8.0]
 
 
 def test_the_error_is_relative_to_any_truth_between_the_bounds() -> None:
@@ -98,7 +86,7 @@ def test_the_error_is_relative_to_any_truth_between_the_bounds() -> None:
 
 
 def sample_of(values: Floats, tuples: int = 10**6) -> Sample:
-    return Sample.of(Kind.MEAN, np.array([tuples]), np.zeros(len(values), np.int64), values)
+    return Sample.of(np.array([tuples]), np.zeros(len(values), np.int64), values)
 
 
 def test_what_is_skewed_constant_or_scarce_is_not_relied_on() -> None:
@@ -122,8 +110,8 @@ def test_what_is_skewed_constant_or_scarce_is_not_relied_on() -> None:
 def test_a_first_look_says_how_many_rows_are_needed(kind: Kind) -> None:
     """A sample of that size is narrow enough in most windows, and not much too narrow."""
     error = {Kind.VARIANCE: 0.05, Kind.DEVIATION: 0.025}.get(kind, 0.02)
-    sizes = needed(kind, normal().sample(kind, 300), error, 0.05)
-    found = interval(kind, normal().sample(kind, sizes), 0.05).error
+    sizes = needed(kind, normal().sample(300), error, 0.05)
+    found = interval(kind, normal().sample(sizes), 0.05).error
     assert np.mean(found <= error) > 0.9
     assert np.mean(found) > 0.7 * error
 

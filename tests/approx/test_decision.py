@@ -17,7 +17,7 @@ PROMISE = Promise(0.05, 0.95)
 def sample_of(*groups: Floats, tuples: int = 10**6) -> Sample:
     codes = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     counts = np.full(len(groups), tuples)
-    return Sample.of(Kind.MEAN, counts, codes, np.concatenate(groups))
+    return Sample.of(counts, codes, np.concatenate(groups))
 
 
 def normal(spread: float, rows: int = ROWS) -> Floats:
@@ -60,7 +60,7 @@ def test_groups_in_the_sample_as_a_whole_have_no_error() -> None:
     few, large = np.array([1.0, 1e9, 0.0]), normal(10)
     codes = np.repeat([0, 1], [3, ROWS])
     tuples = np.array([3, 10**6])
-    sample = Sample.of(Kind.MEAN, tuples, codes, np.append(few, large))
+    sample = Sample.of(tuples, codes, np.append(few, large))
     found = decide(Kind.MEAN, sample, PROMISE)
     assert found.answered.tolist() == [True]
     assert found.error[0] == 0
@@ -98,6 +98,6 @@ def test_sizes_follow_the_spread() -> None:
 
 
 def test_no_groups_make_no_windows() -> None:
-    nothing = Sample.of(Kind.MEAN, *(np.empty(0, np.int64),) * 2, np.empty(0))
+    nothing = Sample.of(*(np.empty(0, np.int64),) * 2, np.empty(0))
     assert decide(Kind.MEAN, nothing, PROMISE).answered.tolist() == []
     assert early_fail(Kind.MEAN, nothing, np.empty(0, np.int64), PROMISE).tolist() == []

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracle import sample as twin
+from tidegate.approx.array import Ints, Words
 from tidegate.approx.priority import priorities, seed_of
-from tidegate.approx.sample import lowest, lowest_of_one
+from tidegate.approx.sample import depths, sampled, window_depths
 
 WORDS = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 2, 2**63, 2**64 - 1])
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -48,43 +49,44 @@ def test_priorities_of_neighbours_are_uniform_and_independent() -> None:
     assert not np.intersect1d(words, other).size
 
 
-@given(st.lists(WORDS, max_size=60), st.integers(0, 30))
-def test_the_sample_of_one_group_is_that_of_many(given_words: list[int], k: int) -> None:
-    words = np.array(given_words, np.uint64)
-    expected = lowest(np.zeros(len(words), np.int64), 1, words, k)
-    found = lowest_of_one(words, k)
-    assert sorted(found.tolist()) == sorted(expected.tolist())
-    assert words[found].tolist() == sorted(words[expected].tolist())
+def drawn(codes: Ints, groups: int, words: Words, k: int) -> Ints:
+    """The positions of samples."""
+    taken = sampled(codes, groups, words, k)
+    return np.arange(len(words)) if taken is None else np.flatnonzero(taken)
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 4), WORDS), max_size=60),
-    st.integers(0, 30),
-    st.sampled_from([0.0, 1e-3, 0.25, 0.5, 0.98, 1.0]),
-)
-def test_the_sample_is_that_of_the_twin(tuples: list[tuple[int, int]], k: int, rate: float) -> None:
+@given(st.lists(st.tuples(st.integers(0, 4), WORDS), max_size=60), st.integers(1, 30))
+def test_the_sample_is_that_of_the_twin(tuples: list[tuple[int, int]], k: int) -> None:
     codes = np.array([code for code, _ in tuples], np.int64)
     words = np.array([word for _, word in tuples], np.uint64)
-    positions = lowest(codes, 6, words, k, rate)
-    assert len(set(positions.tolist())) == len(positions)
-    found = [(codes[i], words[i]) for i in positions]
-    expected = []
+    positions = drawn(codes, 6, words, k)
     for group in range(6):
         own = [(word, None) for code, word in tuples if code == group]
-        expected += [(group, word) for word, _ in twin.sample(own, k, rate)]
-    assert found == expected
+        found = sorted(words[positions[codes[positions] == group]].tolist())
+        assert found == [word for word, _ in twin.sample(own, k)]
+        alone = words[codes == group]
+        assert sorted(alone[drawn(0 * codes[codes == group], 1, alone, k)].tolist()) == found
 
 
-@pytest.mark.parametrize(("k", "rate"), [(50, 0.02), (50, 0.2), (50, 0.0), (0, 0.02), (2000, 0.5)])
-def test_a_sample_is_the_larger_of_rate_and_size(k: int, rate: float) -> None:
-    """Groups of 900 and 100 tuples, in which 18 and 2, or 180 and 20, are below the rate."""
-    codes = (np.arange(1000) % 10 == 0).astype(np.int64)
-    words = priorities(7, 0 * codes, np.arange(1000))
-    sizes = np.bincount(codes[lowest(codes, 2, words, k, rate)], minlength=2)
-    for group in (0, 1):
-        own = [(word, None) for word in words[codes == group].tolist()]
-        assert sizes[group] == len(twin.sample(own, k, rate))
-    assert (sizes >= np.minimum([900, 100], k)).all()
+def test_the_sample_of_one_large_group_is_found_from_any_guess() -> None:
+    """Priorities that are far from uniform: all small, all large, or both."""
+    chance = np.random.default_rng(6)
+    few, many = chance.integers(0, 1000, 700), chance.integers(2**63, 2**64 - 1, 9000, np.uint64)
+    for words in (few.astype(np.uint64), many, np.concatenate([few.astype(np.uint64), many])):
+        for k in (1, 10, 300, 5000):
+            found = sorted(words[drawn(np.zeros(len(words), np.int64), 1, words, k)].tolist())
+            assert found == [w for w, _ in twin.sample([(w, None) for w in words.tolist()], k)]
+
+
+@pytest.mark.parametrize("k", [1, 50, 195, 2000])
+def test_a_sample_has_at_least_its_size_and_seldom_twice_that(k: int) -> None:
+    chance = np.random.default_rng(k)
+    sizes = chance.integers(0, 20 * k, 200)
+    codes = np.repeat(np.arange(200), sizes)
+    words = priorities(7, 0 * codes, np.arange(len(codes)))
+    kept = np.bincount(codes[drawn(codes, 200, words, k)], minlength=200)
+    assert (kept >= np.minimum(sizes, k)).all()
+    assert k == 1 or np.mean(kept > 2 * k) < 0.2
 
 
 @given(
@@ -92,56 +94,61 @@ def test_a_sample_is_the_larger_of_rate_and_size(k: int, rate: float) -> None:
     size=st.integers(0, 2000),
     groups=st.integers(1, 5),
     cuts=st.lists(st.integers(0, 2000), max_size=6),
-    k=st.sampled_from([0, 1, 5, 30, 200]),
-    rate=st.sampled_from([0.0, 0.02, 0.3]),
+    k=st.sampled_from([1, 5, 30, 200]),
 )
 def test_samples_of_samples_are_those_of_the_whole(
-    seed: int, size: int, groups: int, cuts: list[int], k: int, rate: float
+    seed: int, size: int, groups: int, cuts: list[int], k: int
 ) -> None:
     """Any parts of any permutation, merged in any order; and a smaller sample of a larger one."""
     chance = np.random.default_rng(seed)
     codes = chance.integers(0, groups, size)
     words = priorities(seed, chance.integers(0, 3, size), np.arange(size))
-    whole = lowest(codes, groups, words, k, rate)
+    whole = drawn(codes, groups, words, k)
     moved = chance.permutation(size)
     edges = [0, *sorted(min(c, size) for c in cuts), size]
     parts = [moved[a:b] for a, b in pairwise(edges)]
     chance.shuffle(parts)
     held = np.empty(0, np.int64)
     for part in parts:
-        own = part[lowest(codes[part], groups, words[part], k, rate)]
+        own = part[drawn(codes[part], groups, words[part], k)]
         both = np.concatenate([held, own])
-        held = both[lowest(codes[both], groups, words[both], k, rate)]
-    assert held.tolist() == whole.tolist()
-    less = whole[lowest(codes[whole], groups, words[whole], k // 2)]
-    assert less.tolist() == lowest(codes, groups, words, k // 2).tolist()
+        held = both[drawn(codes[both], groups, words[both], k)]
+    assert sorted(held.tolist()) == whole.tolist()
+    less = whole[drawn(codes[whole], groups, words[whole], max(k // 2, 1))]
+    assert less.tolist() == drawn(codes, groups, words, max(k // 2, 1)).tolist()
+
+
+@pytest.mark.parametrize("k", [1, 4, 30])
+@pytest.mark.parametrize("seed", range(20))
+def test_samples_of_windows_are_those_of_their_tuples(seed: int, k: int) -> None:
+    size = 1 + 20 * seed
+    chance = np.random.default_rng(seed)
+    words = priorities(seed, np.zeros(size, np.int64), np.arange(size))
+    first = np.sort(chance.integers(0, size, 12))
+    last = np.minimum(first + 100, size)
+    found = {}
+    for _, windows, taken in window_depths(depths(words), first, last, k):
+        for w in windows.tolist():
+            found[w] = np.flatnonzero(taken[first[w] : last[w]]).tolist()
+    for w in range(12):
+        own = words[first[w] : last[w]]
+        assert found[w] == drawn(np.zeros(len(own), np.int64), 1, own, k).tolist()
 
 
 def test_every_tuple_is_as_likely_as_every_other() -> None:
-    """Over 4,000 seeds, 5 of 20 tuples: each about 1,000 times, within 5 standard deviations."""
+    """Over 4,000 seeds, at least 5 of 20 tuples: each as often, within 5 standard deviations."""
     times, tuples, k = 4000, 20, 5
     codes = np.repeat(np.arange(times), tuples)
     seq = np.tile(np.arange(tuples), times)
     one = np.arange(tuples)
     words = np.concatenate([priorities(seed_of(i), 0 * one, one) for i in range(times)])
-    taken = np.bincount(seq[lowest(codes, times, words, k)], minlength=tuples)
-    assert taken.sum() == times * k
-    share = k / tuples
+    taken = np.bincount(seq[drawn(codes, times, words, k)], minlength=tuples)
+    share = taken.sum() / (times * tuples)
+    assert share >= k / tuples
     assert np.abs(taken - times * share).max() < 5 * np.sqrt(times * share * (1 - share))
 
 
 def test_groups_without_tuples_have_empty_samples() -> None:
     words = np.array([3, 1], np.uint64)
-    assert lowest(np.array([4, 4]), 9, words, 10).tolist() == [1, 0]
-    assert lowest(np.empty(0, np.int64), 0, words[:0], 10).tolist() == []
-
-
-def test_words_that_are_not_uniform_are_sorted_too() -> None:
-    """As no priorities are: hundreds close together, and one far away."""
-    chance = np.random.default_rng(6)
-    words = np.append(chance.integers(0, 1000, 700), 2**63).astype(np.uint64)
-    words = words[chance.permutation(len(words))]
-    for k in (10, 300, 1000):
-        found = words[lowest(np.zeros(len(words), np.int64), 1, words, k)]
-        reach = np.sort(words)[:k][-1]
-        assert found.tolist() == np.sort(words[words <= reach]).tolist()
+    assert drawn(np.array([4, 4]), 9, words, 10).tolist() == [0, 1]
+    assert drawn(np.empty(0, np.int64), 0, words[:0], 10).tolist() == []

@@ -82,7 +82,8 @@ def test_it_is_counted_over_runs_that_go_on(capsys: pytest.CaptureFixture[str]) 
 def test_without_a_folder_it_says_how_to_keep_them(capsys: pytest.CaptureFixture[str]) -> None:
     said = run(capsys)
     for kind in ("late", "rejected"):
-        assert f"  {kind} rows were only printed; --out DIR keeps them in DIR/_{kind}" in said
+        kept = f"--out DIR keeps them in DIR/_{kind}"
+        assert f"  {kind} rows were only shown, the first 10; {kept}" in said
 
 
 def test_a_small_share_is_only_counted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,6 +39,8 @@ STATUS = {
     "rows_shed": 0,
     "state_rows": 0,
     "state_bytes": 0,
+    "state_rows_max": 0,
+    "state_bytes_max": 0,
     "subqueries": {"join": {"instances": 2, "epoch": 1}},
     "executors": None,
     "policy": {"name": "model", "failure": None, "remark": None},
@@ -47,9 +49,9 @@ STATUS = {
     "change_lines": [],
     "epochs": [],
     "newest_batch_ms": 8.0,
-    "batch_ms": {"p50": 8.0, "p95": 9.0},
+    "recent_batches_ms": {"p50": 8.0, "p95": 9.0},
     "rows_per_second": 100.0,
-    "latency_ms": {"p50": 12.0, "p95": 14.0, "p99": 20.0},
+    "latency_recent_batches_ms": {"p50": 12.0, "p95": 14.0, "p99": 20.0},
     "backlog": None,
 }
 

@@ -12,6 +12,7 @@ import pytest
 
 from tidegate.cli.main import invoke
 from tidegate.memory import MEMORY, bytes_of
+from tidegate.memory_limit import LIMIT
 
 ROWS = [
     ("2024-01-01T00:00:01Z", "a", "5.0"),
@@ -183,12 +184,12 @@ def test_a_switch_is_in_the_summary():
     assert [(e["batch"], e["instances"]) for e in epochs] == [(0, 2), (1, 5), (3, 1)]
 
 
-@pytest.mark.parametrize("size", ["0", "1KB", "2GB"])
-def test_memory_changes_no_result(size):
+@pytest.mark.parametrize("size", ["256MB", "2GB"])
+def test_the_memory_limit_changes_no_result(size):
     command = ["run", "q.sql", "--master", "none", "--out", "o", "--batch-rows", "2"]
-    assert invoke([*command, "--memory", size]) == 0
+    assert invoke([*command, "--memory-limit", size]) == 0
     assert results("o") == EXPECTED
-    assert MEMORY.limit_bytes == bytes_of(size, "")
+    assert bytes_of(size, "") == LIMIT.bytes == 3 * MEMORY.limit_bytes + LIMIT.bytes % 3
 
 
 def test_explain_says_where_things_run(capsys):

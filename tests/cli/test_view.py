@@ -119,7 +119,7 @@ def test_how_busy_instances_are(
 
 LIVE = {
     "latency": Quantiles(100, 12.3, 19.6, 31.0, 44.4),
-    "run_latency": Quantiles(5_000, 11.1, 18.0, 1204.0, 62_000.0),
+    "recent_latency": Quantiles(5_000, 11.1, 18.0, 1204.0, 62_000.0),
     "backlog": Backlog({"rows": 1_204, "bytes": 0, "files": 0}),
 }
 
@@ -137,7 +137,7 @@ def test_live_sources_have_a_latency_and_a_backlog(run: Run) -> None:
         "backlog     3 files, 78.2 KiB",
         "state       12,345 rows  663 KiB",
         "latency     p50 12 ms   p95 20 ms   p99 31 ms   max 44 ms   newest batch",
-        "            p50 11 ms   p95 18 ms   p99 1.2 s   max 62 s    this run",
+        "            p50 11 ms   p95 18 ms   p99 1.2 s   max 62 s    recent batches",
         "",
         "no further window is complete yet",
     ]
@@ -159,7 +159,7 @@ def test_what_the_model_predicts_is_below_what_is_measured(
     run.view.attend(lambda: 0, lambda: None, lambda: expected)
     run.batch(0, **LIVE)
     shown = run.lines()
-    latency = next(place for place, line in enumerate(shown) if line.endswith("this run"))
+    latency = next(place for place, line in enumerate(shown) if line.endswith("recent batches"))
     assert shown[latency + 1].rstrip() == told
 
 
@@ -325,7 +325,7 @@ def test_late_and_rejected_rows_are_shown_when_there_are_any(run: Run) -> None:
     assert any(line.endswith("late                  5  0.17%") for line in run.lines())
     assert any(line.endswith("rejected              1  0.03%") for line in run.lines())
     run.batch(3, rows_shed=980)
-    assert any(line.endswith("shed                  980  24.50%") for line in run.lines())
+    assert any(line.endswith("shed                  980") for line in run.lines())
 
 
 def test_a_change_of_instances_stands_out_and_stays_in_the_list(run: Run) -> None:

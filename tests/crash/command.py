@@ -26,10 +26,10 @@ class Command:
         code = invoke([str(a) for a in arguments])
         return code, self._capsys.readouterr().err.strip()
 
-    def output(self, *arguments: object) -> str:
-        """What a command that succeeds prints."""
+    def output(self, *arguments: object, code: int = 0) -> str:
+        """What a command prints that ends with an exit code."""
         self._capsys.readouterr()
-        assert invoke([str(a) for a in arguments]) == 0
+        assert invoke([str(a) for a in arguments]) == code
         return self._capsys.readouterr().out
 
 

@@ -61,7 +61,7 @@ def results(found: dict[str, bytes]) -> dict[str, dict[str, bytes]]:
     outputs: dict[str, dict[str, bytes]] = defaultdict(dict)
     for name, content in found.items():
         output, batch, _ = name.rpartition("batch=")
-        if batch and not output.startswith("_"):
+        if batch and not output.startswith("_") and not output.endswith("_ledger/"):
             outputs[output][name] = content
     return outputs
 

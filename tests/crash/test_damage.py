@@ -80,7 +80,7 @@ def test_a_damaged_segment(
     message = _refused_later(scenery) if damage is flip else refused(scenery, 1)
     assert message.startswith(f"tidegate: {segment}: must ")
     assert "Restore the file from a copy, or restart from an empty checkpoint" in message
-    told = command.output("state", scenery.checkpoint, "--verify")
+    told = command.output("state", scenery.checkpoint, "--verify", code=1)
     assert "1 damaged" in told
     assert str(segment) in told
     segment.write_bytes(whole)
@@ -290,15 +290,16 @@ def test_staged_output_that_is_damaged_before_it_is_published(
     verify = ("state", site.checkpoint, "--verify")
     assert "checked: staged, all are whole" in command.output(*verify)
     damage(part)
-    assert "damaged before it was published, so that it will run again" in command.output(*verify)
-    assert f"\n{part}: " in command.output(*verify)
+    told = command.output(*verify, code=1)
+    assert "damaged before it was published, so that it will run again" in told
+    assert f"\n{part}: " in told
     scenery = Scenery(command, "aggregate", site.out.parent, Path(site.request["inputs"]))
     code, message = scenery.run()
     assert code == 0, message
     assert "checked: published, as committed" in command.output(*verify)
-    (told,) = caplog.messages
-    assert told.startswith(f"{part}: a part of a committed batch must be whole until it is pub")
-    assert told.endswith(f"Batch {batch} runs again, from the state before it.")
+    (warned,) = caplog.messages
+    assert warned.startswith(f"{part}: a part of a committed batch must be whole until it is pub")
+    assert warned.endswith(f"Batch {batch} runs again, from the state before it.")
     assert difference(contents(site.out), golden("aggregate").files) == []
     assert facts(site.checkpoint)["state"] == golden("aggregate").facts["state"]
     assert facts(site.checkpoint)["unreferenced"] == []

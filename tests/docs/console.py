@@ -27,6 +27,7 @@ _VOLATILE = (
     (re.compile(r"\bafter [\d.]+ s;"), "after # s;"),
     (re.compile(r"[\d.,]+ s, [\d,]+ rows/s"), "# s, # rows/s"),
     (re.compile(r"\bp(\d\d) [\d,]+ ms"), r"p\1 # ms"),
+    (re.compile(r"; the first [\d.,]+ m?s"), "; the first # ms"),
     (re.compile(r"switched in [\d.]+ ms"), "switched in # ms"),
     (re.compile(r"switch_ms [\d.]+"), "switch_ms #"),
     (re.compile(r"imbalance [\d.]+"), "imbalance #"),
@@ -85,7 +86,11 @@ def run(command: Command) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        env={
+            **os.environ,
+            "LC_ALL": "C.UTF-8",
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        },
         check=False,
     )
     return done.stdout

@@ -11,7 +11,7 @@ import pytest
 import sqlglot
 
 from tests.docs.block import ROOT
-from tidegate.errors import QueryError, UnavailableError
+from tidegate.errors import UnavailableError, UserError
 from tidegate.operate.aggregate.registry import sql_names
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.lower import lower
@@ -158,7 +158,7 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize(("query", "message"), rows(section("Errors")))
 def test_a_mistake_is_told_as_shown(query: str, message: str) -> None:
-    with pytest.raises(QueryError) as error:
+    with pytest.raises(UserError) as error:
         bound(query.strip("`"))
     start = message.removesuffix(" ...")
     assert str(error.value).startswith(start)

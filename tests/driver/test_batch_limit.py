@@ -12,8 +12,16 @@ import pyarrow as pa
 import pytest
 
 from tests.driver.scene import COUNTS, PASSED, csv, loop_of, memory, opened, plan_of, rows_of
-from tidegate.driver.batch_limit import MOST_TRIES, STEADY, BatchLimit
+from tidegate.driver.batch_limit import (
+    FIRST_ROWS,
+    MOST_OUTPUT_ROWS,
+    MOST_TRIES,
+    STEADY,
+    BatchLimit,
+)
 from tidegate.driver.loop import Loop
+from tidegate.driver.metrics import BatchReport
+from tidegate.driver.options import DEFAULT_BATCH_ROWS, RunOptions
 from tidegate.errors import MemoryExceededError, TaskError
 from tidegate.execute.executor import Draft, Outcomes
 from tidegate.execute.job import Job
@@ -68,7 +76,10 @@ def test_the_output_is_the_same(
     assert max(executor.tried) > 30
     assert executor.tried[-1] <= 30
     assert caplog.messages[0].startswith("batch 0: ")
-    assert "did not fit into memory (malloc of size 128 failed); it is tried again" in caplog.text
+    assert (
+        "did not fit into memory (the driver: malloc of size 128 failed); it is tried again"
+        in caplog.text
+    )
     assert "Lower --batch-rows" in caplog.text
     facts = inspect(Store.open(tmp_path / "small"), verify=True)
     assert facts["state"]["counters"]["rows_in"] == len(ROWS)
@@ -123,9 +134,9 @@ def test_a_batch_that_never_fits(tmp_path: Path) -> None:
     with pytest.raises(MemoryExceededError) as caught:
         loop.run()
     assert str(caught.value) == (
-        "batch 0 of 1 rows: must fit into memory; got malloc of size 128 failed. Lower "
-        "--batch-rows, ask for more --instances or a lower --memory for caches, or give the "
-        "processes more memory."
+        "the driver, batch 0 of 1 rows: must fit into memory; got malloc of size 128 failed. Raise "
+        "--memory-limit where there is more, lower --batch-rows, ask for more --instances, or "
+        "shorten the windows of the query. What is committed stays; run again to continue."
     )
     assert executor.tried == [200, 100, 50, 25, 12, 6, 3, 1]
     assert Store.open(tmp_path).latest() is None
@@ -148,6 +159,55 @@ def test_a_limit_is_halved_and_grows_again() -> None:
     for _ in range(2 * STEADY):
         limit.fitted()
     assert limit.rows == 1000
+
+
+def test_a_limit_follows_the_rows_that_come_out() -> None:
+    limit = BatchLimit(1_000_000, by_output=True, first_rows=8_000)
+    assert limit.rows == 8_000
+    limit.fitted(8_000, 8_000)
+    assert limit.rows == 32_000
+    limit.fitted(32_000, 32_000_000)
+    assert limit.rows == 32_000 * MOST_OUTPUT_ROWS // 32_000_000 == 8_000
+    limit.fitted(8_000, 4_000_000)
+    assert limit.rows == 16_000
+    limit.fitted(10, 10_000)  # a small batch says little
+    assert limit.rows == 16_000
+    for _ in range(3):
+        limit.fitted(limit.rows, 0)
+    assert limit.rows == 1_000_000
+    assert limit.shrink(1_000_000)
+    limit.fitted(500_000, 500_000)
+    assert limit.rows == 500_000
+
+
+def test_batches_that_the_user_has_sized_are_not_cut_by_their_output() -> None:
+    limit = RunOptions(batch_rows=50_000).limit_of(multiplies=True)
+    limit.fitted(50_000, 10**10)
+    assert limit.rows == 50_000
+    assert RunOptions().limit_of(multiplies=True).rows == FIRST_ROWS
+    assert RunOptions().limit_of(multiplies=False).rows == DEFAULT_BATCH_ROWS
+
+
+def test_a_join_of_few_values_has_smaller_batches_unless_they_are_sized(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tidegate.driver.options.FIRST_ROWS", 20)
+    monkeypatch.setattr("tidegate.driver.batch_limit.MOST_OUTPUT_ROWS", 150)
+    monkeypatch.setattr("tidegate.driver.fan_out.LEAST_ROWS", 1)
+    monkeypatch.setattr("tidegate.driver.fan_out.MANY_ROWS", 3)
+    plan, found = plan_of(JOINED.replace("ON l.k = r.k", "ON TRUE")), []
+    for place, sized in (("sized", {"batch_rows": 200}), ("free", {"batch_rows": None})):
+        loop = loop_of(plan, [memory(*ROWS, end=True)], tmp_path / place, **sized)
+        reports: list[BatchReport] = []
+        loop._on_batch = reports.append
+        found.append(run(loop, LocalExecutor()))
+        if place == "sized":
+            assert len(reports) == 1
+            assert "join: batch 0 gave " in caplog.text
+            assert caplog.text.count("for each. Expect more as windows fill") == 1
+    assert found[0] == found[1]
+    assert len(found[0]) > 150 * 5
+    assert max(report.rows_out for report in reports) < 300
 
 
 def test_a_batch_is_not_tried_for_ever() -> None:

@@ -14,6 +14,7 @@ from tidegate.batch import BatchId
 from tidegate.driver.loop import Loop
 from tidegate.durable import Due
 from tidegate.errors import CheckpointError, FencedError
+from tidegate.sink.files import FileSink
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.receipt import Receipt
 from tidegate.state.files import RemoteFiles
@@ -99,6 +100,23 @@ def test_a_driver_that_was_paused_publishes_nothing_that_is_not_committed(
     facts = inspect(Store.open(place), verify=True)
     assert facts["verified"]["problems"] == []
     assert facts["owner"]["number"] == 1
+
+
+@pytest.mark.parametrize("step", STEPS[:4])
+def test_what_fails_because_another_took_over_is_told_as_that(step: str, tmp_path: Path) -> None:
+    """The other run has removed the staged files of the first, which seemed to have no disk."""
+    place = (_MockFileSystem(), "checkpoint")
+
+    def pause(reached: str, batch: int) -> None:
+        if (reached, batch) == (step, 2):
+            other = FileSink(str(tmp_path))
+            loop_of(plan_of(COUNTS), [memory(*ROWS, end=True)], place, other).run()
+
+    sink = FileSink(str(tmp_path))
+    source = memory(*ROWS, end=True)
+    paused = loop_of(plan_of(COUNTS), [source], place, sink, observer=pause, batch_rows=40)
+    with pytest.raises(FencedError, match="another run that took it over: owner 1"):
+        paused.run()
 
 
 def test_no_file_is_written_by_two_runs(monkeypatch: pytest.MonkeyPatch) -> None:

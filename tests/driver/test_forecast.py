@@ -59,9 +59,16 @@ class Clocked(Threads):
 
 
 def run_of(
-    process: type[Slow], tenths: list[int], folder: Path, **options: Any
+    process: type[Slow],
+    tenths: list[int],
+    folder: Path,
+    after_s: float = 0.0,
+    **options: Any,
 ) -> tuple[Loop, list[Expected]]:
-    """A live stream with so many tuples in each tenth of a second, and what was expected of it."""
+    """A live stream with so many tuples in each tenth of a second, and what was expected of it.
+
+    `after_s` is what batches are said to have taken after their commits before it.
+    """
     expected: list[Expected | None] = []
     lines = [f"{n / 10},{rows * 10}" for n, rows in enumerate(tenths)]
     (folder / "rates.csv").write_text("\n".join(["t,rate", *lines]))
@@ -72,6 +79,7 @@ def run_of(
         source = Connection(0, open_generator(uri, "s", "ts", CLOCK))
         given = {"instances": 1, "trigger_s": 0.1, **options}
         loop = loop_of(plan, [source], folder / "checkpoint", None, CLOCK, **given)
+        loop.forecast._after_s = after_s
         while loop.step() is not None or not loop.manifest.finished:
             expected.append(loop.forecast.newest())
             loop._load.waited()
@@ -94,6 +102,13 @@ def test_a_query_has_the_load_that_its_rates_and_costs_come_to(tmp_path: Path) -
     text = loop.summary.text()
     assert "model: mean latency" in text
     assert "median error by the second" in text
+
+
+def test_a_latency_of_nothing_is_no_prediction(tmp_path: Path) -> None:
+    loop, expected = run_of(FourMs, [4, 6, 8, 6] * 15, tmp_path, after_s=1e6)
+    assert expected == []
+    assert loop.summary.as_dict()["predicted"] is None
+    assert "model" not in loop.summary.text()
 
 
 def test_a_query_that_falls_behind_is_predicted_to(tmp_path: Path) -> None:

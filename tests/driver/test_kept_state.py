@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.driver.scene import loop_of, memory, plan_of, rows_of
-from tidegate.memory import MEMORY
+from tidegate.memory import MEMORY, Allowance
 from tidegate.operate.aggregate import state as pane_state
 from tidegate.operate.kept import _VALUES
 from tidegate.sink.memory import MemorySink
@@ -34,7 +34,8 @@ def run(place: Path, memory_bytes: int | None, patch: pytest.MonkeyPatch) -> tup
         pane_state, "read_segment", lambda *a, **k: reads.append(a) or read_segment(*a, **k)
     )
     sink, source = MemorySink(), memory(*ROWS, end=True)
-    loop = loop_of(plan_of(SLIDING), [source], place, sink, memory_bytes=memory_bytes, batch_rows=9)
+    allowed = Allowance(cache_bytes=memory_bytes)
+    loop = loop_of(plan_of(SLIDING), [source], place, sink, memory=allowed, batch_rows=9)
     batches = 0
     while loop.step() is not None:
         batches += 1

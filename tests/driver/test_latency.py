@@ -18,7 +18,7 @@ from tests.oracle.gate import PlainSource
 from tests.oracle.latency import PlainLatency, plain_quantile
 from tidegate.arrival import BEFORE, Floats, Growth, Int64s
 from tidegate.driver.connection import Connection
-from tidegate.driver.latency import RELATIVE_ERROR, Latency, Sketch, exact
+from tidegate.driver.latency import RECENT_BATCHES, RELATIVE_ERROR, Binned, Latency, Sketch, exact
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport, ms_text
 from tidegate.execute.executor import Draft
@@ -250,7 +250,7 @@ def test_what_is_not_live_has_no_latency(kind: str, tmp_path: Path) -> None:
         source = Connection(0, FilesConnector(uri, "s", "ts", clock=clock), uri)
     loop = timed_loop(clock, source, tmp_path / "c", **options)
     report = stepped(loop)
-    assert (report.latency, report.run_latency, report.backlog) == (None, None, None)
+    assert (report.latency, report.recent_latency, report.backlog) == (None, None, None)
     said = loop.summary.as_dict()
     assert (said["latency_ms"], said["backlog"], said["backlog_max"]) == (None, None, None)
     assert "latency" not in loop.summary.text()
@@ -369,7 +369,7 @@ def test_every_tuple_counts_once_with_its_own_latency(
     while batch(3, 1):
         pass
     assert len(every) == sum(map(len, plain.tuples)), "each tuple is answered once"
-    over = latency.over_run()
+    over = latency.latencies().run
     assert (over is None) == (not every)
 
 
@@ -381,8 +381,8 @@ def test_quantiles_over_a_run_are_within_one_percent(values: list[tuple[float, i
     seconds = np.array([v for v, _ in values])
     counts = np.array([n for _, n in values], np.int64)
     sketch, half = Sketch(), len(values) // 2
-    sketch.add(seconds[:half], counts[:half])
-    sketch.add(seconds[half:], counts[half:])
+    sketch.add(Binned.of(seconds[:half], counts[:half]))
+    sketch.add(Binned.of(seconds[half:], counts[half:]))
     found, wanted = sketch.quantiles(), exact(seconds, counts)
     assert found is not None
     assert wanted is not None
@@ -432,3 +432,47 @@ def test_milliseconds_as_text() -> None:
     said = [ms_text(ms) for ms in (0.0, 0.424, 1.04, 9.96, 12.3, 999.6, 4321, 62_000)]
     assert said == ["0.00 ms", "0.42 ms", "1.0 ms", "10 ms", "12 ms", "1.0 s", "4.3 s", "62 s"]
     assert math.isinf(BEFORE)
+
+
+@given(
+    batches=st.lists(st.lists(st.floats(1e-6, 1e3), max_size=4), max_size=12),
+    newest=st.integers(1, 5),
+)
+def test_of_recent_batches_only_the_newest_count(batches: list[list[float]], newest: int) -> None:
+    recent, fresh = Sketch(newest), Sketch()
+    binned = [Binned.of(np.array(b), np.ones(len(b), np.int64)) for b in batches]
+    for batch in binned:
+        recent.add(batch)
+    for batch in binned[-newest:]:
+        fresh.add(batch)
+    assert recent.quantiles() == fresh.quantiles()
+
+
+def about(ms: float, tuples: int) -> Any:
+    """What a sketch says of tuples that all took as long."""
+    return pytest.approx(same(ms, tuples), rel=RELATIVE_ERROR)
+
+
+def test_the_first_batch_is_told_apart_and_recent_ones_forget_it(tmp_path: Path) -> None:
+    clock = Timed()
+    source = live(clock, (0, "a", 1))
+    loop = timed_loop(clock, source, tmp_path, COUNTS)
+    clock.advance(5)
+    stepped(loop)
+    for second in range(1, RECENT_BATCHES + 2):
+        source.append(table((second, "a", 1)))
+        report = stepped(loop)
+    assert report.recent_latency is not None
+    assert report.recent_latency.as_dict() == about(40.0, RECENT_BATCHES)
+    found = loop.summary.as_dict()
+    assert found["latency_ms"]["max"] == 5040.0
+    assert found["latency_ms"]["tuples"] == RECENT_BATCHES + 2
+    assert found["latency_first_batch_ms"] == same(5040.0, 1)
+    assert found["latency_later_batches_ms"] == about(40.0, RECENT_BATCHES + 1)
+    assert found["latency_recent_batches_ms"] == about(40.0, RECENT_BATCHES)
+    lines = loop.summary.text().splitlines()
+    assert lines[3] == (
+        "latency p50 40 ms, p95 40 ms, p99 40 ms, max 40 ms, from arrival to commit; "
+        "the first batch 5.0 s at most"
+    )
+    loop.close()

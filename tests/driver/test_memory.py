@@ -15,7 +15,7 @@ from tests.driver.test_join_state import BANDS, STREAMS
 from tidegate.driver.compactor import Compactor
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
-from tidegate.memory import MEMORY
+from tidegate.memory import MEMORY, Allowance
 from tidegate.operate.aggregate.state import PaneKeeper
 from tidegate.plan.lower import lower
 from tidegate.query.output import single
@@ -42,7 +42,7 @@ def joined(place: Location, memory_bytes: int | None) -> pa.Table:
     """A join with an index over stored tuples; with what it keeps watched after every batch."""
     script = read_script(STREAMS.format(rows=24_000, rate=2_000, domain=10_000) + BANDS)
     plan = lower(single(bind(script, streams_of(script))))
-    options = RunOptions(instances=2, batch_rows=6_000, memory_bytes=memory_bytes)
+    options = RunOptions(instances=2, batch_rows=6_000, memory=Allowance(cache_bytes=memory_bytes))
     sink, held = MemorySink(), []
 
     def watch(report: BatchReport) -> None:
@@ -83,7 +83,7 @@ def test_files_within_any_budget(budget: int, tmp_path: Path) -> None:
             (_MockFileSystem(), "c"),
             sink,
             batch_rows=400,
-            memory_bytes=memory_bytes,
+            memory=Allowance(cache_bytes=memory_bytes),
         )
         assert drain(loop) >= 8
         assert MEMORY.bytes <= MEMORY.limit_bytes
@@ -96,7 +96,7 @@ def test_files_within_any_budget(budget: int, tmp_path: Path) -> None:
 def test_who_rewrites_state_keeps_to_it_too(tmp_path: Path) -> None:
     store = Store.open(tmp_path)
     store.create({})
-    compactor = Compactor(store, PaneKeeper(SPEC), memory_bytes=77)
+    compactor = Compactor(store, PaneKeeper(SPEC), memory=Allowance(cache_bytes=77))
     compactor.consider(3, [partials(store, f"{i}", [20], 0) for i in range(4)], 0)
     compactor.wait()
     compactor.close()

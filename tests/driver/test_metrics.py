@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import tracemalloc
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tidegate.driver.latency import RECENT_BATCHES
 from tidegate.driver.metrics import (
     KEPT_BYTES,
     KEPT_REPORTS,
@@ -18,6 +20,7 @@ from tidegate.driver.metrics import (
     size_bytes,
 )
 from tidegate.spans import Spans
+from tidegate.state.manifest import Manifest
 from tidegate.testing import ManualClock
 
 REPORT = BatchReport(
@@ -80,6 +83,35 @@ def test_the_summary_is_json_with_all_that_is_promised() -> None:
     assert said["batch_ms"] == {"p50": 200.0, "p95": 290.0, "p99": 298.0, "max": 300.0}
     assert said["spans_ms"] == {"gate": 1.0, "operate": 3.0}
     assert said["imbalance"] == 0.25
+
+
+def test_the_first_batch_and_recent_ones_are_told_apart() -> None:
+    made = Summary()
+    assert made.as_dict()["first_batch_ms"] is None
+    made.add(replace(REPORT, seconds=9.0))
+    assert made.as_dict()["later_batches_ms"] is None
+    assert "batch time p50 9000 ms, p95 9000 ms, p99 9000 ms\n" in made.text()
+    for _ in range(RECENT_BATCHES):
+        made.add(replace(REPORT, seconds=0.1))
+    said, even = made.as_dict(), {"p50": 100.0, "p95": 100.0, "p99": 100.0, "max": 100.0}
+    assert said["batch_ms"]["max"] == said["first_batch_ms"] == 9000.0
+    assert said["later_batches_ms"] == said["recent_batches_ms"] == even
+    assert "batch time p50 100 ms, p95 100 ms, p99 100 ms; the first 9.0 s\n" in made.text()
+
+
+def test_the_state_of_a_run_is_told_at_its_most() -> None:
+    made = Summary()
+    for count in (3, 8, 5):
+        segment = SimpleNamespace(rows=count, bytes=100 * count)
+        made.count(Manifest(0, {}, 0, operators={"a/s": (segment,)}))  # type: ignore[dict-item]
+    said = made.as_dict()
+    assert [said[f"state_{name}"] for name in ("rows", "bytes", "rows_max", "bytes_max")] == [
+        *(5, 500),
+        *(8, 800),
+    ]
+    assert "state at most 8 rows, 800 bytes, now 5 rows, 500 bytes; imbalance" in made.text()
+    made.count(Manifest(1, {}, 0))
+    assert "state at most 8 rows, 800 bytes; imbalance" in made.text()
 
 
 def test_the_summary_of_a_run_without_a_batch() -> None:

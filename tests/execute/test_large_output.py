@@ -12,6 +12,7 @@ from tests.driver.scene import loop_of, memory, plan_of
 from tidegate.execute import local
 from tidegate.operate import spill
 from tidegate.operate.aggregate import closing
+from tidegate.operate.join import pieces
 from tidegate.sink.files import FileSink
 
 ROWS = [(second / 7, "abcd"[second % 4], second) for second in range(300)]
@@ -19,6 +20,8 @@ QUERIES = {
     "windows": "SELECT k, SUM(v) AS t FROM s [RANGE 20 SECONDS SLIDE 500 MILLISECONDS] GROUP BY k",
     "ordered": "SELECT k, COUNT(*) AS n FROM s [RANGE 9 SECONDS SLIDE 300 MILLISECONDS] "
     "GROUP BY k ORDER BY n DESC, k DESC LIMIT 2",
+    "pairs": "SELECT l.v AS a, r.v AS b "
+    "FROM s [RANGE 3 SECONDS] AS l JOIN s [RANGE 2 SECONDS] AS r ON l.k = r.k",
     "tuples": "SELECT SUM(v) AS t FROM s [ROWS 40 SLIDE 1]",
 }
 
@@ -47,6 +50,7 @@ def test_parts_have_the_rows_of_the_whole(
     monkeypatch.setattr(local, "PART_ROWS", 50)
     monkeypatch.setattr(spill, "SPILL_BYTES", 1000)
     monkeypatch.setattr(closing, "_STEP_WINDOWS", 20)
+    monkeypatch.setattr(pieces, "PIECE_PAIRS", 10)
     parts, several = written(QUERIES[name], tmp_path / "parts", instances)
     assert len(several) > 2
     assert parts.equals(whole)

@@ -31,8 +31,13 @@ from tidegate.route.survey import LEAST_BINS
 class Balanced(Bounded):
     """A query that trims groups of so many buckets; `numbers` are its arguments that are such."""
 
+    seed: int
     buckets: int
     numbers: frozenset[str]
+
+    def most(self, answer: Answer) -> int:
+        """All tuples are there, so that no more are taken than it takes."""
+        return self.rules.quantile_rows(answer.function)
 
 
 Group = tuple[Any, Any, tuple[Any, ...], list[Row]]
@@ -83,8 +88,6 @@ def _needed(query: Balanced, rows: list[Row]) -> int:
             most = max(most, min(rules.quantile_rows(answer.function), count))
             continue
         spreads = [_spread(query, rows, n) for n in answer.function.arguments if n in query.numbers]
-        if answer.way in ("variance", "deviation"):
-            spreads = [(count, 1.0, 2.0)]
         for n, mean, variance in spreads:
             given = (np.array([v]) for v in (count, n, mean, variance))
             most = max(most, int(sample_size(*given, rules.error, rules.confidence)[0]))

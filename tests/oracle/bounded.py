@@ -18,11 +18,12 @@ import numpy as np
 
 from tests.oracle.aggregate import groups_of
 from tests.oracle.function import About, Row, User, result
-from tests.oracle.sample import priority
+from tests.oracle.sample import priority, sample
 from tidegate.approx.allot import congress
 from tidegate.approx.bound import Interval, Kind, Sample
 from tidegate.approx.decision import Windows, decide, decided, early_fail, hopeless, sizes_for
-from tidegate.approx.replicate import PARTS, replicated, replicated_rows
+from tidegate.approx.moments import Moments
+from tidegate.approx.replicate import PARTS, agrees, replicated, replicated_rows
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.bounded.own import PART_ROWS
 from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
@@ -36,17 +37,29 @@ Cell = tuple[Any, Any, Any, bool]
 
 @dataclass(frozen=True)
 class Bounded:
-    """Windows and keys, how aggregates are answered, and the seed of the sample."""
+    """Windows and keys, and how aggregates are answered."""
 
     spec: AggregateSpec
     rules: Answering
-    seed: int
     users: Mapping[str, User]
 
-    def drawn(self, members: Sequence[Row], size: int | None = None) -> list[Row]:
-        """The sample of a group, or the beginning of it."""
-        by_priority = sorted(members, key=lambda r: _priority(self.seed, r["src"], r["seq"]))
-        return by_priority[: self.rules.size if size is None else min(size, self.rules.size)]
+    def seen(self, answer: Answer, members: Sequence[Row]) -> list[Row]:
+        """The tuples that an aggregate sees: of which some argument is not NULL."""
+        names = answer.function.arguments
+        return [m for m in members if not names or any(m[name] is not None for name in names)]
+
+    def most(self, answer: Answer) -> int | None:
+        """How many sampled tuples of a group a quantile is computed from at most."""
+        return None
+
+    def drawn(self, answer: Answer, members: Sequence[Row], size: int | None = None) -> list[Row]:
+        """The sample of the tuples of a group that an aggregate sees, or the beginning of it."""
+        assert answer.sampled is not None
+        (rule,) = answer.sampled.parameters
+        k = rule.sampling.k if answer.way == QUANTILES else rule.k
+        seen = self.seen(answer, members)
+        tuples = [(_priority(rule.seed, row["src"], row["seq"]), row) for row in seen]
+        return [row for _, row in sample(tuples, k)][:size]
 
 
 _priority = cache(priority)
@@ -86,13 +99,13 @@ def _quantile(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[C
     alpha = 1 - query.rules.rank_confidence
     found: list[Cell] = []
     for members in groups:
-        drawn = query.drawn(members)
+        drawn = query.drawn(answer, members, query.most(answer))
         value = result(answer.function, drawn, {})
-        values = sorted(float(r[column]) for r in drawn if r[column] is not None)
-        if len(drawn) == len(members) or not values:
-            found.append((value, value, value, len(drawn) == len(members)))
+        values = sorted(float(r[column]) for r in drawn)
+        n, tuples = len(values), len(query.seen(answer, members))
+        if n == tuples:
+            found.append((value, value, value, True))
             continue
-        n, tuples = len(values), len(members)
         off = math.sqrt((1 - (n - 1) / tuples) * math.log(2 / alpha) / (2 * n))
         off += max(fraction, 1 - fraction) / tuples
         first, last = math.floor(n * (fraction - off)) - 1, math.ceil(n * (fraction + off)) - 1
@@ -105,7 +118,7 @@ def _quantile(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[C
 
 def _moment(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
     kind, promise = Kind(answer.way), query.rules.promise
-    sizes = _sizes(query, groups)
+    sizes = _sizes(query, answer, groups)
     first = _sample(query, answer, groups, np.minimum(sizes, promise.pilot))
     failed = early_fail(kind, first, sizes, promise, budget=query.rules.budget_rows)
     sample = _sample(query, answer, groups, sizes)
@@ -118,8 +131,8 @@ def _moment(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cel
 
 def _own(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
     promise, falls_back = query.rules.promise, answer.state is not None
-    tuples = np.array([len(g) for g in groups])
-    most = np.minimum(query.rules.mean_rows, np.minimum(tuples, query.rules.size))
+    tuples = np.array([len(query.seen(answer, g)) for g in groups])
+    most = np.minimum(query.rules.mean_rows, tuples)
     shared = query.rules.budget_rows is not None and falls_back
     if shared:
         most = np.minimum(most, congress(tuples, query.rules.budget_rows or 0))
@@ -128,8 +141,9 @@ def _own(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
     def looked(sizes: Any) -> dict[str, Any]:
         values, parts = [], []
         for members, size in zip(groups, sizes.tolist(), strict=True):
-            drawn = query.drawn(members, size)
-            values.append(_value(query, answer, drawn))
+            drawn = query.drawn(answer, members, size)
+            empty = not query.seen(answer, members)
+            values.append(_value(query, answer, members if empty else drawn))
             enough = size >= PARTS * PART_ROWS
             dealt = [drawn[i::PARTS] if enough else [] for i in range(PARTS)]
             parts += [_value(query, answer, part) for part in dealt]
@@ -149,11 +163,12 @@ def _own(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
         sizes = first
     interval, relied_on = replicated(**looked(sizes))
     whole = sizes >= tuples
+    relied_on = relied_on & (_agrees(query, answer, groups, sizes) | whole)
     if not falls_back:
         low = np.where(relied_on, interval.low, -np.inf)
         high = np.where(relied_on, interval.high, np.inf)
         said = [
-            _value(query, answer, query.drawn(g, n))
+            _value(query, answer, query.drawn(answer, g, n) if n else g)
             for g, n in zip(groups, sizes.tolist(), strict=True)
         ]
         cells: list[Cell] = [(value, value, value, True) for value in said]
@@ -185,18 +200,33 @@ def _like(exact: Any, estimate: float, rounding: str) -> Any:
     return type(exact)(Decimal(float(estimate)).quantize(unit, rounding=rounding))
 
 
-def _sizes(query: Bounded, groups: list[list[Row]]) -> Any:
-    tuples = np.array([len(g) for g in groups])
-    kept = np.minimum(tuples, query.rules.size)
+def _agrees(query: Bounded, answer: Answer, groups: list[list[Row]], sizes: Any) -> Any:
+    """Groups whose samples have nearly the mean that each numeric argument has."""
+    found = np.ones(len(groups), np.bool_)
+    for name, mean in zip(answer.function.arguments, answer.means, strict=True):
+        if mean is None:
+            continue
+        for i, (members, size) in enumerate(zip(groups, sizes.tolist(), strict=True)):
+            there = [float(m[name]) for m in members if m[name] is not None]
+            drawn = query.drawn(answer, members, size)
+            taken = np.array([float(r[name]) for r in drawn if r[name] is not None])
+            known = math.fsum(there) / len(there) if there else math.nan
+            tuples = np.array([len(query.seen(answer, members))])
+            own = Moments.of(np.zeros(len(taken), np.int64), 1, taken)
+            near = agrees(own, np.array([known]), sizes[i : i + 1], tuples, query.rules.error)
+            found[i] &= near[0]
+    return found
+
+
+def _sizes(query: Bounded, answer: Answer, groups: list[list[Row]]) -> Any:
+    tuples = np.array([len(query.seen(answer, g)) for g in groups])
+    kept = np.array([len(query.drawn(answer, g)) for g in groups])
     if query.rules.budget_rows is not None:
         return np.minimum(congress(tuples, query.rules.budget_rows), kept)
     first = np.full(len(groups), query.rules.promise.pilot)
-    sizes = [first]
-    for answer in query.rules.answers:
-        if answer.way in MOMENTS:
-            pilot = _sample(query, answer, groups, first)
-            sizes.append(sizes_for(Kind(answer.way), pilot, query.rules.promise))
-    return np.minimum(np.max(sizes, axis=0), np.minimum(kept, query.rules.mean_rows))
+    pilot = _sample(query, answer, groups, first)
+    needed = sizes_for(Kind(answer.way), pilot, query.rules.promise)
+    return np.minimum(np.maximum(first, needed), np.minimum(kept, query.rules.mean_rows))
 
 
 def _sample(query: Bounded, answer: Answer, groups: list[list[Row]], sizes: Any) -> Sample:
@@ -204,15 +234,12 @@ def _sample(query: Bounded, answer: Answer, groups: list[list[Row]], sizes: Any)
     drawn = [
         (code, row[column])
         for code, (members, size) in enumerate(zip(groups, sizes.tolist(), strict=True))
-        for row in query.drawn(members, size)
+        for row in query.drawn(answer, members, size)
     ]
-    values = np.array([0.0 if v is None else float(v) for _, v in drawn])
     return Sample.of(
-        Kind(answer.way),
-        np.array([len(g) for g in groups]),
+        np.array([len(query.seen(answer, g)) for g in groups]),
         np.array([code for code, _ in drawn], np.int64),
-        values,
-        np.array([v is not None for _, v in drawn], np.bool_),
+        np.array([float(v) for _, v in drawn]),
     )
 
 

@@ -69,12 +69,16 @@ class Windowed:
 
 @dataclass
 class Answer:
-    """The output in order, the places of the tuples in the side outputs, the pairs compared."""
+    """The output in order, the places of the tuples in the side outputs, the pairs compared.
+
+    `shed` is how many tuples were dropped on purpose.
+    """
 
     rows: list[Cells] = field(default_factory=list)
     late: list[Place] = field(default_factory=list)
     rejected: list[Place] = field(default_factory=list)
     comparisons: int = 0
+    shed: int = 0
 
 
 def interpret(query: Stateless | Windowed | Joined, streams: Sequence[PlainStream]) -> Answer:

@@ -21,11 +21,11 @@ def _mixed(word: int) -> int:
     return word ^ (word >> 31)
 
 
-def sample(tuples: Sequence[tuple[int, Any]], k: int, rate: float) -> list[tuple[int, Any]]:
-    """Of (priority, anything), those below the rate, and the k lowest with all that tie."""
+def sample(tuples: Sequence[tuple[int, Any]], k: int) -> list[tuple[int, Any]]:
+    """Of (priority, anything), those below the lowest power of two that leaves k; by priority."""
     in_order = sorted(tuples, key=lambda one: one[0])
-    kept = [one for one in in_order if one[0] < rate * 2**64]
-    if k == 0 or len(kept) >= k:
-        return kept
-    last = in_order[:k][-1][0] if in_order else 0
-    return [one for one in in_order if one[0] <= last]
+    for zeros in range(53, 0, -1):
+        kept = [one for one in in_order if one[0] < 2 ** (64 - zeros)]
+        if len(kept) >= k:
+            return kept
+    return in_order

@@ -11,7 +11,7 @@ from typing import Any
 from tests.oracle.aggregate import windows
 from tests.oracle.function import About, Row, one_zero, result, sort_key
 from tests.oracle.query import Answer, Cells, PlainStream, Windowed, in_total_order, ordered
-from tests.oracle.sample import priority, sample
+from tests.oracle.sample import priority
 from tidegate.approx.priority import seed_of
 from tidegate.operate.aggregate.pane import AggregateSpec
 
@@ -39,11 +39,16 @@ def interpret_shed(query: Shedding, streams: Sequence[PlainStream]) -> Answer:
     for place, row in in_total_order(streams, answer):
         src = (place.stream << 32) + place.source
         word = priority(seed, src, place.seq)
+        if not query.by_concept:
+            answer.shed += word >= float(query.rate) * 2**64
         if windowed.where(row):
             rows.append({**row, "src": src, "seq": place.seq, "priority": word})
     names = [name for name, _ in windowed.spec.keys]
     names += [f.name for f in windowed.spec.functions] + ["kept"]
-    found = _by_concept(query, rows) if query.by_concept else _uniform(query, rows)
+    if query.by_concept:
+        found, answer.shed = _by_concept(query, rows)
+    else:
+        found = _uniform(query, rows)
     answer.rows = ordered(windowed, found, names)
     return answer
 
@@ -59,7 +64,17 @@ def _uniform(query: Shedding, rows: Sequence[Row]) -> list[Cells]:
     ]
 
 
-def _by_concept(query: Shedding, rows: Sequence[Row]) -> list[Cells]:
+def _represented(words: Sequence[tuple[int, Row]], rate: float) -> list[Row]:
+    """The rows whose priority is below the rate; at least the lowest FEWEST, with all that tie."""
+    in_order = sorted(words, key=lambda one: one[0])
+    kept = [one for one in in_order if one[0] < rate * 2**64]
+    if len(kept) < FEWEST:
+        kept = [one for one in in_order if one[0] <= in_order[:FEWEST][-1][0]]
+    return [row for _, row in kept]
+
+
+def _by_concept(query: Shedding, rows: Sequence[Row]) -> tuple[list[Cells], int]:
+    """The rows, and how many tuples windows that do not overlap are not answered from."""
     spec = query.windowed.spec
     groups: dict[tuple[int, tuple[Any, ...]], list[Row]] = {}
     for row in rows:
@@ -68,16 +83,17 @@ def _by_concept(query: Shedding, rows: Sequence[Row]) -> list[Cells]:
             key = tuple(sort_key(row[name]) for name, _ in spec.keys)
             groups.setdefault((k, key), []).append(row)
             k -= 1
-    output = []
+    output, shed, apart = [], 0, -(-spec.range_us // spec.slide_us)
     for (k, _), members in sorted(groups.items(), key=lambda item: item[0]):
         words = [(row["priority"], row) for row in members]
-        kept = [row for _, row in sample(words, FEWEST, float(query.rate))]
+        kept = _represented(words, float(query.rate))
+        shed += len(members) - len(kept) if k % apart == 0 else 0
         kept.sort(key=lambda r: (r["ts"], r["src"], r["seq"]))
         results = [result(f, kept, {}) for f in spec.functions]
         start, keys = k * spec.slide_us, [one_zero(members[0][name]) for name, _ in spec.keys]
         cells = _scaled(spec, results, len(members) / len(kept))
         output.append((start, start + spec.range_us, *keys, *cells, len(kept) / len(members)))
-    return output
+    return output, shed
 
 
 def _scaled(spec: AggregateSpec, values: Sequence[Any], factor: float) -> list[Any]:

@@ -17,6 +17,7 @@ from tidegate.query.expression import col
 from tidegate.query.node import Input, StreamDef
 from tidegate.query.output import single
 from tidegate.sql.bind import bind, read_script
+from tidegate.testing import sampled_means
 
 QUERY = (
     "SELECT route, AVG(fare) AS f, COUNT(*) AS n FROM rides [RANGE 1 HOUR] WHERE fare > 0 "
@@ -52,15 +53,23 @@ def test_parentheses_that_change_nothing_do_not_count() -> None:
     )
 
 
-def test_who_folds_counts_only_where_it_says_what_is_trimmed() -> None:
+def test_who_folds_does_not_count() -> None:
     balanced = "SELECT route, MEDIAN(fare) AS q, AVG(fare) AS f FROM rides [RANGE 1 HOUR] GROUP BY "
     balanced += "route WITH BALANCE ERROR 10 PERCENT"
 
     def folded(text: str, partial: str | None) -> str:
         return lower(sql(text), None, Choices(partial=partial)).fingerprint
 
-    assert folded(QUERY, None) == folded(QUERY, "instance")
-    assert folded(balanced, None) == folded(balanced, "map") != folded(balanced, "instance")
+    for text in (QUERY, balanced):
+        assert folded(text, None) == folded(text, "map") == folded(text, "instance")
+
+
+def test_whether_means_are_sampled_counts() -> None:
+    """A checkpoint that has a sample beside exact sums is not that of the exact query."""
+    bound = "SELECT AVG(fare) AS f FROM rides [RANGE 1 HOUR] WITH ERROR 10 PERCENT"
+    with sampled_means():
+        sampled = mark(bound)
+    assert sampled != mark(bound)
 
 
 def test_places_do_not_count() -> None:

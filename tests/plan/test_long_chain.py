@@ -15,6 +15,7 @@ import pytest
 from tests.query.catalog import CALLS, RIDES, sql, stream
 from tidegate.errors import QueryError, TaskError
 from tidegate.expression.tree import Call, Column, Expr, describe
+from tidegate.nesting import MOST_NESTED
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.explain import explain
 from tidegate.plan.lower import lower
@@ -106,11 +107,35 @@ def test_what_is_nested_in_python_has_the_same_bound() -> None:
         return reduce(lambda inner, _: call("abs", inner), range(levels), col("fare"))
 
     rides = stream(Input(RIDES))
-    fares = rides.select(x=deep(450)).where(~(col("x") < 0.5)).node
+    fares = rides.select(x=deep(MOST_NESTED - 1)).where(~(col("x") < 0.5)).node
     assert run(fares) == [0.7, 3.0]
     for use in (rides.select, rides.where, mean):
         with pytest.raises(QueryError, match="expression: expressions and queries may be nested"):
-            use(deep(600) > 1 if use == rides.where else deep(600))
+            use(deep(300) > 1 if use == rides.where else deep(300))
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("abs(", ")"),
+        ("coalesce(fare, ", ")"),
+        ("IF(paid, ", ", fare)"),
+        ("nullif(", ", 9.0)"),
+        ("1 * (", ")"),
+        ("CAST(", " AS double)"),
+        ("CASE WHEN fare < 9 THEN ", " END"),
+        ("- ", ""),
+    ],
+)
+def test_the_deepest_expression_passes_every_stage_on_every_python(
+    opening: str, closing: str
+) -> None:
+    assert select(f"{opening * MOST_NESTED}fare{closing * MOST_NESTED}") == FARES.tolist()
+
+
+def test_the_deepest_subquery_is_planned_on_every_python() -> None:
+    depth = MOST_NESTED
+    assert run(sql(f"{'SELECT fare FROM (' * depth}SELECT fare FROM rides{')' * depth}"))
 
 
 def test_a_part_of_a_long_expression_can_be_used_again() -> None:

@@ -260,12 +260,16 @@ def first_rows(keys: int) -> pa.Table:
 
 
 def sampled(text: str, keys: int = 2000) -> StreamJoin:
+    return joined(sampled_plan(text, keys))
+
+
+def sampled_plan(text: str, keys: int = 2000) -> Plan:
     def rows(definition: StreamDef, columns: Sequence[str]) -> pa.Table:
         table = first_rows(keys).select(columns)
         names = {n: definition.schema.field(n).type for n in columns}
         return table.cast(pa.schema(list(names.items())))
 
-    return joined(lower(sql(text), None, Choices(rows=rows)))
+    return lower(sql(text), None, Choices(rows=rows))
 
 
 def test_the_more_selective_of_two_bands() -> None:
@@ -394,7 +398,7 @@ def test_comparisons_to_expect_are_those_of_full_windows() -> None:
         "about 36,000,000 a second of event time with full windows, at 100 tuples a second on the "
         "left and 50 on the right in the first rows"
     )
-    assert either.comparisons == about
+    assert either.expected == (f"comparisons: {about}",)
     assert either.warnings == (
         "no index fits the condition, so every pair in the windows is compared; expect "
         f"{about}, where a core makes about 10,000,000. Add an equality or a band to the "
@@ -405,14 +409,30 @@ def test_comparisons_to_expect_are_those_of_full_windows() -> None:
 
 def test_few_comparisons_are_no_warning() -> None:
     counted = sampled("SELECT tip FROM rides r [ROWS 9] JOIN calls c [ROWS 5] ON r.fare <> c.fare")
-    assert counted.comparisons is not None
-    assert counted.comparisons.startswith("about 950 a second of event time")
+    assert counted.expected[0].startswith("comparisons: about 950 a second of event time")
     assert counted.warnings == ()
     tested = sampled(f"SELECT tip {FROM} ON r.fare < c.fare")
     assert (tested.spec.method, tested.warnings) == ("scan", ())
-    assert tested.comparisons is not None
+    assert tested.expected[0].startswith("comparisons: ")
     for indexed in (f"SELECT tip {FROM} ON r.route = c.route", f"SELECT tip {FROM} ON TRUE"):
-        assert sampled(indexed).comparisons is None
+        assert not any("comparisons" in line for line in sampled(indexed).expected)
+
+
+def test_rows_to_expect_are_told_from_the_keys_and_full_windows() -> None:
+    """An hour has 360,000 tuples of the left side and 180,000 of the right."""
+    every = sampled(f"SELECT tip {FROM} ON TRUE")
+    about = "up to about 240,000 rows for each tuple with full windows"
+    assert every.expected == (f"output: {about}, by the first rows of its streams",)
+    assert every.warnings == (
+        f"expect {about}: the values of its condition are few. Add a condition, or shorten the "
+        "windows, unless you need them all.",
+    )
+    text = f"SELECT tip {FROM} ON TRUE"
+    shown = explain([Output(None, sql(text))], sampled_plan(text))
+    assert f"    warning: {every.warnings[0]}\n" in shown
+    few = sampled("SELECT tip FROM rides r [ROWS 9] JOIN calls c [ROWS 5] ON r.fare = c.fare")
+    assert few.expected[0].startswith("output: up to about ")
+    assert few.warnings == ()
 
 
 # --- fingerprint and explain -------------------------------------------------------------------

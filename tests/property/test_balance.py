@@ -45,6 +45,7 @@ SOURCES, SOURCE_ROWS = 3, 700
 RANGE_US, SLIDE_US, END_US = 1_000, 500, 2_000
 WIDE = Balance(0.3, 0.8)
 """So wide that samples of some ten or hundred tuples will do."""
+WINDOW = TimeWindow(RANGE_US, SLIDE_US)
 
 ASKED: dict[str, dict[str, AggregateCall]] = {
     "quantiles": {"m": median("x"), "low": quantile("i", 0.1), "n": count()},
@@ -54,9 +55,10 @@ ASKED: dict[str, dict[str, AggregateCall]] = {
         "a": aggregate(Average(), "i"),
         "s": sum_("x"),
     },
+    "few values": {"m": median("d"), "a": aggregate(Average(), "d"), "x": median("x")},
 }
-FOLDED_LATE: dict[str, AggregateCall] = {"s": sum_("i"), "a": mean("d"), "d": stddev("x")}
-"""What is trimmed only where instances fold."""
+FOLDED: dict[str, AggregateCall] = {"s": sum_("i"), "a": mean("d"), "d": stddev("x")}
+"""What is exact, whoever folds it."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -67,14 +69,19 @@ def small_splits() -> Iterator[None]:
         yield
 
 
-def plan_of(calls: dict[str, AggregateCall], choices: Choices | None = None) -> Plan:
+def plan_of(
+    calls: dict[str, AggregateCall],
+    choices: Choices | None = None,
+    window: TimeWindow = WINDOW,
+    balance: Balance | None = WIDE,
+) -> Plan:
     stream = StreamDef("s", uris_of("s", SOURCES), "ts", 0, None, SCHEMA)
     node = Aggregate(
         Input(stream),
-        TimeWindow(RANGE_US, SLIDE_US),
+        window,
         (("k", column("k")),),
         tuple(calls.items()),
-        balance=WIDE,
+        balance=balance,
     )
     return lower(node, choices=choices)
 
@@ -95,17 +102,13 @@ def _row(chance: random.Random, ts: int) -> dict[str, Any]:
     i = None if chance.random() < 0.05 else chance.randint(50, 150) * (10**6 if wild else 1)
     k = chance.choice(["a"] * 8 + ["b"] * 4 + ["c", "d", "e", None])
     row = dict.fromkeys(SCHEMA.names)
-    return row | {"ts": ts, "k": k, "i": i, "x": chance.uniform(5, 99), "d": i and i % 1000}
+    d = None if chance.random() < 0.8 else i and i % 1000
+    return row | {"ts": ts, "k": k, "i": i, "x": chance.uniform(5, 99), "d": d}
 
 
 @cache
 def reference(name: str) -> list[tuple[Any, ...]]:
     return run(plan_of(ASKED[name]), [stream()], AT_ONCE).rows
-
-
-@cache
-def folded_late() -> list[tuple[Any, ...]]:
-    return run(plan_of(FOLDED_LATE, Choices(partial="instance")), [stream()], AT_ONCE).rows
 
 
 def twin(plan: Plan) -> list[tuple[Any, ...]]:
@@ -123,7 +126,7 @@ def twin(plan: Plan) -> list[tuple[Any, ...]]:
     ]
     users = {a.function.name: average for a in rules.answering.answers}
     numbers = frozenset(name for name, _ in rules.surveyed)
-    asked = Balanced(operator.spec, rules.answering, rules.seed, users, BUCKETS, numbers)
+    asked = Balanced(operator.spec, rules.answering, users, rules.seed, BUCKETS, numbers)
     return balanced(asked, rows)
 
 
@@ -132,13 +135,9 @@ def test_rows_are_those_of_the_twin(name: str) -> None:
     agree(reference(name), twin(plan_of(ASKED[name])))
 
 
-def test_sums_that_instances_fold_are_those_of_the_twin() -> None:
-    agree(folded_late(), twin(plan_of(FOLDED_LATE, Choices(partial="instance"))))
-
-
 def test_large_groups_are_trimmed_and_small_ones_are_exact() -> None:
-    for rows in (*(reference(name) for name in ASKED), folded_late()):
-        assert {row[-1] for row in rows} == {True, False}
+    for name in ASKED:
+        assert {row[-1] for row in reference(name)} == {True, False}
     exact = {key: {r[-1] for r in reference("users") if r[2] == key} for key in "abcde"}
     assert exact["a"] == {True, False}
     assert exact["c"] == exact["d"] == exact["e"] == {True}
@@ -162,7 +161,21 @@ def test_rows_do_not_depend_on_the_run(
 
 
 @pytest.mark.parametrize("partitioner", ["hash", "cam"])
-def test_sums_that_instances_fold_do_not_depend_on_the_run(partitioner: str) -> None:
-    choices = Choices(partitioner=partitioner_of(partitioner), partial="instance")
-    found = run(plan_of(FOLDED_LATE, choices), [stream()], Course(170, (), 3, ((2, 5), (5, 1))))
-    assert bits(found.rows) == bits(folded_late())
+@pytest.mark.parametrize("partial", ["map", "instance"])
+def test_sums_and_means_are_exact_whoever_folds_them(partitioner: str, partial: str) -> None:
+    choices = Choices(partitioner=partitioner_of(partitioner), partial=partial)
+    exact = run(plan_of(FOLDED, balance=None), [stream()], AT_ONCE).rows
+    found = run(plan_of(FOLDED, choices), [stream()], Course(170, (), 3, ((2, 5), (5, 1)))).rows
+    assert {row[-1] for row in found} == {True}
+    for place in range(len(FOLDED)):
+        value, low, high = ([row[3 + 3 * place + end] for row in found] for end in range(3))
+        assert value == low == high == [row[3 + place] for row in exact]
+
+
+def test_overlapping_windows_share_the_exact_work_of_quantiles() -> None:
+    window = TimeWindow(RANGE_US, RANGE_US // 25)
+    asked = {"m": median("x"), "n": count()}
+    found = run(plan_of(asked, window=window), [stream()], AT_ONCE).rows
+    exact = run(plan_of(asked, window=window, balance=None), [stream()], AT_ONCE).rows
+    assert [(*row[:4], row[6]) for row in found] == exact
+    assert {row[-1] for row in found} == {True}

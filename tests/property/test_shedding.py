@@ -123,6 +123,8 @@ def check(scenario: Scenario, partitioner: str) -> int:
     assert bits(result.rows) == bits(reference.rows)
     answer = interpret_shed(scenario.query.plain, scenario.streams)  # type: ignore[arg-type]
     agree(reference.rows, answer.rows)
+    shed = [found.counters.get("rows_shed", 0) for found in (result, reference)]
+    assert shed == [answer.shed] * 2
     return len(answer.rows)
 
 
@@ -154,14 +156,17 @@ ONE_STEP = (
 )
 
 
-def rows(sql: str, folder: Path, instances: int, batch_rows: int, **more: Any) -> list[Any]:
+def rows(
+    sql: str, folder: Path, instances: int, batch_rows: int, **more: Any
+) -> tuple[list[Any], int]:
+    """The rows of a run, and how many tuples it shed."""
     sink, source = MemorySink(), memory(*ROWS, end=True)
     loop = loop_of(
         lower(node_of(sql)), [source], folder, sink,
         buckets=64, instances=instances, batch_rows=batch_rows, **more,
     )  # fmt: skip
-    loop.run()
-    return rows_of(sink)
+    summary = loop.run()
+    return rows_of(sink), summary.counters["rows_shed"]
 
 
 @pytest.mark.parametrize(
@@ -178,5 +183,6 @@ def test_up_to_32_instances_and_results_of_results_shed_the_same(
 ) -> None:
     sql += f"WITH SHED 80 PERCENT BY {by}"
     expected = rows(sql, tmp_path / "one", 1, 1000)
-    assert len(expected) > 10
+    assert len(expected[0]) > 10
+    assert expected[1] > 10
     assert rows(sql, tmp_path / "several", first, 110, switches={1: then}) == expected

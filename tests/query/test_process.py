@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tests.query.catalog import CALLS, ODD, RIDES, stream
+from tests.query.catalog import CALLS, RIDES, stream
 from tidegate.errors import QueryError
 from tidegate.operate.process.advance import Process, ProcessSpec
 from tidegate.query.aggregate import count
@@ -194,11 +194,6 @@ ONE = Trips()
         (
             lambda: rides.process(Trips, filter="fare > 3"),  # type: ignore[arg-type]
             "process Trips filter: must be a function; got str.",
-        ),
-        (
-            lambda: stream(Input(ODD)).process(Trips),
-            "process Trips: the name ts belongs to the event time; got a column of that name. Give "
-            "the column another name with select.",
         ),
         (
             lambda: rides.process(Trips()),  # type: ignore[arg-type]

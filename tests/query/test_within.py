@@ -48,13 +48,11 @@ def test_what_follows_the_aggregate_passes_them_on() -> None:
 
 
 MISTAKES: dict[str, tuple[Stream, str]] = {
-    "min": (
-        HOUR.agg(low=tg.min("fare")),
-        "which a sample need not hold; got min(fare). Ask for it in a query of its own",
-    ),
-    "first": (HOUR.agg(f=tg.first("fare")), "its value is that of one tuple"),
     "distinct": (HOUR.agg(n=tg.count_distinct("fare")), "does not hold the values that are rare"),
-    "correlation": (HOUR.agg(c=tg.corr("fare", "fare")), "no bound for the error of a sample"),
+    "a sketch": (
+        HOUR.agg(n=tg.approx_count_distinct("fare")),
+        "it is estimated from a sketch, whose error is its own parameter; got",
+    ),
     "tuples": (rides.window(rows=5).agg(n=tg.count()), "is for windows of time; those of tuples"),
     "no aggregate": (rides, "is for an aggregate; got a query without one"),
     "keys alone": (HOUR.group_by("route").agg(), "is for aggregates; got a query that has keys"),
@@ -83,7 +81,7 @@ def test_what_cannot_be_bounded_is_told(mistake: str) -> None:
 GROUPS = HOUR.group_by("route")
 UNBALANCED: dict[str, tuple[Stream, str]] = {
     "no groups": (HOUR.agg(m=tg.median("fare")), "is for groups, of which the largest are trimm"),
-    "max": (GROUPS.agg(high=tg.max("fare")), "the extreme of a window is one tuple, which a sam"),
+    "distinct": (GROUPS.agg(n=tg.count_distinct("fare")), "does not hold the values that are rar"),
     "tuples": (
         rides.window(rows=5).group_by("route").agg(n=tg.count()),
         "is for windows of time; those of tuples",

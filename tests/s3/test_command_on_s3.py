@@ -39,6 +39,7 @@ def test_what_is_said_names_places_and_no_keys(
     assert f"late rows are in s3://bucket/{path}/out/_late" in said
     assert list(contents(server.folder / path / "out")) == [
         "_late/batch=00000000/r.csv",
+        "_ledger/batch=00000000",
         "_rejected/batch=00000000/rejected.csv",
         "batch=00000000/part-00000.csv",
     ]

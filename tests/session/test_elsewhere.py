@@ -37,38 +37,6 @@ def rows(text: str) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in hidden} for row in found.to_pylist()]
 
 
-def copied(text: str) -> str:
-    """The query that the message about another one gives."""
-    with pytest.raises(QueryError) as told:
-        session.sql(text, rides=rides, stops=stops)
-    line = str(told.value.remedy)
-    return line.partition("write: ")[2] or line.removeprefix("Write ")
-
-
-ON = "ON rides.k = stops.k"
-EITHER = "SELECT rides.k FROM rides [RANGE 1 HOUR] {} stops [RANGE 1 HOUR] " + ON
-
-
-def test_the_lines_about_joins_do_what_they_say() -> None:
-    assert rows(copied(EITHER.format("LEFT JOIN"))) == [
-        {"k": "a", "x": None},
-        {"k": "b", "x": 20},
-        {"k": "a", "x": None},
-    ]
-    assert rows(copied(EITHER.format("LEFT ANTI JOIN"))) == [{"k": "a"}, {"k": "a"}]
-    newest = copied(f"SELECT rides.k FROM rides ASOF JOIN stops {ON} AND rides.ts >= stops.ts")
-    assert rows(newest) == [{"k": "b", "x": 20}]
-
-
-def test_the_lines_about_rows_before_and_after() -> None:
-    before = "SELECT k, LAG(x) OVER (PARTITION BY k ORDER BY ts) AS b FROM rides"
-    assert rows(copied(before)) == [{"k": "a", "now": 6, "before": 5}]
-    after = "SELECT LEAD(x, 2) OVER (ORDER BY ts) AS b FROM rides"
-    assert rows(copied(after)) == [{"now": 5, "after": 6}]
-    running = "SELECT SUM(x) OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM rides"
-    assert rows(copied(running)) == [{"sum(x)": 12}, {"sum(x)": 13}]
-
-
 def test_rows_of_a_window_can_be_distinct() -> None:
     assert rows("SELECT DISTINCT k FROM rides [RANGE 1 HOUR]") == [{"k": "a"}, {"k": "b"}]
     assert rows("SELECT DISTINCT UPPER(k) AS up FROM rides [RANGE 1 HOUR] WHERE x > 5") == [

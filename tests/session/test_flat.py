@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 import tidegate as tg
-from tidegate.driver import observe
+from tidegate.driver import latency, observe
 from tidegate.driver.metrics import Reports
 
 _BATCHES, _ROWS = 128, 5
@@ -67,6 +67,7 @@ def test_objects_do_not_grow_with_batches(
     """
     monkeypatch.setattr(Reports, "append", lambda self, report: None)
     monkeypatch.setattr(observe, "_MOST_WAITING", 1)
+    monkeypatch.setattr(latency, "RECENT_BATCHES", 8)
     least: dict[range, Counter[str]] = {}
 
     def look(step: str, batch: int) -> None:

@@ -20,7 +20,7 @@ def session() -> tg.Session:
 
 def until(condition: Callable[[], bool], query: tg.RunningQuery) -> None:
     """Wait for the thread to get there; a failure of the query is raised."""
-    for _ in range(500):
+    for _ in range(12_000):
         if condition():
             return
         query.wait(0.01)

@@ -132,23 +132,33 @@ def test_late_and_rejected_tuples_are_marked_lines_apart_from_the_rows(store: St
     commit(sink, store, 1, rows())
     sink.close()
     assert out.getvalue().splitlines()[1:] == ['1970-01-01 00:00:10.000000Z,"a",1']
-    *late, rejected = errors.getvalue().split("\n")[:-1]
-    assert len(late) == 12
+    *late, more, rejected = errors.getvalue().split("\n")[:-1]
+    assert len(late) == 10
+    assert more.startswith("late tuple of rides: further ones are counted and not shown")
     assert all(line.startswith('late tuple of rides: {"window_end": ') for line in late)
     assert rejected == 'rejected tuple: {"_reason": "no time", "_raw": "\\u001b[31mx"}'
 
 
-@pytest.mark.usefixtures("wide")
-def test_a_person_is_shown_some_of_them(store: Store) -> None:
-    errors = Terminal()
+@pytest.mark.parametrize("errors", [Terminal(), io.StringIO()])
+def test_neither_a_person_nor_a_log_is_flooded(errors: io.StringIO, store: Store) -> None:
     sink = ConsoleSink(io.StringIO(), errors=errors)
     opened(sink, store)
     commit(sink, store, 0, SIDES)
-    lines = errors.getvalue().split("\n")[:-1]
-    assert len(lines) == 12
-    assert lines[10] == "late tuple of rides: further ones are counted, and not shown"
-    commit(sink, store, 1, SIDES)
-    assert errors.getvalue().split("\n")[12:-1] == lines[11:], "what is full is not said again"
+    before = errors.getvalue()
+    assert len(before.split("\n")[:-1]) == 12
+    for batch in range(1, 100):
+        commit(sink, store, batch, SIDES)
+    lines = errors.getvalue().removeprefix(before).split("\n")[:-1]
+    assert len(lines) == 10, "what is full is not said again"
+    assert lines[-1].startswith("rejected tuple: further ones are counted")
+
+
+def test_a_long_tuple_is_cut(store: Store) -> None:
+    errors = io.StringIO()
+    sink = ConsoleSink(io.StringIO(), errors=errors)
+    opened(sink, store)
+    commit(sink, store, 0, BatchOutput(rows((10, "a", 1.0)), {}, pa.table({"_raw": ["x" * 10**6]})))
+    assert len(errors.getvalue()) < 3_000
 
 
 def test_beside_a_live_view_only_they_are_printed(store: Store) -> None:
@@ -158,5 +168,5 @@ def test_beside_a_live_view_only_they_are_printed(store: Store) -> None:
     sink.publish(BatchId(0), [])
     commit(sink, store, 0, SIDES)
     commit(sink, store, 1, rows())
-    assert len(errors.getvalue().split("\n")) == 14
+    assert len(errors.getvalue().split("\n")) == 13
     assert not NothingSink().side_outputs

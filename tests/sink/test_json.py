@@ -19,6 +19,7 @@ from tests.conftest import LONG
 from tidegate.schema import TIME
 from tidegate.sink.json import encoded, write_json
 
+NONFINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 CELLS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "bool": (pa.bool_(), st.booleans()),
@@ -46,7 +47,7 @@ CELLS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 def plain(value: Any) -> Any:
     """What a reader of JSON should see of a value."""
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return value if math.isfinite(value) else NONFINITE[str(value)]
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, datetime):

@@ -122,7 +122,7 @@ MISTAKES = {
     ),
     "out?form=csv": (
         "sink: parameters must be those of file:; got form=csv. Did you mean format? There are: "
-        "format."
+        "format, nonfinite."
     ),
     "out?format=xml": (
         "sink: must be a known format; got format=xml. There are: parquet, csv, json."

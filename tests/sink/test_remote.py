@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.crash.folder import contents
 from tidegate.batch import BatchId
 from tidegate.errors import LostOutputError, OptionError, SinkError
 from tidegate.remote.folder import TreeFolder
+from tidegate.sink.batch_ledger import ledger_name, past_of
 from tidegate.sink.protocol import Keep, Opening
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.remote import RemoteSink
@@ -57,7 +59,12 @@ def written(sink: RemoteSink, batch: int, *parts: Part) -> Sequence[Receipt]:
 
 
 def names(folder: Path) -> list[str]:
-    return [name for name in contents(folder) if "_staging" not in name]
+    return [name for name in shown(folder) if "_staging" not in name]
+
+
+def shown(folder: Path) -> list[str]:
+    """All files but the ledgers."""
+    return [name for name in contents(folder) if not name.startswith("_ledger/")]
 
 
 class TestRemoteSink:
@@ -66,7 +73,7 @@ class TestRemoteSink:
         receipts = written(sink, 0, Part(0), Part(1), LATE)
         assert names(folder) == []
         sink.publish(BatchId(0), receipts)
-        assert list(contents(folder)) == [
+        assert shown(folder) == [
             "_late/batch=00000000/rides.parquet",
             "batch=00000000/part-00000.parquet",
             "batch=00000000/part-00001.parquet",
@@ -97,9 +104,9 @@ class TestRemoteSink:
         assert ("batch=00000000/part-00000.parquet" in names(folder)) == (moved == 3)
         again = opened(sinks, newest=0, owner=1)
         again.publish(BatchId(0), receipts)
-        assert len(contents(folder)) == 3
+        assert len(shown(folder)) == 3
         again.publish(BatchId(0), receipts)
-        assert len(contents(folder)) == 3
+        assert len(shown(folder)) == 3
 
     def test_a_part_that_was_lost_before_it_was_seen(self, sinks: Sinks, folder: Path) -> None:
         first = opened(sinks)
@@ -115,7 +122,7 @@ class TestRemoteSink:
         anew = written(again, 0, Part(0))
         again.publish(BatchId(0), anew)
         again.close()
-        assert list(contents(folder)) == ["batch=00000000/part-00000.parquet"]
+        assert shown(folder) == ["batch=00000000/part-00000.parquet"]
 
     def test_a_batch_cut_otherwise_when_it_runs_again(self, sinks: Sinks, folder: Path) -> None:
         first = opened(sinks)
@@ -157,9 +164,9 @@ class TestRemoteSink:
         written(one, 0, Part(0))
         theirs = written(three, 0, Part(0))
         opened(sinks, owner=2).begin(BatchId(0))
-        assert list(contents(folder)) == [theirs[0].more["file"]]
+        assert shown(folder) == [theirs[0].more["file"]]
         three.close()  # it may have committed
-        assert list(contents(folder)) == [theirs[0].more["file"]]
+        assert shown(folder) == [theirs[0].more["file"]]
         opened(sinks, owner=4).begin(BatchId(0))
         assert contents(folder) == {}
 
@@ -178,3 +185,22 @@ class TestRemoteSink:
         other.format = "csv"
         with pytest.raises(OptionError, match=r"--format: must be that of the .* parquet; got csv"):
             other.open(Opening(ROWS.schema, None, BatchId(1), KEEP, 1))
+
+    def test_earlier_batches_are_checked_by_their_ledgers(self, sinks: Sinks, folder: Path) -> None:
+        sink = opened(sinks)
+        for batch in range(5):
+            sink.publish(BatchId(batch), written(sink, batch, Part(0), Part(1), LATE))
+        sink.close()
+        found = past_of(sink, before=4)
+        assert (found.batches, found.parts) == (4, 12)
+        assert (found.problems, found.warnings) == ((), ())
+        harmed = folder / "batch=00000001" / "part-00001.parquet"
+        harmed.write_bytes(harmed.read_bytes()[:-1] + b"?")
+        shutil.rmtree(folder / "batch=00000002")
+        (folder / ledger_name(3)).unlink()
+        found = past_of(sink, before=4)
+        (problem,) = found.problems
+        assert problem.endswith("/batch=00000001/part-00001.parquet: other bytes than were written")
+        of_folders, of_batches = (w.partition(",")[0] for w in found.warnings)
+        assert of_folders.endswith(": 1 of its folders")
+        assert of_batches == "1 batches"

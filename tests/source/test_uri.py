@@ -27,8 +27,9 @@ def test_paths_file_uris_and_generators(tmp_path: Path, monkeypatch: pytest.Monk
     ("uri", "message"),
     [
         ("", "stream rides: the URI must not be empty"),
-        ("kafka:topic", "rides, kafka:topic: must be a path or of a known scheme; got kafka:. Th"),
-        ("kafka:topic", "generator, file, s3, gs, abfs, hdfs. A file or folder of this name is ./"),
+        ("kafka:topic", "kafka: is not available yet; got kafka:topic. There is no way yet."),
+        ("kafkb:topic", "rides, kafkb:topic: must be a path or of a known scheme; got kafkb:. Th"),
+        ("kafkb:topic", "generator, file, s3, gs, abfs, hdfs. A file or folder of this name is ./"),
         ("s4://bucket/a.csv", "got s4:. Did you mean s3"),
         ("htp://host/a.csv", "got htp:. There are: generator, file, s3"),
         (

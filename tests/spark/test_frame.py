@@ -53,7 +53,7 @@ def streaming(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def until(condition: Callable[[], bool], query: tg.RunningQuery) -> None:
-    for _ in range(600):
+    for _ in range(2_400):
         if condition():
             return
         query.wait(0.05)

@@ -11,6 +11,7 @@ import pytest
 from tests.driver.test_lean import CALLS, MEAN
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
+from tidegate.memory import Allowance
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
@@ -28,7 +29,7 @@ def test_memory_of_workers_does_not_grow(spark: SparkSession, tmp_path: Path) ->
     place = Place(session=spark)
     script = read_script(CALLS.format(rows=300_000, rate=2_000) + MEAN)
     # Caches fill what they may hold; here that is little, and soon full.
-    options = RunOptions(instances=2, batch_rows=1_000, memory_bytes=16 * 2**20)
+    options = RunOptions(instances=2, batch_rows=1_000, memory=Allowance(cache_bytes=16 * 2**20))
     plan = plan_for(bind(script, streams_of(script)), place)
     sink = CallSink(lambda rows, batch: None)
     loop = prepare(plan, place, {None: sink}, options, str(tmp_path))

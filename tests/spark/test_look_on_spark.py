@@ -38,3 +38,20 @@ def test_the_first_rows_on_spark(spark: SparkSession) -> None:
     sink = tg.sink.memory()
     assert rides.limit(2).start(sink=sink, batch_rows=1, instances=2).wait(120).finished
     assert sink.table().column("route").to_pylist() == ["Robert", "Rupert"]
+
+
+def test_the_first_rows_of_what_only_spark_knows(spark: SparkSession) -> None:
+    session = tg.Session(spark)
+    rides = session.stream(ROWS, name="rides")
+    first = session.sql("SELECT soundex(route) AS sound, fare FROM rides LIMIT 2", rides=rides)
+    assert first.schema.field("sound").type == pa.string()
+    assert [r["sound"] for r in first.preview().to_pylist()] == ["R163", "R163"]
+    sink = tg.sink.memory()
+    assert first.start(sink=sink, batch_rows=1, instances=2).wait(120).finished
+    assert sink.table().column("sound").to_pylist() == ["R163", "R163"]
+    counted = session.sql(
+        "SELECT sound, COUNT(*) AS n FROM (SELECT soundex(route) AS sound FROM rides LIMIT 2) "
+        "[RANGE 1 HOUR] GROUP BY sound",
+        rides=rides,
+    )
+    assert [(r["sound"], r["n"]) for r in counted.preview().to_pylist()] == [("R163", 2)]

@@ -23,7 +23,7 @@ CASES = {
     "no Tidegate": (
         TRACE + "ModuleNotFoundError: No module named 'tidegate'",
         f"executors: must have tidegate {__version__} and what it needs; got ModuleNotFoundError: "
-        "No module named 'tidegate' on 10.0.0.7. Install it there, or send",
+        "No module named 'tidegate' on 10.0.0.7. Install it there, or name a Python that has it",
     ),
     "a module of the user's": (
         TRACE + "ModuleNotFoundError: No module named 'fares.zone'",

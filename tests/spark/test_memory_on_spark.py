@@ -42,11 +42,11 @@ def test_tasks_have_the_budget_of_their_query(spark: SparkSession, exchange: str
             return pa.array([f"{n} {budget_of.MEMORY.limit_bytes}" for n in state["folding"]])
 
     found = []
-    for budget in ("3MB", 12_345, None):
+    for limit in ("300MB", 400 * 2**20, None):
         sink = tg.sink.memory()
         stream = tg.Session(spark).stream(memory(*ROWS, end=True), time="ts")
         made = stream.window("10 seconds").agg(said=tg.aggregate(Budgets(), "v"))
-        made.start(sink=sink, memory=budget, exchange=exchange, instances=2).wait()
+        made.start(sink=sink, memory_limit=limit, exchange=exchange, instances=2).wait()
         found.append({row[2] for row in rows_of(sink)})
     default = budget_of.MEMORY.limit_bytes  # the last query has put this process back to it
-    assert found == [{f"{n} {n}"} for n in (3 * 2**20, 12_345, default)]
+    assert found == [{f"{n} {n}"} for n in (100 * 2**20, 400 * 2**20 // 3, default)]

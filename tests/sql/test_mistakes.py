@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.query.catalog import sql
-from tidegate.errors import QueryError, UnavailableError
+from tidegate.errors import UnavailableError, UserError
 
 HOUR = "[RANGE 1 HOUR]"
 RIDES = "ts, dropoff_time, route, fare, tip, paid, stops"
@@ -52,8 +52,10 @@ MISTAKES = {
     "COUNT. Write the condition in HAVING.",
     f"SELECT SUM(AVG(fare)) FROM rides {HOUR}": "SUM: an aggregate cannot be inside another; got "
     "AVG(fare). Aggregate in a subquery first.",
-    f"SELECT MODE(fare) FROM rides {HOUR}": "SELECT: no aggregate has this name; got MODE. "
-    'Write one of your own in Python: tg.aggregate(MyAggregate(), "x").',
+    f"SELECT MODE(fare) FROM rides {HOUR}": (
+        "SELECT: no aggregate has this name; got MODE. There is no way yet in SQL; in Python "
+        "there is tg.aggregate: see docs/python.md."
+    ),
     f"SELECT SUMM(fare) FROM rides {HOUR}": "SELECT: no aggregate has this name; got SUMM. "
     f"Did you mean SUM? There are: {AGGREGATES}",
     f"SELECT route, AVGE(fare) FROM rides {HOUR} GROUP BY route": "SELECT: no aggregate has this "
@@ -132,16 +134,14 @@ MISTAKES = {
     "SELECT COUNT(*) FROM rides [ROWS 5 SLIDE 6]": "window: SLIDE must be at least 1 and at most "
     "ROWS; got ROWS 5 SLIDE 6.",
     "SELECT DISTINCT fare FROM rides": (
-        "SELECT: rows can be distinct in a window only; got DISTINCT. Write SELECT DISTINCT fare "
-        "FROM rides [RANGE 1 HOUR]"
+        "SELECT: rows can be distinct in a window only; got DISTINCT. Write a window after "
+        "the stream or the subquery in FROM, as [RANGE 1 HOUR]."
     ),
     "SELECT SUM(fare) OVER () FROM rides": (
-        "SELECT: OVER is not available: a window belongs to its stream; got SUM(fare) OVER (). "
-        "Write SELECT SUM(fare) FROM rides [RANGE 1 HOUR]"
+        "SQL line 1, column 18: OVER is not available yet; got OVER. There is no way yet."
     ),
     "SELECT fare FROM rides WHERE fare IN (SELECT fare FROM calls)": (
-        "WHERE: a subquery can stand in FROM only; got IN (SELECT ...). Write FROM rides [RANGE 5"
-        " MINUTES] JOIN calls [RANGE 5 MINUTES] ON ..."
+        "WHERE: a subquery can stand in FROM only; got IN (SELECT ...). There is no way yet."
     ),
     "SELECT fare FROM rides HAVING fare > 3": "HAVING: needs an aggregate; got fare > 3. Write "
     "the condition in WHERE.",
@@ -166,33 +166,30 @@ MISTAKES = {
     f"SELECT COUNT(*) AS n FROM rides {HOUR} GROUP BY rout": "GROUP BY: no column has this name; "
     f"got rout. Did you mean route? There are: {RIDES}, n.",
     f"SELECT COUNT(*) FROM rides {HOUR} GROUP BY ROLLUP (route)": (
-        "GROUP BY: a query has one grouping; got ROLLUP. Write a query for each: INSERT INTO "
-        "by_route SELECT route, COUNT(*) AS n ... GROUP BY route; INSERT INTO total SELECT "
-        "COUNT(*) AS n ..."
+        "SQL line 1, column 52: a query has one grouping; got ROLLUP. Write a query for each "
+        "grouping, and name each with INSERT INTO."
     ),
     "SELECT route FROM rides UNION SELECT route FROM calls": (
-        "UNION: only UNION ALL is possible on an unbounded stream; got UNION. Write UNION ALL; "
-        "SELECT DISTINCT k FROM (... UNION ALL ...) [RANGE 1 HOUR] makes the rows of a window "
-        "distinct."
+        "SQL line 1, column 25: only UNION ALL is possible on an unbounded stream; got "
+        "UNION. There is no way yet."
     ),
     "SELECT route FROM rides INTERSECT SELECT route FROM calls": (
-        "INTERSECT: streams are put together by UNION ALL, and compared by JOIN; got INTERSECT. "
-        "For what is in both, write: FROM a [RANGE 5 MINUTES] JOIN b [RANGE 5 MINUTES] ON a.k = "
-        "b.k"
+        "SQL line 1, column 25: streams are put together by UNION ALL only; got INTERSECT. "
+        "There is no way yet."
     ),
     "SELECT route FROM rides UNION ALL SELECT fare FROM calls": "UNION ALL: every side of column "
     "route must have one type; got string and int. Add a CAST.",
     "SELECT route, fare FROM rides UNION ALL SELECT fare FROM calls": "UNION ALL: every side must "
     "have the same number of columns; got 2 and 1. Add a column, or leave one out.",
     "SELECT fare FROM rides TABLESAMPLE (10 PERCENT)": (
-        "FROM: streams are not sampled yet; got TABLESAMPLE. Filter by a column with WHERE."
+        "SQL line 1, column 24: streams are not sampled yet; got TABLESAMPLE. There is no way yet."
     ),
     "SELECT fare FROM rides OFFSET 3": (
-        "SELECT: the first rows of a window can be taken, not later ones; got OFFSET. Leave it out."
+        "SQL line 1, column 24: the first rows of a window can be taken, not later ones; got "
+        "OFFSET. There is no way yet."
     ),
     "SELECT fare FROM rides QUALIFY fare > 1": (
-        "SELECT: rows are not numbered across a stream; got QUALIFY. The best row of each group "
-        "in a window: SELECT k, MAX_BY(y, x) AS y FROM name [RANGE 1 HOUR] GROUP BY k"
+        "SQL line 1, column 24: rows are not numbered yet; got QUALIFY. There is no way yet."
     ),
     f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 110 PERCENT": "WITH ERROR: the error must be "
     "between 0 and 100 percent; got 110 PERCENT. Write for example ERROR 10 PERCENT, in "
@@ -208,10 +205,10 @@ MISTAKES = {
         "WITH ERROR: the budget must be at least 30 rows; got 29. Write a greater one, or leave "
         "BUDGET out: windows then take what they need."
     ),
-    f"SELECT MAX(fare) FROM rides {HOUR} WITH ERROR 10 PERCENT": (
+    f"SELECT COUNT(DISTINCT fare) FROM rides {HOUR} WITH ERROR 10 PERCENT": (
         "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: each aggregate must be one that a sample can "
-        "answer: the extreme of a window is one tuple, which a sample need not hold; got "
-        "max(fare). Ask for it in a query of its own, without the clause."
+        "answer: a sample does not hold the values that are rare; got count(DISTINCT fare). Ask "
+        "for it in a query of its own, without the clause."
     ),
     "SELECT COUNT(*) FROM rides [ROWS 5] WITH ERROR 10 PERCENT": (
         "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: is for windows of time; those of tuples "
@@ -249,28 +246,31 @@ MISTAKES = {
     "got ridez. Did you mean rides? There are: rides, calls, odd.",
 }
 NOT_YET = {
-    f"SELECT COUNT(*) FROM rides {HOUR} WITH LATENCY 2 SECONDS": "WITH LATENCY 2 seconds: is not "
-    "available yet. Leave the clause out.",
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH LATENCY 2 SECONDS": (
+        "WITH LATENCY 2 seconds: is not available yet. There is no way yet."
+    ),
     f"SELECT SUM(DISTINCT fare) FROM rides {HOUR}": (
-        "SUM(DISTINCT): is not available yet. Only COUNT can be DISTINCT."
+        "SUM(DISTINCT): is not available yet: only COUNT can be. There is no way yet."
     ),
     f"SELECT CORR(DISTINCT fare, tip) FROM rides {HOUR}": (
-        "CORR(DISTINCT): is not available yet. Only COUNT can be DISTINCT."
+        "CORR(DISTINCT): is not available yet: only COUNT can be. There is no way yet."
     ),
     f"SELECT COUNT_IF(DISTINCT paid) FROM rides {HOUR}": (
-        "COUNT_IF(DISTINCT): is not available yet. Only COUNT can be DISTINCT."
+        "COUNT_IF(DISTINCT): is not available yet: only COUNT can be. There is no way yet."
     ),
     f"SELECT FIRST(fare) IGNORE NULLS FROM rides {HOUR}": (
-        "FIRST: IGNORE NULLS is not available yet. Leave NULLs out before: WHERE x IS NOT NULL."
+        "SQL line 1, column 20: IGNORE NULLS is not available yet; got IGNORE NULLS. There "
+        "is no way yet."
     ),
-    f"SELECT LAST(fare) FILTER (WHERE tip > 1) FROM rides {HOUR}": "LAST: FILTER is not available "
-    "yet.",
+    f"SELECT LAST(fare) FILTER (WHERE tip > 1) FROM rides {HOUR}": (
+        "LAST: FILTER is not available yet. There is no way yet."
+    ),
 }
 
 
 @pytest.mark.parametrize(("text", "message"), MISTAKES.items())
 def test_mistakes(text: str, message: str) -> None:
-    with pytest.raises(QueryError) as caught:
+    with pytest.raises(UserError) as caught:
         sql(text)
     assert str(caught.value) == message
 

@@ -211,7 +211,7 @@ def test_what_comes_later_is_told_inside_a_statement_too() -> None:
     with pytest.raises(UnavailableError) as caught:
         outputs(f"INSERT INTO b {HOURLY} WITH LATENCY 2 SECONDS")
     assert str(caught.value) == (
-        "INSERT INTO b, WITH LATENCY 2 seconds: is not available yet. Leave the clause out."
+        "INSERT INTO b, WITH LATENCY 2 seconds: is not available yet. There is no way yet."
     )
 
 

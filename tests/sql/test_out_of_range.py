@@ -85,8 +85,8 @@ def test_in_python_too() -> None:
 
 
 def test_a_size_no_machine_has() -> None:
-    with pytest.raises(OptionError, match="--memory: must be less than 4194304 TB; got 999"):
-        bytes_of(LONG, "--memory")
+    with pytest.raises(OptionError, match="--memory-limit: must be less than 4194304 TB; got 999"):
+        bytes_of(LONG, "--memory-limit")
 
 
 def test_text_of_many_digits_is_no_integer() -> None:

@@ -81,7 +81,7 @@ def test_streams_that_are_queries_and_outputs_with_names() -> None:
         ),
         (
             "WITH t AS (SELECT 1 FROM a) INSERT INTO b SELECT * FROM t",
-            "INSERT INTO b: WITH must stand after the name of the output; "
+            "SQL line 1, column 1: WITH must stand after the name of the output; "
             "got WITH before INSERT INTO. Write INSERT INTO b WITH ... SELECT ...",
         ),
         (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.operate.aggregate.mean import Mean
 from tests.operate.aggregate.stream import SumOfProducts
 from tests.operate.aggregate.test_user import Longest
 from tests.operate.tuple_window.test_window import Climb
@@ -124,3 +125,40 @@ def test_nothing_to_check_is_a_mistake() -> None:
     for columns in ([], [[]]):
         with pytest.raises(ValueError, match="values for at least one row must be given"):
             check_aggregate(Total(), *columns)
+
+
+class ShareOfNull(Aggregator):
+    """How many of the values are NULL: a class that counts them, and says so or not."""
+
+    state: ClassVar = {"none": pa.int64(), "n": pa.int64()}
+    result = pa.float64()
+    mean_like = True
+
+    def init(self, n: int) -> dict[str, Any]:
+        return {"none": np.zeros(n, np.int64), "n": np.zeros(n, np.int64)}
+
+    def fold(self, state: dict[str, Any], groups: Any, x: pa.Array) -> dict[str, Any]:
+        np.add.at(state["none"], groups, x.is_null().to_numpy(zero_copy_only=False).astype(int))
+        np.add.at(state["n"], groups, 1)
+        return state
+
+    def merge(self, state: dict[str, Any], groups: Any, other: dict[str, Any]) -> dict[str, Any]:
+        for name, held in state.items():
+            np.add.at(held, groups, other[name])
+        return state
+
+    def finish(self, state: dict[str, Any]) -> pa.Array:
+        return pa.array(state["none"] / np.maximum(state["n"], 1))
+
+
+class SaysSo(ShareOfNull):
+    skips_null = False
+
+
+def test_a_class_that_counts_null_must_say_so() -> None:
+    with pytest.raises(AssertionError, match="skips_null = False in the class") as wrong:
+        check_aggregate(ShareOfNull(), [1, None, 3, None])
+    assert "got 0.5 with and 0.0 without them" in str(wrong.value)
+    check_aggregate(ShareOfNull(), [1, 2, 3])
+    check_aggregate(SaysSo(), [1, None, 3, None])
+    check_aggregate(Mean(), [1.0, None, 3.0])

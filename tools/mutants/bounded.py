@@ -45,16 +45,16 @@ MUTANTS = (
     ),
     Mutant(
         "a quantile far from the middle has no end",
-        f"{_BOUNDED}/quantile.py",
-        "within = np.isposinf(high) & (fraction**sizes <= rare)",
-        "within = np.isposinf(high) & (fraction**sizes > rare)",
+        "approx/rank.py",
+        "sure_below, sure_above = (1 - fraction) ** rows <= rare, fraction**rows <= rare",
+        "sure_below, sure_above = (1 - fraction) ** rows <= rare, fraction**rows > rare",
         _TESTS,
     ),
     Mutant(
         "samples of results depend on the cut",
         "plan/lower_aggregate.py",
-        "        prefixes = numbered(prefixes)\n",
-        "",
+        "prefixes = numbered(prefixes) if bounding.answering.sampled else prefixes",
+        "prefixes = tuple(prefixes)",
         _TESTS,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutants.mutant import CHANGE, JOIN_STATE, JOINS, Mutant
+from mutants.mutant import CHANGE, CHANGES, JOIN_STATE, JOINS, Mutant
 
 MUTANTS = (
     Mutant(
@@ -64,9 +64,23 @@ MUTANTS = (
     Mutant(
         "a new condition on one side of a join is not asked of stored tuples",
         "plan/join_side.py",
-        "        if self.kept is None:\n            return True\n",
+        "        if self.kept is None or not self.refilters:\n            return True\n",
         "        return True\n",
         CHANGE,
+    ),
+    Mutant(
+        "a join that sheds by concept goes on with another equality",
+        "plan/dependence.py",
+        "    FIRST: _of_first_tuples,\n",
+        "    FIRST: _of_inputs,\n",
+        CHANGES,
+    ),
+    Mutant(
+        "a new condition on one side is asked of pairs where tuples were shed by concept",
+        "plan/shed_join.py",
+        "        return not self._by_concept\n",
+        "        return True\n",
+        CHANGES,
     ),
     Mutant(
         "a manifest does not say which query made it",

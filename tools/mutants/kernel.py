@@ -54,4 +54,32 @@ MUTANTS = (
         "        return values.view(np.int64)\n",
         "tests/operate/kernels/test_order.py tests/operate/kernels/test_group.py",
     ),
+    Mutant(
+        "the second argument of NANVL is evaluated on all rows",
+        "operate/kernels/condition.py",
+        '"nanvl": Order(lambda _: (Turn(0, _not_nan, 0), Turn(1, _everyone, 1)), guards=True),\n',
+        "",
+        "tests/operate/kernels/test_condition.py",
+    ),
+    Mutant(
+        "what fails inside what fails is tried on all rows first",
+        "operate/kernels/condition.py",
+        "    careful = failure is not None\n",
+        "    careful = False\n",
+        "tests/operate/kernels/test_condition.py",
+    ),
+    Mutant(
+        "FILTER goes on after a condition that is NULL",
+        "sql/function.py",
+        "only_where(conjuncts(condition), value)",
+        "only_where([condition], value)",
+        "tests/session/test_guards.py",
+    ),
+    Mutant(
+        "an argument of CORR is evaluated beside a NULL",
+        "query/aggregate.py",
+        "if a is not first and can_fail(a) else a",
+        "if False else a",
+        "tests/session/test_guards.py",
+    ),
 )

@@ -20,6 +20,7 @@ DETERMINISM = "tests/property/test_determinism.py"
 JOINS = "tests/property/test_join_determinism.py"
 JOIN_STATE = "tests/driver/test_join_state.py"
 CHANGE = "tests/driver/test_change.py"
+CHANGES = "tests/driver/test_change_matrix.py"
 GRAPHS = "tests/property/test_graphs.py"
 EVERY_STEP = (
     "tests/crash/test_driver_killed.py::test_killed_at_every_step_of_batches_in_turn[aggregate-0]"

@@ -35,6 +35,27 @@ MUTANTS = (
         "tests/sink/test_files.py",
     ),
     Mutant(
+        "JSON takes NaN and infinities unasked",
+        "sink/part.py",
+        "        if not part.side:\n            self.form.check(rows, self.where)\n",
+        "",
+        "tests/sink/test_nonfinite.py",
+    ),
+    Mutant(
+        "a damaged ledger is believed",
+        "sink/batch_ledger.py",
+        "    if stated != ",
+        "    if False and stated != ",
+        "tests/sink/test_batch_ledger.py",
+    ),
+    Mutant(
+        "parts that were published long ago are not compared",
+        "sink/batch_ledger.py",
+        "p.wrong is not None and p.folder in there",
+        "False",
+        "tests/sink/test_batch_ledger.py",
+    ),
+    Mutant(
         "a committed batch that waits is swept away",
         "sink/staging.py",
         " and int(batch[1]) != keep:",

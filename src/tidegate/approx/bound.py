@@ -54,25 +54,16 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Sample:
-    """Samples of groups: how many tuples there were, how many were taken, and their values.
-
-    NULL is no value: means, variances and deviations are of those that are. For a sum it is 0.
-    """
+    """Samples of groups: how many values there were, how many were taken, and what they are."""
 
     tuples: Ints
     rows: Ints
     moments: Moments
 
     @staticmethod
-    def of(
-        kind: Kind, tuples: Ints, codes: Ints, values: Floats, present: Mask | None = None
-    ) -> Sample:
-        """Of sampled rows with their groups; those that are not `present` are NULL."""
+    def of(tuples: Ints, codes: Ints, values: Floats) -> Sample:
+        """Of sampled values with their groups."""
         rows = np.bincount(codes, minlength=len(tuples)).astype(np.int64)
-        if present is not None and kind is Kind.SUM:
-            values = np.where(present, values, 0.0)
-        elif present is not None:
-            codes, values = codes[present], values[present]
         return Sample(tuples, rows, Moments.of(codes, len(tuples), values))
 
     @property
@@ -171,7 +162,7 @@ def needed(kind: Kind, pilot: Sample, error: float, alpha: npt.ArrayLike) -> Int
         tuples = pilot.tuples
         size = without / (1 + without / tuples)
         size = np.maximum(size, np.minimum(2 * SKEW * _skewness(kind, moments) ** 2, tuples))
-        size = np.maximum(size, least(alpha)) * pilot.rows / moments.n
+        size = np.maximum(size, least(alpha))
         size = np.where(np.isfinite(size), np.minimum(size, tuples), tuples)
     rows: Ints = np.minimum(np.ceil(size), tuples).astype(np.int64)
     return rows

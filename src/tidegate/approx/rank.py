@@ -54,15 +54,31 @@ def quantiles(
     with np.errstate(all="ignore"):
         between = (above - place) * low_value + (place - below) * high_value
         value = np.where((below == above) | (low_value == high_value), low_value, between)
-        off = _off(n, tuples, confidence) + _farther(fraction) / np.maximum(tuples, 1)
-    off = np.where(np.isfinite(off), off, 1.0)
-    first = np.floor(n * (fraction - off)).astype(np.int64) - 1
-    last = np.ceil(n * (fraction + off)).astype(np.int64) - 1
+    first, last = rank_places(n, tuples, fraction=fraction, confidence=confidence)
     low = np.where(first >= 0, ordered[starts + np.maximum(first, 0)], -np.inf)
     high = np.where(last < n, ordered[starts + np.clip(last, 0, n)], np.inf)
     whole, empty = n >= tuples, n == 0
     low, high = np.where(whole, value, low), np.where(whole, value, high)
     return Interval(*(np.where(empty, np.nan, one) for one in (value, low, high)))
+
+
+def rank_places(
+    rows: Ints, tuples: Ints, *, fraction: float, confidence: float
+) -> tuple[Ints, Ints]:
+    """Places in the order of sampled values between which the quantile of all tuples is.
+
+    -1 and the number of rows stand for ends that the sample does not reach. Far from the middle the
+    bound of ranks may lie outside of the sample. That all of n values are on one side of a quantile
+    has the probability fraction ** n, and mostly rules it out.
+    """
+    off = _off(rows, tuples, confidence) + _farther(fraction) / np.maximum(tuples, 1)
+    off = np.where(np.isfinite(off), off, 1.0)
+    first = np.floor(rows * (fraction - off)).astype(np.int64) - 1
+    last = np.ceil(rows * (fraction + off)).astype(np.int64) - 1
+    rare = (1 - confidence) / 2
+    sure_below, sure_above = (1 - fraction) ** rows <= rare, fraction**rows <= rare
+    first = np.where(first >= 0, first, np.where(sure_below, 0, -1))
+    return first, np.where(last < rows, last, np.where(sure_above, rows - 1, rows))
 
 
 def _off(rows: Ints, tuples: Ints, confidence: float) -> Floats:

@@ -19,6 +19,10 @@ PARTS = 50
 """Into how many parts a sample is dealt out: so many that a skewed function shows in them."""
 
 
+_BY_CHANCE = 4.0
+"""By how many standard errors the mean of a sample may be off."""
+
+
 def parts_of(codes: Ints, ranks: Ints) -> Ints:
     """The part of each row, group * PARTS + part, from its group and its place in the sample."""
     return codes * PARTS + ranks % PARTS
@@ -69,3 +73,18 @@ def replicated(
         even = SKEW * spread.skewness**2 <= PARTS
         relied_on = alike & even & (spread.variance > 0) & (rows >= least(alpha))
     return Interval(values, values - half, values + half), relied_on | whole
+
+
+def agrees(sample: Moments, means: Floats, rows: Ints, tuples: Ints, error: float) -> Mask:
+    """Where samples of so many rows have nearly the mean that all tuples have, which is known.
+
+    By so much as the error allows, or by chance: `_BY_CHANCE` standard errors. NaN is the mean of
+    nothing, and agrees with no sampled values.
+    """
+    with np.errstate(all="ignore"):
+        off = np.abs(sample.mean - means)
+        rest = 1 - rows / np.maximum(tuples, 1)
+        chance = _BY_CHANCE * np.sqrt(sample.variance / sample.n * rest)
+        allowed = np.fmax(error * np.maximum(np.abs(means), np.abs(sample.mean)), chance)
+        near: Mask = (off <= allowed) | (np.isnan(means) & (sample.n == 0))
+    return near

@@ -1,52 +1,92 @@
-"""Samples of groups by priority, between all tuples and those that are looked at.
+"""Samples of groups by depth, between all tuples and those that are looked at.
 
-The **sample** of a set of tuples, for a rate and a size k, is the tuples with a priority below
-rate * 2**64, and the k tuples of lowest priority; with them those that have the same priority as
-the last, which next to never happens. Either is the beginning of the set in the order of
-priorities, and so is the sample, the longer of the two.
+The **depth** of a tuple is the number of zeros that its priority begins with: one tuple in 2**d is
+at depth d or below. The **sample** of a set of tuples, for a size k >= 1, is those at depth d or
+below, for the greatest d that leaves at least k of them; it is the set where that has fewer.
 
-- It is a uniform sample without replacement of the set, of a size that does not depend on values.
+- It is a uniform sample without replacement of the set, of a size that does not depend on values:
+  at least k, seldom more than 2 k.
 - The sample of a union is the sample of the union of samples: parts can be merged in any order.
-- The lowest j of a sample are a uniform sample again, of size j.
+- The j tuples of lowest priority of a sample are a uniform sample again, of size j.
+- Which tuples are at a depth is the same for every set, so that overlapping windows whose samples
+  are of one depth differ by what enters and leaves, and by nothing else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from tidegate.approx.array import Ints, Words
+from tidegate.approx.array import Ints, Mask, Words
 
-EVERYTHING = 2**62
-"""A size that no set has: a sample of it is the set."""
+_DEEPEST = 53
+"""The greatest depth: so many bits of a priority are a whole number in a double."""
+
+_LOW_BITS = np.uint64(64 - _DEEPEST)
 
 
-def lowest_of_one(priority: Words, k: int) -> Ints:
-    """Positions of the sample of one group, by ascending priority: `lowest` in one pass.
+def depths(priority: Words) -> Ints:
+    """The depth of each tuple, from 0 to 53."""
+    _, length = np.frexp((priority >> _LOW_BITS).astype(np.float64))
+    return (_DEEPEST - length).astype(np.int64)
 
-    Takes O(tuples), and O(k log(tuples / k) log k) on average for those that enter the sample.
+
+def sampled(codes: Ints, groups: int, priority: Words, k: int) -> Mask | None:
+    """Which tuples are in the samples of their groups; None for all of them.
+
+    `codes` are the groups of tuples, in [0, groups). Takes O(tuples).
     """
-    words = np.ascontiguousarray(priority, np.uint64)
-    if 0 < k < len(words):
-        from tidegate.approx.sample_loop import lowest_of_one_loop
+    if groups == 1:
+        return _sampled_of_one(priority, k)
+    counts = np.bincount(codes, minlength=groups)
+    large = counts > k
+    if not large.any():
+        return None
+    inside = large[codes]
+    number = np.cumsum(large) - 1
+    depth = depths(priority[inside])
+    least = np.zeros(groups, np.int64)
+    least[large] = _sample_depths(number[codes[inside]], int(large.sum()), depth, k)
+    taken = ~inside
+    taken[inside] = depth >= least[codes[inside]]
+    return taken
 
-        positions: Ints = lowest_of_one_loop()(words, k)
-    else:
-        positions = np.arange(len(words) if k else 0)
-    return positions[np.argsort(words[positions], kind="stable")]
+
+def _sampled_of_one(priority: Words, k: int) -> Mask | None:
+    """The same for one group: most tuples are done with after one comparison."""
+    if len(priority) <= k:
+        return None
+    least = max(int(np.log2(len(priority) / k)) - 1, 0)
+    while True:
+        taken: Mask = priority < np.uint64(2 ** (64 - least)) if least else priority >= 0
+        few = depths(priority[taken])
+        if len(few) >= k:
+            deeper = int(_sample_depths(np.zeros(len(few), np.int64), 1, few, k)[0])
+            return priority < np.uint64(2 ** (64 - deeper)) if deeper else None
+        least = max(least - 2, 0)
 
 
-def lowest(codes: Ints, groups: int, priority: Words, k: int, rate: float = 0.0) -> Ints:
-    """Positions of the samples of groups, those of a group together and by ascending priority.
+def _sample_depths(codes: Ints, groups: int, depth: Ints, k: int) -> Ints:
+    """The greatest depth of each group at or below which it has at least k tuples, or 0."""
+    levels = _DEEPEST + 1
+    at = np.bincount(codes * levels + depth, minlength=groups * levels).reshape(groups, levels)
+    below = np.cumsum(at[:, ::-1], axis=1)[:, ::-1]
+    found: Ints = np.maximum(np.count_nonzero(below >= k, axis=1) - 1, 0)
+    return found
 
-    `codes` are the groups of tuples, in [0, groups). Takes O(tuples) and for each group with more
-    than k tuples O(k log(tuples / k) log k) on average, in compiled loops; memory for the sample.
+
+def window_depths(depth: Ints, first: Ints, last: Ints, k: int) -> Iterator[tuple[int, Ints, Mask]]:
+    """The samples of windows [first, last) over tuples: one depth after the other that has some.
+
+    Gives the depth, the windows whose samples are of it, and which tuples are at it or below. Takes
+    O(tuples + windows) for each depth that windows are of, and half as much for each further one.
     """
-    if len(codes) == 0:
-        return np.empty(0, np.int64)
-    from tidegate.approx.sample_loop import lowest_loop
-
-    k, limit = (EVERYTHING, 0) if rate >= 1 else (k, int(rate * 2**64))
-    words = np.ascontiguousarray(priority, np.uint64)
-    numbers = np.ascontiguousarray(codes, np.int64)
-    positions: Ints = lowest_loop()(numbers, groups, words, k, np.uint64(limit))
-    return positions
+    windows, level, taken = np.arange(len(first)), 0, np.ones(len(depth), np.bool_)
+    while len(windows):
+        deeper = depth > level
+        before = np.append(0, np.cumsum(deeper))
+        enough = before[last[windows]] - before[first[windows]] >= k
+        if not enough.all():
+            yield level, windows[~enough], taken
+        windows, level, taken = windows[enough], level + 1, deeper

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from tidegate.control.command import POLICY, STATUS
 from tidegate.driver.metrics import backlog_text, ms_text
 from tidegate.elastic.owners import buckets_of
 from tidegate.errors import OptionError
+from tidegate.json_text import json_text
 from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.inspect import frontier_text, size_text
 
@@ -139,7 +139,7 @@ def policy(checkpoint: str, policy: str) -> None:
 def status(checkpoint: str, as_json: bool) -> None:
     """Show what the query does: batch, watermark, rate, latency, backlog, instances, switches."""
     found = ask(checkpoint, {"command": STATUS})
-    click.echo(json.dumps(found, indent=2) if as_json else status_text(found))
+    click.echo(json_text(found, indent=2) if as_json else status_text(found))
 
 
 def _ask(
@@ -185,7 +185,8 @@ def status_text(found: Mapping[str, Any]) -> str:
         f"{found['rows_rejected']:,} rejected"
         + (f", {found['rows_shed']:,} shed" if found["rows_shed"] else ""),
         *_speed(found),
-        f"state {found['state_rows']:,} rows, {size_text(found['state_bytes'])}",
+        f"state {found['state_rows']:,} rows, {size_text(found['state_bytes'])}, at most "
+        f"{found['state_rows_max']:,} rows, {size_text(found['state_bytes_max'])}",
     ]
     for name, of in found["subqueries"].items():
         lines.append(f"{name}: {counted(of['instances'], 'instance')}, epoch {of['epoch']}")
@@ -214,7 +215,8 @@ def status_text(found: Mapping[str, Any]) -> str:
 def _speed(found: Mapping[str, Any]) -> list[str]:
     if found["newest_batch_ms"] is None:
         return ["no batch in this run yet"]
-    batch_ms, latency, backlog = found["batch_ms"], found["latency_ms"], found["backlog"]
+    batch_ms, latency = found["recent_batches_ms"], found["latency_recent_batches_ms"]
+    backlog = found["backlog"]
     lines = [
         f"{found['rows_per_second']:,.0f} rows/s; batch time {ms_text(found['newest_batch_ms'])}, "
         f"p50 {ms_text(batch_ms['p50'])}, p95 {ms_text(batch_ms['p95'])}"

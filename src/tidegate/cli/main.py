@@ -11,6 +11,7 @@ import click
 from tidegate.cli.stop import EXIT_STOPPED, Stopped, leave
 from tidegate.cli.value import in_shape
 from tidegate.errors import TidegateError, UserError
+from tidegate.execute.within_memory import exceeded
 from tidegate.version import __version__
 
 EXIT_FAILED = 1
@@ -65,6 +66,8 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         return _say(mistake, EXIT_MISTAKE)
     except TidegateError as failure:
         return _say(failure, EXIT_FAILED)
+    except MemoryError as failure:
+        return _say(exceeded("this process", failure), EXIT_FAILED)
     except click.ClickException as mistake:
         return _say(in_shape(mistake), EXIT_MISTAKE)
     except (click.Abort, KeyboardInterrupt):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tidegate.errors import OptionError
 from tidegate.remote.scheme import REMOTE, without_keys
 from tidegate.sink.address import FILE, Address
-from tidegate.sink.files import check_format
+from tidegate.sink.form import check_format
 from tidegate.sink.nothing import NothingSink
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import IN_PROGRAM, SINKS, at
@@ -60,15 +60,12 @@ def sinks_of(
     return {name: at(address, name) for name in names}
 
 
-def side_places(address: Address, terminal: bool) -> dict[str, str]:
-    """What becomes of late and of rejected rows, for the summary of a run.
-
-    `terminal` is whether standard error is one: a person is shown some of them only.
-    """
+def side_places(address: Address) -> dict[str, str]:
+    """What becomes of late and of rejected rows, for the summary of a run."""
     folder = without_keys(address.text.partition("?")[0]).rstrip("/")
     if address.scheme != CONSOLE:
         return {kind: f"are in {folder}/_{kind}" for kind in ("late", "rejected")}
-    shown = f"were only shown, the first {SHOWN_ROWS}" if terminal else "were only printed"
+    shown = f"were only shown, the first {SHOWN_ROWS}"
     return {kind: f"{shown}; --out DIR keeps them in DIR/_{kind}" for kind in ("late", "rejected")}
 
 

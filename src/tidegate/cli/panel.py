@@ -138,9 +138,11 @@ def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
         right.append(("utilisation", _utilisation(newest)))
     if status.start_s >= _TOLD_START_S:
         right.append(("started in", Text(duration_text(round(status.start_s * 1e6)))))
-    troubles = [("late", "rows_late"), ("rejected", "rows_rejected"), ("shed", "rows_shed")]
+    troubles = [("late", "rows_late"), ("rejected", "rows_rejected")]
     whole = max(counters["rows_in"], 1)
     right += [(n, _trouble(counters[c], whole)) for n, c in troubles if counters[c]]
+    if counters["rows_shed"]:  # no share of the rows: what is read twice may be shed twice
+        right.append(("shed", Text(f"{counters['rows_shed']:,}", "yellow")))
     return tuple(left), tuple(right)
 
 
@@ -221,14 +223,14 @@ def _fresh(scene: Scene) -> Switch | None:
 
 
 def _latency(scene: Scene) -> list[Text]:
-    """From arrival to commit, of the newest batch and of the run, where sources are live."""
+    """From arrival to commit, of the newest batch and of recent ones, where sources are live."""
     newest = scene.status.newest
-    if newest is None or scene.status.latency is None or newest.run_latency is None:
+    if newest is None or scene.status.latency is None or newest.recent_latency is None:
         return []
     lines = []
     for label, found, of in (
         ("latency", scene.status.latency, "newest batch"),
-        ("", newest.run_latency, "this run"),
+        ("", newest.recent_latency, "recent batches"),
     ):
         line = Text(f"{label:<{_LEFT_LABEL}}  ", style="dim", no_wrap=True, overflow="ellipsis")
         for name, ms in found.percentiles():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import sys
 from pathlib import Path
@@ -26,6 +25,8 @@ from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.elastic import registry as policies
 from tidegate.errors import OptionError, UnavailableError
+from tidegate.json_text import json_text
+from tidegate.memory import Allowance
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.remote.scheme import is_remote_uri
@@ -52,7 +53,9 @@ from tidegate.sink.terminal import drawable
     "--format",
     "format_",
     metavar="parquet|csv|json",
-    help="Format of results in files; --out 'DIR?format=csv' says the same.  [default: parquet]",
+    help="Format of results in files; --out 'DIR?format=csv' says the same. JSON has no NaN and no "
+    "infinities: they end the run, or are texts with --out 'DIR?format=json&nonfinite=text'.  "
+    "[default: parquet]",
 )
 @click.option(
     "--checkpoint",
@@ -71,10 +74,9 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--batch-rows",
     type=Whole(),
-    default=DEFAULT_BATCH_ROWS,
-    show_default=True,
     metavar="N",
-    help="Rows per batch, of all streams together, in time order.",
+    help="Rows per batch, of all streams together, in time order (default: "
+    f"{DEFAULT_BATCH_ROWS:,}, and fewer where each gives many rows).",
 )
 @click.option(
     "--switch",
@@ -128,11 +130,11 @@ from tidegate.sink.terminal import drawable
     help="What is logged to standard error.",
 )
 @click.option(
-    "--memory",
+    "--memory-limit",
     type=Size(),
     metavar="SIZE",
-    help="What the caches of a worker may hold, for example 512MB (default: all workers of a "
-    "machine a quarter of it, each at most 1GB).",
+    help="What each Python process of the run may hold, for example 2GB; caches take a third of "
+    "it (default: all together three quarters of the machine or container).",
 )
 def run(
     query: str,
@@ -153,7 +155,7 @@ def run(
     format_: str | None,
     checkpoint: str | None,
     buckets: int,
-    batch_rows: int,
+    batch_rows: int | None,
     switch: tuple[str, ...],
     policy: str,
     execution: str,
@@ -163,7 +165,7 @@ def run(
     summary: str | None,
     dashboard: int | None,
     log: str,
-    memory: int | None,
+    memory_limit: int | None,
 ) -> None:
     """Run the query in QUERY.sql over its streams.
 
@@ -197,10 +199,11 @@ def run(
         switches=asked.switches,
         subquery_instances=asked.subquery_instances,
         subquery_switches=asked.subquery_switches,
-        memory_bytes=memory,
+        memory=Allowance.of(memory_limit),
         handover=handover,
         policy=policies.of(policy, "--policy"),
     )
+    options.memory.take()  # streams are looked at before there is a loop
     place = Place.at(master, exchange=exchange, execution=execution, conf=settings(conf))
     place = place.titled(Path(query).name)
     address = address_of(out, format_)
@@ -228,7 +231,7 @@ def run(
     )
     if checkpoint is not None:
         reachable(loop)
-    loop.summary.places = side_places(address, sys.stderr.isatty())
+    loop.summary.places = side_places(address)
     if loop.manifest.finished:
         click.echo(
             f"tidegate: {checkpoint} is finished already, and there is no new input.", err=True
@@ -288,4 +291,4 @@ def report(summary: Summary, path: str | None) -> None:
     """Say what was done, on standard error and as JSON."""
     click.echo(summary.text(), err=True)
     if path is not None:
-        Path(path).write_text(json.dumps(summary.as_dict(), indent=2) + "\n", encoding="utf-8")
+        Path(path).write_text(json_text(summary.as_dict(), indent=2) + "\n", encoding="utf-8")

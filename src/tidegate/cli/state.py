@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from tidegate.sink.verify import found
-from tidegate.state.inspect import describe, inspect
+from tidegate.json_text import json_text
+from tidegate.sink.verify import found, past
+from tidegate.state.inspect import facts_text, inspect, is_damaged
 from tidegate.state.store import Store
 
 
@@ -16,13 +15,13 @@ from tidegate.state.store import Store
 @click.option(
     "--verify",
     is_flag=True,
-    help="Check every checksum: of the state, and of the results of the newest batch.",
+    help="Check every checksum: of the state, and of all results that were published in files. "
+    "Damage is exit code 1; folders that were archived or deleted are a warning.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def state(directory: str, verify: bool, as_json: bool) -> None:
     """Look inside the checkpoint in DIR; changes nothing."""
-    store = Store.open(directory)
-    if as_json:
-        click.echo(json.dumps(inspect(store, verify, found), indent=2, default=str))
-    else:
-        click.echo(describe(store, verify, found))
+    facts = inspect(Store.open(directory), verify, found, past)
+    click.echo(json_text(facts, indent=2) if as_json else facts_text(facts))
+    if is_damaged(facts):
+        click.get_current_context().exit(1)

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from statistics import median
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.driver.latency import Quantiles
+from tidegate.driver.latency import RECENT_BATCHES, Quantiles
 from tidegate.driver.metrics import BatchReport, Held
 
 _RATE_S = 5.0
 """The input rate is over the batches that ended in so many seconds, or the newest one."""
 
 _QUIET_S = 2.0
-_MEDIAN_BATCHES = 100
 _KEPT_SWITCHES = 3
 
 
@@ -73,7 +72,7 @@ class Status:
         self.output_rows: Counter[str] = Counter()
         """By output, in this run; where outputs have names."""
         self._samples: deque[Sample] = deque(maxlen=1000)
-        self._seconds: deque[float] = deque(maxlen=_MEDIAN_BATCHES)
+        self._seconds: deque[float] = deque(maxlen=RECENT_BATCHES)
 
     def add(self, report: BatchReport, now: float) -> None:
         """Take in a batch that was committed just now."""

@@ -96,7 +96,8 @@ def read_record(path: str, store: Store) -> Address | None:
         address = Address(**found)
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
         return None
-    return address if address.folder == _inode(store) else None
+    whole = isinstance(address.socket, str) and isinstance(address.process, int)
+    return address if whole and address.folder == _inode(store) else None
 
 
 def _inode(store: Store) -> int | None:

@@ -1,4 +1,7 @@
-"""Asking a query that runs in another process, between `tidegate ctl` and its control socket."""
+"""Asks a query that runs in another process, over its control socket; `tidegate ctl` does.
+
+That a query has ended is said only when nobody listens at its socket any more.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,25 @@ import os
 import pwd
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+from tidegate import schedule
 from tidegate.control.address import Address, read_record, record_path
-from tidegate.control.message import receive, send
-from tidegate.errors import CheckpointError, RunError, StateError, TidegateError
+from tidegate.control.message import MOST_ASKED_BYTES, encoded, receive
+from tidegate.errors import CheckpointError, OptionError, RunError, StateError, TidegateError
 from tidegate.state.store import Store
 
 _PATIENCE_S = 60.0
 """How long an answer may take: a batch that runs does not hold it up, a machine that swaps may."""
 
+_REFUSED_S = 2.0
+"""How long a process that lives may refuse: where its queue is full, some systems do that."""
+
+_AGAIN_S = 0.02
+
 _REQUIREMENT = "must be the checkpoint of a query that runs"
+_MUST_ANSWER = "the query must answer"
 
 
 def ask(location: str, question: Mapping[str, Any]) -> Any:
@@ -24,22 +35,49 @@ def ask(location: str, question: Mapping[str, Any]) -> Any:
 
     A CheckpointError where none runs, or none that this user can reach from this host.
     """
+    sent = encoded(question)
+    if len(sent) > MOST_ASKED_BYTES:
+        requirement = f"a request must have at most {MOST_ASKED_BYTES:,} bytes"
+        raise OptionError("ctl", requirement, f"{len(sent):,}", "Ask for less at a time.")
     store = Store.open(location)
-    address = _address(store)
+    address, connection = _reached(store)
     try:
-        with _connected(address) as connection:
-            send(connection, question)
+        with connection:
+            with suppress(BrokenPipeError):  # who does not read on may have said why
+                connection.sendall(sent)
             answer = receive(connection)
     except TimeoutError as error:
-        got = f"nothing in {_PATIENCE_S:.0f} s from process {address.process}"
-        raise RunError(store.location, "the query must answer", got, "Try again.") from error
-    except PermissionError as error:
-        raise _of_another(store.location, address.user) from error
+        raise _silent(store, address) from error
     except (OSError, RunError) as error:
+        if _listens(address):
+            got = f"a connection that process {address.process} has ended"
+            raise RunError(store.location, _MUST_ANSWER, got, "Try again.") from error
         raise _ended(store, address) from error
     if "error" in answer:
         raise TidegateError.from_dict(answer["error"])
     return answer.get("done")
+
+
+def _reached(store: Store) -> tuple[Address, socket.socket]:
+    """A connection to the query of a checkpoint; waits while others are before it."""
+    clock = schedule.current().clock
+    since = clock.now()
+    while True:
+        address = _address(store)
+        try:
+            return address, _connected(address)
+        except PermissionError as error:
+            raise _of_another(store.location, address.user) from error
+        except (BlockingIOError, TimeoutError) as error:  # its queue is full
+            if clock.now() - since > _PATIENCE_S:
+                raise _silent(store, address) from error
+        except OSError as error:
+            if not _lives(address.process):
+                raise _ended(store, address) from error
+            if clock.now() - since > _REFUSED_S:
+                gone = isinstance(error, FileNotFoundError)
+                raise (_removed if gone else _ended)(store, address) from error
+        clock.sleep(_AGAIN_S)
 
 
 def _connected(address: Address) -> socket.socket:
@@ -51,6 +89,33 @@ def _connected(address: Address) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+def _listens(address: Address) -> bool:
+    """Whether somebody is at a socket still, although a connection to it was ended."""
+    try:
+        _connected(address).close()
+    except (BlockingIOError, TimeoutError):
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _lives(process: int) -> bool:
+    """Whether there is a process of this number; it may be another one by now."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _silent(store: Store, address: Address) -> RunError:
+    got = f"nothing in {_PATIENCE_S:.0f} s from process {address.process}"
+    return RunError(store.location, _MUST_ANSWER, got, "Try again.")
 
 
 def _address(store: Store) -> Address:
@@ -96,6 +161,17 @@ def _ended(store: Store, address: Address) -> CheckpointError:
     """A run that has left its address behind: it was killed, or is ending just now."""
     said = f"has ended (process {address.process}, without a word)"
     return CheckpointError(store.location, _REQUIREMENT, *_state(store, said))
+
+
+def _removed(store: Store, address: Address) -> CheckpointError:
+    """A run whose socket is gone, while a process of its number lives."""
+    return CheckpointError(
+        store.location,
+        _REQUIREMENT,
+        f"one without its socket {address.socket}, and a process {address.process}",
+        "If that process is the query, its socket was removed: end it by a signal and start it "
+        "again. If it is not, the query has ended.",
+    )
 
 
 def _state(store: Store, ended: str) -> tuple[str, str]:

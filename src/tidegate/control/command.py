@@ -10,7 +10,7 @@ from tidegate.driver.status import buckets_of as buckets_by_instance
 from tidegate.driver.status import status_of
 from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
-from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
+from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch, text_of
 from tidegate.errors import OptionError, near
 
 BY = "ctl"
@@ -37,22 +37,19 @@ def answer(loop: Loop, question: Arguments) -> dict[str, Any]:
 
     Called by the thread of the socket while batches run in another.
     """
-    command = str(question.get("command"))
+    command = text_of(question.get("command"), "ctl", "command")
     if command == STATUS:
         return {**status_of(loop), "buckets": buckets_by_instance(loop)}
     if command == POLICY:
-        loop.manager.use(policies.of(str(question.get("policy")), POLICY))
+        policy = text_of(question.get("policy"), POLICY, "policy")
+        loop.manager.use(policies.of(policy, POLICY))
         return loop.manager.status()
     if command not in CHANGES:
         raise OptionError(
             "ctl", "must be a known command", command, near(command, [*CHANGES, STATUS, POLICY])
         )
-    request = Request(
-        CHANGES[command](question),
-        question.get("subquery"),
-        by=BY,
-        why=str(question.get("why") or ""),
-    )
+    change, why = CHANGES[command](question), question.get("why", "")
+    request = Request(change, question.get("subquery"), by=BY, why=why)
     made = loop.ask(request)
     return {
         "request": str(request.change),

@@ -13,31 +13,69 @@ from typing import Any
 
 from tidegate.errors import RunError
 
-MOST_BYTES = 32 * 2**20
-"""A mapping of 65,536 buckets, and a timeline, are far smaller."""
+MOST_ASKED_BYTES = 2 * 2**20
+"""Of a question; a mapping of 65,536 buckets takes a third of it."""
+
+MOST_ANSWERED_BYTES = 32 * 2**20
+"""Of an answer; a status with the timelines and mappings of many subqueries is far smaller."""
+
+_PIECE_BYTES = 1 << 16
+_WHERE, _REQUIREMENT = "control socket", "must bring a line of JSON"
+
+
+class Incoming:
+    """A message on its way in; holds no more than `most_bytes`, whatever the other side sends.
+
+    What is longer is read to its end and thrown away: who still sends would not hear the answer.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = bytearray()
+        self._too_long = False
+
+    def read(self, of: socket.socket) -> bool:
+        """Take what has come; True when that is all. An OSError where nothing can be read."""
+        piece = of.recv(_PIECE_BYTES)
+        line, end, _ = piece.partition(b"\n")
+        self._too_long |= len(self._bytes) + len(line) > self._most_bytes
+        self._bytes = bytearray() if self._too_long else self._bytes + line + end
+        return bool(end) or not piece
+
+    def message(self) -> dict[str, Any]:
+        """The message, once it is all there; a RunError where it is none."""
+        if self._too_long:
+            got = f"more than {self._most_bytes:,} bytes"
+            raise RunError(_WHERE, _REQUIREMENT, got, "Ask for less at a time.")
+        if not self._bytes.endswith(b"\n"):
+            raise RunError(_WHERE, _REQUIREMENT, "a connection that ended")
+        try:
+            message = json.loads(self._bytes)
+        except ValueError as error:
+            raise RunError(_WHERE, _REQUIREMENT, str(error)) from None
+        except RecursionError:
+            raise RunError(_WHERE, _REQUIREMENT, "one that is nested too deeply") from None
+        if not isinstance(message, dict):
+            raise RunError(_WHERE, "must bring an object of JSON", type(message).__name__)
+        return message
+
+
+def encoded(message: Mapping[str, Any]) -> bytes:
+    """A message as it is sent."""
+    return json.dumps(message, default=str).encode() + b"\n"
 
 
 def send(to: socket.socket, message: Mapping[str, Any]) -> None:
     """Send a message; an OSError where the other side is gone or too slow."""
-    to.sendall(json.dumps(message, default=str).encode() + b"\n")
+    to.sendall(encoded(message))
 
 
 def receive(of: socket.socket) -> dict[str, Any]:
-    """The message that the other side sends.
+    """Wait for the answer of the other side.
 
     A RunError where it sends something else, or ends before; an OSError where it is too slow.
     """
-    found = bytearray()
-    while not found.endswith(b"\n"):
-        piece = of.recv(1 << 16)
-        if not piece or len(found) + len(piece) > MOST_BYTES:
-            got = "a connection that ended" if not piece else f"more than {MOST_BYTES} bytes"
-            raise RunError("control socket", "must bring a line of JSON", got)
-        found += piece
-    try:
-        message = json.loads(found)
-    except ValueError as error:
-        raise RunError("control socket", "must bring a line of JSON", str(error)) from None
-    if not isinstance(message, dict):
-        raise RunError("control socket", "must bring an object of JSON", type(message).__name__)
-    return message
+    incoming = Incoming(MOST_ANSWERED_BYTES)
+    while not incoming.read(of):
+        pass
+    return incoming.message()

@@ -1,7 +1,8 @@
-"""The control socket of a running query, between other processes of its user and the query.
+"""The control socket of a running query: other processes of its user ask, the query answers.
 
-A thread of its own waits for questions and answers them one by one; whoever asks has five seconds
-to do it. It holds nothing that a batch needs, and ends with the run.
+One thread attends to all connections together, so that one who is slow, or says nothing, delays no
+other. Whoever asks has five seconds to do it. Nothing that a batch needs is held, and the thread
+ends with the run.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import Any
 from tidegate import schedule
 from tidegate.clock import utc_now
 from tidegate.control.address import FOLDER, SOCKET, Address
-from tidegate.control.message import receive, send
-from tidegate.errors import RunError, TidegateError, UserError
+from tidegate.control.connection import Connection
+from tidegate.errors import UserError
 from tidegate.state.epoch import time_of
 
 _log = logging.getLogger(__name__)
@@ -29,26 +30,39 @@ _log = logging.getLogger(__name__)
 LONGEST_PATH = 103
 """Bytes of the path of a socket, on every system."""
 
-_PATIENCE_S = 5.0
+MOST_CONNECTIONS = 128
+"""So many are attended to at once; the system lets others wait."""
+
+PATIENCE_S = 5.0
+"""How long a connection may take, from when it is accepted until its answer is sent."""
+
+_PAUSE_S = 0.05
+"""Where a connection cannot be accepted, because too many files are open for example."""
 
 Answer = Callable[[Mapping[str, Any]], Any]
 """What is done with a question; gives JSON values, or raises a TidegateError."""
 
 
 class ControlServer:
-    """Listens from when it is made, answers once `start` is called, and is gone after `close`."""
+    """Listens from when it is made, answers once `start` is called, and is gone after `close`.
 
-    def __init__(self, answer: Answer) -> None:
+    Grows with its connections, of which there are MOST_CONNECTIONS at most.
+    """
+
+    def __init__(self, answer: Answer, patience_s: float = PATIENCE_S) -> None:
         self._answer = answer
+        self._patience_s = patience_s
+        self._clock = schedule.current().clock
         self._thread: Future[None] | None = None
         self._folder = _private_folder()
         self.address = Address.here(os.path.join(self._folder, SOCKET), time_of(utc_now()))
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
+            self._listening.setblocking(False)
             self._listening.bind(self.address.socket)
             os.chmod(self.address.socket, 0o600)
-            self._listening.listen(8)
-            self._ear, self._mouth = socket.socketpair()
+            self._listening.listen(socket.SOMAXCONN)
+            self._read_end, self._write_end = socket.socketpair()
         except BaseException:
             self._listening.close()
             self._remove()
@@ -63,53 +77,86 @@ class ControlServer:
         """Answer no more; waits for the answer at hand. May be called again."""
         if self._listening.fileno() < 0:
             return
-        self._mouth.close()  # wakes the thread
+        self._write_end.close()  # wakes the thread
         if self._thread is not None:
             self._thread.exception()
         self._listening.close()
-        self._ear.close()
+        self._read_end.close()
         self._remove()
 
     def _serve(self) -> None:
         with selectors.DefaultSelector() as selector:
-            selector.register(self._listening, selectors.EVENT_READ)
-            selector.register(self._ear, selectors.EVENT_READ)
-            while all(key.fileobj is self._listening for key, _ in selector.select()):
-                try:
-                    asking, _ = self._listening.accept()
-                except OSError as error:  # who asked is gone, or too many files are open
-                    _log.debug("control socket: %s", error)
-                    continue
-                with asking:
-                    self._attend(asking)
+            selector.register(self._read_end, selectors.EVENT_READ)
+            self._listen(selector, True)
+            while self._attend(selector):
+                pass
+            for connection in _connections(selector):
+                connection.socket.close()
 
-    def _attend(self, asking: socket.socket) -> None:
-        """One question and its answer; nothing that goes wrong with them ends the thread."""
-        asking.settimeout(_PATIENCE_S)
+    def _attend(self, selector: selectors.BaseSelector) -> bool:
+        """Wait for whoever is ready, and do what can be done now; False when the run has ended."""
+        for key, _ in selector.select(self._until_next_s(selector)):
+            if key.fileobj is self._read_end:
+                return False
+            if key.fileobj is self._listening:
+                self._accept(selector)
+            elif key.data.advance():
+                _end(selector, key.data)
+            else:
+                selector.modify(key.fileobj, key.data.waits_for, key.data)
+        now = self._clock.now()
+        for connection in _connections(selector):
+            if connection.ends_at <= now:
+                connection.expire()
+                _end(selector, connection)
+        self._listen(selector, len(_connections(selector)) < MOST_CONNECTIONS)
+        return True
+
+    def _listen(self, selector: selectors.BaseSelector, wanted: bool) -> None:
+        """Look for new connections, or leave them waiting."""
+        if wanted == (self._listening in selector.get_map()):
+            return
+        if wanted:
+            selector.register(self._listening, selectors.EVENT_READ)
+        else:
+            selector.unregister(self._listening)
+
+    def _until_next_s(self, selector: selectors.BaseSelector) -> float | None:
+        """How long to wait at most: until the first connection has taken too long."""
+        ends = [connection.ends_at for connection in _connections(selector)]
+        return max(min(ends) - self._clock.now(), 0.0) if ends else None
+
+    def _accept(self, selector: selectors.BaseSelector) -> None:
         try:
-            send(asking, self._answered(asking))
+            asking, _ = self._listening.accept()
+        except BlockingIOError:  # who asked is gone
+            return
         except OSError as error:
             _log.debug("control socket: %s", error)
+            self._clock.sleep(_PAUSE_S)
+            return
+        ends_at = self._clock.now() + self._patience_s
+        connection = Connection(asking, self._answered, ends_at)
+        selector.register(asking, connection.waits_for, connection)
 
-    def _answered(self, asking: socket.socket) -> dict[str, Any]:
-        try:
-            question = receive(asking)  # before it is refused: who still sends would not hear why
-            check_peer(peer_of(asking))
-            return {"done": self._answer(question)}
-        except TidegateError as error:
-            return {"error": error.to_dict()}
-        except OSError:
-            raise
-        except Exception as error:
-            _log.exception("control socket: a question could not be answered")
-            failure = RunError("control socket", "must answer", f"{type(error).__name__}: {error}")
-            return {"error": failure.to_dict()}
+    def _answered(self, asking: socket.socket, question: Mapping[str, Any]) -> Any:
+        check_peer(peer_of(asking))
+        return self._answer(question)
 
     def _remove(self) -> None:
         with suppress(OSError):  # somebody may have cleaned the folder of temporary files
             os.unlink(self.address.socket)
         with suppress(OSError):
             os.rmdir(self._folder)
+
+
+def _connections(selector: selectors.BaseSelector) -> list[Connection]:
+    return [key.data for key in selector.get_map().values() if key.data is not None]
+
+
+def _end(selector: selectors.BaseSelector, connection: Connection) -> None:
+    selector.unregister(connection.socket)
+    connection.socket.close()
 
 
 def peer_of(connection: socket.socket) -> int | None:

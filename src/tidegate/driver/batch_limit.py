@@ -1,4 +1,7 @@
-"""How many rows the next batch may have, between what the user asked for and what fits."""
+"""How many rows the next batch may have, by what the user asked for, what fits, and what comes out.
+
+The output is the same for any cut, so the limit may change at any batch.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,39 @@ MOST_TRIES = 10
 STEADY = 16
 """After so many batches in a row that fit, the next may have twice as many rows again."""
 
+FIRST_ROWS = 8_192
+"""The first batch of a query whose rows may multiply: all pairs of so many are some millions."""
+
+MOST_OUTPUT_ROWS = 8_000_000
+"""About how many rows a batch should give, of all its subqueries."""
+
+_GROWTH = 4
+
 
 class BatchLimit:
     """Starts with what was asked for, is halved where memory did not suffice, and grows again.
 
-    The output is the same for any cut, so it may change at any batch.
+    With `by_output` it also follows how many rows come out for a row that goes in, and starts with
+    at most `first_rows`, because that is not known yet. Batches that the user has sized are not cut
+    by their output: what is to happen at a batch is said by its number.
     """
 
-    def __init__(self, asked_rows: int) -> None:
-        self.rows = asked_rows
+    def __init__(
+        self, asked_rows: int, *, by_output: bool = False, first_rows: int | None = None
+    ) -> None:
         self._asked_rows = asked_rows
+        self._fitting_rows = asked_rows
+        self._by_output = by_output
+        self._output_rows = asked_rows
+        if by_output and first_rows is not None:
+            self._output_rows = min(first_rows, asked_rows)
         self._tries = 0
         self._fitted = 0
+
+    @property
+    def rows(self) -> int:
+        """The rows of the next batch."""
+        return min(self._fitting_rows, self._output_rows)
 
     @property
     def tries(self) -> int:
@@ -28,7 +52,7 @@ class BatchLimit:
 
     def ask(self, rows: int) -> None:
         """Ask for another number from now on."""
-        self.rows = self._asked_rows = rows
+        self._asked_rows = self._fitting_rows = self._output_rows = rows
 
     def shrink(self, rows: int) -> bool:
         """After a batch of so many rows did not fit; False where it is not to be tried again."""
@@ -36,13 +60,23 @@ class BatchLimit:
             return False
         self._tries += 1
         self._fitted = 0
-        self.rows = min(self.rows, rows) // 2
+        self._fitting_rows = min(self.rows, rows) // 2
         return True
 
-    def fitted(self) -> None:
-        """After a batch did."""
+    def fitted(self, rows: int = 0, output_rows: int = 0) -> None:
+        """After a batch did: so many rows went in, and so many came out."""
         self._tries = 0
         self._fitted += 1
-        if self._fitted >= STEADY and self.rows < self._asked_rows:
+        if self._fitted >= STEADY and self._fitting_rows < self._asked_rows:
             self._fitted = 0
-            self.rows = min(2 * self.rows, self._asked_rows)
+            self._fitting_rows = min(2 * self._fitting_rows, self._asked_rows)
+        if self._by_output and rows:
+            self._follow(rows, output_rows)
+
+    def _follow(self, rows: int, output_rows: int) -> None:
+        allowed = max(rows * MOST_OUTPUT_ROWS // max(output_rows, 1), 1)
+        if allowed < rows:
+            self._output_rows = allowed
+        else:  # a small batch says little: it never lowers the limit
+            grown = min(_GROWTH * rows, allowed, self._asked_rows)
+            self._output_rows = max(self._output_rows, grown)

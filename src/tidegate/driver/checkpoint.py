@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from tidegate.driver.change import QueryLog
 from tidegate.driver.outlet import Outlets
@@ -10,7 +11,7 @@ from tidegate.driver.recovery import enter
 from tidegate.driver.replay import Replay
 from tidegate.driver.retirement import Retirement
 from tidegate.durable import Due
-from tidegate.errors import StateError
+from tidegate.errors import FencedError, StateError, TidegateError
 from tidegate.plan.physical import Plan
 from tidegate.state.epoch_log import shortened
 from tidegate.state.lock import Lock
@@ -60,6 +61,26 @@ class Checkpoint:
     def retire(self, previous: Manifest, current: Manifest, replay: Replay | None = None) -> None:
         """After a commit: delete what is superfluous, soon."""
         self.retirement.retire(previous, current, None if replay is None else replay.after)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Where something fails because another run has taken the checkpoint over, say that.
+
+        Such a run removes what this one has left, so that files are missing here and there.
+        """
+        try:
+            yield
+        except (TidegateError, OSError) as error:
+            try:
+                self._store.check_owner()
+            except FencedError as fenced:
+                raise fenced from error
+            except (
+                TidegateError,
+                OSError,
+            ):  # then the first failure is the one to tell
+                raise error from None
+            raise
 
     def check(self) -> None:
         """Raise the StateError of a deletion that has failed."""

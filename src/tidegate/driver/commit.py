@@ -30,6 +30,11 @@ class BatchWork:
     staged: Staged
     epochs: Sequence[Mapping[str, Any]]
 
+    @property
+    def rows_made(self) -> int:
+        """The rows that all subqueries have given, to outputs and to each other."""
+        return sum(o.counts["outputs"] for found in self.outcomes for o in found)
+
 
 def next_manifest(
     previous: Manifest,

@@ -19,7 +19,7 @@ from tidegate.batch import MIN_US, ORDER, ints
 from tidegate.driver.beside import beside
 from tidegate.errors import StateError
 from tidegate.execute.executor import Executor
-from tidegate.memory import MEMORY
+from tidegate.memory import ANY, Allowance
 from tidegate.operate.keeper import Horizon, Keeper
 from tidegate.state.compaction import choose, compact, replace, replace_any
 from tidegate.state.handle import StoreHandle
@@ -50,7 +50,7 @@ class Work:
     horizon: Horizon
     group: Group
     name: str
-    memory_bytes: int | None
+    memory: Allowance
 
     @property
     def is_large(self) -> bool:
@@ -59,7 +59,7 @@ class Work:
 
     def run(self) -> Segment | None:
         """The segment of the group's live rows, written by this process; None without any."""
-        MEMORY.resize(self.memory_bytes)
+        self.memory.take()
         return compact(
             self.store.open(),
             self.group,
@@ -107,12 +107,12 @@ class Compactor:
         store: Store,
         keeper: Keeper,
         label: str = "compact",
-        memory_bytes: int | None = None,
+        memory: Allowance = ANY,
     ) -> None:
         self._store = store
         self._keeper = keeper
         self._label = label
-        self._memory_bytes = memory_bytes
+        self._memory = memory
         self._pieces: list[_Piece] = []
         """At most two: one with a large group, and one without."""
         self._seen: frozenset[str] = frozenset()
@@ -250,7 +250,7 @@ class Compactor:
                 horizon=horizon,
                 group=group,
                 name=f"{owned(batch, self._store.owner)}-{self._label}-{number:02d}",
-                memory_bytes=self._memory_bytes,
+                memory=self._memory,
             )
             for number, group in enumerate(self._groups(piece.considered, horizon, alike()))
         ]

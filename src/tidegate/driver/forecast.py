@@ -158,12 +158,12 @@ class Forecast:
         if before is not None and batches.rate > 0:
             late = (self._unfinished - before) / (batches.rate * seconds)
             kept_up = min(max(1.0 - late, 0.0), 1.0 / max(batches.load, 1e-9))
-        self._newest = self._expected(newest, parts, batches, made, kept_up, measured_s, slowdown)
-        if measured_s is not None:
-            first = next(iter(self._newest.subqueries.values()))
-            self._past.append(
-                Second(self._newest.latency_s, measured_s, first.throughput, first.measured)
-            )
+        found = self._expected(newest, parts, batches, made, kept_up, measured_s, slowdown)
+        # Costs of batches that are too much alike may come to nothing: that predicts nothing.
+        self._newest = found if found.latency_s > 0 else None
+        if self._newest is not None and measured_s is not None:
+            first = next(iter(found.subqueries.values()))
+            self._past.append(Second(found.latency_s, measured_s, first.throughput, first.measured))
         if self._decides():
             self._note_scale(newest, parts, measured_s)
 
@@ -211,7 +211,7 @@ class Forecast:
         return Expected(
             load=batches.load,
             batch_s=self._batch_s,
-            latency_s=max(batches.latency_s(self._batch_s) - self._after_s, 0.0),
+            latency_s=batches.latency_s(self._batch_s) - self._after_s,
             measured_s=measured_s,
             subqueries=found,
             slowdown=slowdown,

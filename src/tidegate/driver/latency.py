@@ -6,6 +6,7 @@ What is measured, what it includes and what not, is in docs/operations.md and de
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,9 @@ from tidegate.gate.completed import Completed
 
 RELATIVE_ERROR = 0.01
 """How far a quantile over a run may be from a latency that was measured."""
+
+RECENT_BATCHES = 100
+"""How many of the newest batches a status is over: as many as Spark keeps the progress of."""
 
 _LEAST_S, _MOST_S = 1e-6, 1e6
 """Below and above, all latencies are in the first and the last bucket: a microsecond, 11 days."""
@@ -52,27 +56,52 @@ class Quantiles:
 _SHARES = (0.5, 0.95, 0.99, 1.0)
 
 
+@dataclass(frozen=True)
+class Binned:
+    """The latencies of a batch, counted in the buckets of a sketch."""
+
+    buckets: Int64s
+    counts: Int64s
+    most_s: float
+
+    @staticmethod
+    def of(seconds: Floats, counts: Int64s) -> Binned:
+        """Latencies, each so often."""
+        logs = np.log(np.maximum(seconds, _LEAST_S) / _LEAST_S) / math.log(_RATIO)
+        places = np.minimum(np.ceil(logs).astype(np.int64), _BUCKETS - 1)
+        buckets, back = np.unique(places, return_inverse=True)
+        sums = np.zeros(len(buckets), np.int64)
+        np.add.at(sums, back, counts)
+        return Binned(buckets, sums, float(seconds.max(initial=0.0)))
+
+
 class Sketch:
     """Counts of latencies in buckets whose bounds grow by 2 percent; 11 kB, however many there are.
 
     A quantile is within RELATIVE_ERROR of the latency that has its rank, down to a microsecond; the
-    largest is kept as it is. `tests/driver/test_latency.py` checks both against a sorted list.
+    largest is kept as it is. `tests/driver/test_latency.py` checks both against a sorted list. With
+    `newest`, only so many of the newest batches count, and these are held too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, newest: int | None = None) -> None:
         self._counts = np.zeros(_BUCKETS, np.int64)
         self._most_s = 0.0
+        self._newest: deque[Binned] | None = None if newest is None else deque()
+        self._length = newest or 0
 
-    def add(self, seconds: Floats, counts: Int64s) -> None:
-        """Take in latencies, each so often."""
-        if len(seconds):
-            logs = np.log(np.maximum(seconds, _LEAST_S) / _LEAST_S) / math.log(_RATIO)
-            buckets = np.minimum(np.ceil(logs).astype(np.int64), _BUCKETS - 1)
-            np.add.at(self._counts, buckets, counts)
-            self._most_s = max(self._most_s, float(seconds.max()))
+    def add(self, batch: Binned) -> None:
+        """Take in the latencies of a batch."""
+        self._counts[batch.buckets] += batch.counts
+        self._most_s = max(self._most_s, batch.most_s)
+        if self._newest is not None:
+            self._newest.append(batch)
+            if len(self._newest) > self._length:
+                oldest = self._newest.popleft()
+                self._counts[oldest.buckets] -= oldest.counts
+                self._most_s = max(one.most_s for one in self._newest)
 
     def quantiles(self) -> Quantiles | None:
-        """Over all that was added; None where that is nothing."""
+        """Over all that counts; None where that is nothing."""
         upto = np.cumsum(self._counts)
         total = int(upto[-1])
         if not total:
@@ -82,8 +111,32 @@ class Sketch:
         return Quantiles.of(total, [*np.minimum(middles, self._most_s), self._most_s])
 
 
+@dataclass(frozen=True)
+class Latencies:
+    """The latencies of a run, each None where there are none to measure.
+
+    `first` is of its first batch that has answered tuples, which often pays for what is loaded and
+    compiled, and `later` of those after it. `recent` is of the newest RECENT_BATCHES.
+    """
+
+    run: Quantiles | None = None
+    first: Quantiles | None = None
+    later: Quantiles | None = None
+    recent: Quantiles | None = None
+
+    def as_dict(self) -> dict[str, dict[str, float] | None]:
+        """As summary and status have them."""
+        named = {
+            "latency_ms": self.run,
+            "latency_first_batch_ms": self.first,
+            "latency_later_batches_ms": self.later,
+            "latency_recent_batches_ms": self.recent,
+        }
+        return {name: None if one is None else one.as_dict() for name, one in named.items()}
+
+
 class Latency:
-    """The latencies of one run: of each batch as they are, over the run in a sketch.
+    """The latencies of one run: of each batch as they are, over the run in sketches.
 
     What arrived before the run could take it counts from `ready` on: it cannot be faster than that
     with what was there, or came while Spark was starting. Costs some thousand numbers per batch and
@@ -92,7 +145,8 @@ class Latency:
 
     def __init__(self, now: float) -> None:
         self._ready_at = now
-        self._run = Sketch()
+        self._first: Quantiles | None = None
+        self._run, self._later, self._recent = Sketch(), Sketch(), Sketch(RECENT_BATCHES)
         self.newest_sum: tuple[float, int] = 0.0, 0
         """Of the newest batch: the latencies of its tuples added up in seconds, and how many."""
 
@@ -105,13 +159,21 @@ class Latency:
         arrived = [np.maximum(one.arrived_at, self._ready_at) for one in completed]
         seconds = np.maximum(at - np.concatenate([np.empty(0), *arrived]), 0.0)
         counts = np.concatenate([np.empty(0, np.int64), *(one.counts for one in completed)])
-        self._run.add(seconds, counts)
         self.newest_sum = float(seconds @ counts), int(counts.sum())
-        return exact(seconds, counts)
+        found, binned = exact(seconds, counts), Binned.of(seconds, counts)
+        for sketch in (self._run, self._recent, *([self._later] if self._first else [])):
+            sketch.add(binned)
+        self._first = self._first or found
+        return found
 
-    def over_run(self) -> Quantiles | None:
-        """The latencies of all batches so far; None where there were none to measure."""
-        return self._run.quantiles()
+    def recent(self) -> Quantiles | None:
+        """The latencies of recent batches; None where there were none to measure."""
+        return self._recent.quantiles()
+
+    def latencies(self) -> Latencies:
+        """All that is said of them; may be called by any thread."""
+        over = [sketch.quantiles() for sketch in (self._run, self._later, self._recent)]
+        return Latencies(over[0], self._first, over[1], over[2])
 
 
 def exact(seconds: Floats, counts: Int64s) -> Quantiles | None:

@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from tidegate import schedule
 from tidegate.clock import Clock
-from tidegate.driver.batch_limit import BatchLimit
 from tidegate.driver.change import fitting
 from tidegate.driver.checkpoint import Checkpoint
 from tidegate.driver.commit import BatchWork, next_manifest
 from tidegate.driver.connection import Connection
+from tidegate.driver.fan_out import FanOutWatch
 from tidegate.driver.finished import check_finished
 from tidegate.driver.forecast import Forecast
 from tidegate.driver.inputs import Inputs
@@ -97,7 +97,7 @@ class Loop:
         self._observe = observer or (lambda step, batch: None)
         self._on_batch = on_batch or (lambda report: None)
         self._on_rows = on_rows or (lambda output, rows: None)
-        self._limit = BatchLimit(options.batch_rows)
+        self._limit = options.limit_of(any(s.operator.multiplies for s in plan.subqueries))
         self._tried_rows = 0
         self._started = False
         self._started_at = -math.inf
@@ -116,7 +116,9 @@ class Loop:
         self.summary.load = self._subqueries.load
         self.summary.windows = self._subqueries.windows
         self.summary.changes = self._subqueries.changes
+        self._fan_out = FanOutWatch()
         self._latency = Latency(self._clock.now())
+        self.summary.latencies = self._latency.latencies
         slots = cache(lambda: options.slots or self.executor.slots())
         self.manager = Manager(
             options.policy,
@@ -302,6 +304,10 @@ class Loop:
         """One batch; None when there is nothing to do now, or ever again."""
         if self._manifest.finished:
             return None
+        with self._checkpoint.in_use():
+            return self._step()
+
+    def _step(self) -> BatchReport | None:
         self._checkpoint.check()
         batch = self._manifest.batch + 1
         started = self._clock.now()
@@ -310,7 +316,7 @@ class Loop:
             work = self._fitting(batch, started, spans, due)
             if work is None:
                 return None
-            self._limit.fitted()
+            self._limit.fitted(work.cut.rows, work.rows_made)
             self._started_at = started
             manifest = self._checkpoint.completed(
                 self._manifest,
@@ -338,6 +344,7 @@ class Loop:
         self._observe("after publish", batch)
         previous, self._manifest = self._manifest, manifest
         self._checkpoint.retire(previous, manifest, replaced)
+        self._fan_out.committed(work)
         self._subqueries.committed(work.jobs, work.outcomes)
         self._subqueries.compact(manifest, self.executor)
         extent, holder = self._inputs.standing()
@@ -352,7 +359,7 @@ class Loop:
             holder,
         )
         backlog = self._inputs.backlog()
-        measured = (latency, self._latency.over_run(), backlog)
+        measured = (latency, self._latency.recent(), backlog)
         ended = started + report.start_s + report.seconds
         busy = self._load.committed(work, report.seconds, started, ended, backlog)
         after_s = ended - committed_at
@@ -415,15 +422,17 @@ class Loop:
         again has to end where it ended, and cannot be smaller.
         """
         rows, said = self._tried_rows, getattr(error, "got", None) or str(error)
+        where = getattr(error, "where", "the driver")
         if self._replay is not None or not self._limit.shrink(rows):
-            raise exceeded(f"batch {batch} of {rows:,} rows", MemoryError(said)) from error
+            raise exceeded(f"{where}, batch {batch} of {rows:,} rows", MemoryError(said)) from error
         self._inputs.undo()
         _log.warning(
-            "batch %d: %d rows did not fit into memory (%s); it is tried again with %d, as later "
-            "ones are. Lower --batch-rows, or give the processes more memory, to have it so from "
-            "the start.",
+            "batch %d: %d rows did not fit into memory (%s: %s); it is tried again with %d, as "
+            "later ones are. Lower --batch-rows or raise --memory-limit to have it so from the "
+            "start.",
             batch,
             rows,
+            where,
             said or "none that is free",
             self._limit.rows,
         )

@@ -12,7 +12,7 @@ import numpy as np
 from tidegate.batch import MIN_US
 from tidegate.driver.change_log import Changes, as_dicts, lines_of
 from tidegate.driver.expected import Outcome
-from tidegate.driver.latency import Quantiles
+from tidegate.driver.latency import RECENT_BATCHES, Latencies, Quantiles
 from tidegate.driver.side import side_lines
 from tidegate.driver.window_digest import WindowDigest
 from tidegate.elastic.load import RecentLoad
@@ -91,8 +91,8 @@ class BatchReport:
     """Who holds the frontier back; None when all sources have ended."""
     latency: Quantiles | None = None
     """From arrival to commit, of the tuples that it is the first to answer, where they are live."""
-    run_latency: Quantiles | None = None
-    """The same over this run, up to and with this batch."""
+    recent_latency: Quantiles | None = None
+    """The same over recent batches of this run, up to and with this one."""
     backlog: Backlog | None = None
     """What had arrived and was not taken when it ended; None where no source is live."""
 
@@ -103,7 +103,7 @@ class BatchReport:
 
     @property
     def compared(self) -> tuple[int, ...]:
-        """Of a join, by instance: the pairs that were compared."""
+        """Of a join, by instance: how many of these were looked at, at most."""
         return tuple(c.get("compared", 0) for c in self.instance_counts)
 
 
@@ -177,12 +177,17 @@ class Summary:
     """Whether this run has taken all that was available, and left windows open."""
     state_rows: int = 0
     state_bytes: int = 0
+    state_rows_max: int = 0
+    state_bytes_max: int = 0
+    """The most that there was when this run began, or after any of its batches."""
     batches: int = 0
     rows: int = 0
     seconds: float = 0.0
     start_seconds: float = 0.0
-    latency: Quantiles | None = None
-    """From arrival to commit, of the tuples that this run has answered, where they are live."""
+    first_seconds: float | None = None
+    """What the first batch of this run took; others are not slowed by loading and compiling."""
+    latencies: Callable[[], Latencies] = Latencies
+    """Gives how long tuples of this run took from arrival to commit, where they are live."""
     backlog: Backlog | None = None
     """What had arrived and was not taken after the newest batch; None where no source is live."""
     backlog_max: dict[str, int] = field(default_factory=dict)
@@ -221,6 +226,8 @@ class Summary:
         self.finished = manifest.finished
         self.state_rows = sum(s.rows for s in segments)
         self.state_bytes = sum(s.bytes for s in segments)
+        self.state_rows_max = max(self.state_rows_max, self.state_rows)
+        self.state_bytes_max = max(self.state_bytes_max, self.state_bytes)
 
     @property
     def state(self) -> str:
@@ -236,7 +243,9 @@ class Summary:
         self.rows += report.rows_in
         self.seconds += report.seconds
         self.start_seconds += report.start_s
-        self.latency, self.backlog = report.run_latency, report.backlog
+        if self.first_seconds is None:
+            self.first_seconds = report.seconds
+        self.backlog = report.backlog
         if report.backlog is not None:
             for unit, count in report.backlog.total.items():
                 self.backlog_max[unit] = max(self.backlog_max.get(unit, 0), count)
@@ -244,7 +253,6 @@ class Summary:
     def as_dict(self) -> dict[str, Any]:
         """The summary as JSON-ready data; the shape of `--summary FILE`."""
         reports = list(self.reports)
-        batch_ms = [r.seconds * 1e3 for r in reports]
         return {
             "rows_in": self.counters.get("rows_in", 0),
             "rows_out": self.counters.get("rows_out", 0),
@@ -260,11 +268,8 @@ class Summary:
             "start_seconds": round(self.start_seconds, 6),
             "seconds": round(self.seconds, 6),
             "rows_per_second": round(self.rows / self.seconds, 1) if self.seconds else 0.0,
-            "batch_ms": {
-                **{p: _percentile(batch_ms, int(p[1:])) for p in ("p50", "p95", "p99")},
-                "max": _percentile(batch_ms, 100),
-            },
-            "latency_ms": None if self.latency is None else self.latency.as_dict(),
+            **self._batch_times([r.seconds * 1e3 for r in reports]),
+            **self.latencies().as_dict(),
             "backlog": None
             if self.backlog is None
             else {**self.backlog.total, "sources": {**self.backlog.sources}},
@@ -286,6 +291,20 @@ class Summary:
             else 0.0,
             "state_rows": self.state_rows,
             "state_bytes": self.state_bytes,
+            "state_rows_max": self.state_rows_max,
+            "state_bytes_max": self.state_bytes_max,
+        }
+
+    def _batch_times(self, kept_ms: Sequence[float]) -> dict[str, Any]:
+        """Percentiles over all batches that are kept, those after the first, and recent ones."""
+        later = kept_ms[1:] if self.batches == len(kept_ms) else kept_ms
+        return {
+            "batch_ms": _percentiles(kept_ms),
+            "first_batch_ms": None
+            if self.first_seconds is None
+            else round(self.first_seconds * 1e3, 3),
+            "later_batches_ms": _percentiles(later) if later else None,
+            "recent_batches_ms": _percentiles(kept_ms[-RECENT_BATCHES:]),
         }
 
     def _forecast(self) -> dict[str, Any]:
@@ -311,26 +330,38 @@ class Summary:
         """How fast the batches of this run were, and how many there were before it."""
         if not self.batches:
             return f"{counted(said['batches'], 'batch', 'batches')}, none in this run"
-        before, batch_ms = said["batches"] - self.batches, said["batch_ms"]
+        before, later_ms = said["batches"] - self.batches, said["later_batches_ms"]
+        batch_ms = later_ms or said["batch_ms"]
+        first = f"; the first {ms_text(said['first_batch_ms'])}" if later_ms else ""
         started = f", started in {self.start_seconds:.1f} s" if self.start_seconds > 0.1 else ""
         return (
             f"{counted(self.batches, 'batch', 'batches')} in {self.seconds:.2f} s, "
             f"{said['rows_per_second']:,.0f} rows/s{started}"
             f"{f', after {before:,} before this run' if before else ''}\n"
             f"batch time p50 {batch_ms['p50']:.0f} ms, p95 {batch_ms['p95']:.0f} ms, "
-            f"p99 {batch_ms['p99']:.0f} ms"
+            f"p99 {batch_ms['p99']:.0f} ms{first}"
         )
 
     def _arrival_lines(self) -> list[str]:
         """How long live tuples took from arrival to commit, and what has not been taken."""
-        lines = []
-        if self.latency is not None:
-            parts = [f"{name} {ms_text(ms)}" for name, ms in self.latency.percentiles()]
-            lines.append(f"latency {', '.join(parts)}, from arrival to commit")
+        lines, found = [], self.latencies()
+        if found.first is not None:
+            parts = [f"{n} {ms_text(ms)}" for n, ms in (found.later or found.first).percentiles()]
+            first = f"; the first batch {ms_text(found.first.max_ms)} at most"
+            told_apart = first if found.later else ""
+            lines.append(f"latency {', '.join(parts)}, from arrival to commit{told_apart}")
         if self.backlog is not None:
             now, most = backlog_text(self.backlog.total), backlog_text(self.backlog_max)
             lines.append(f"backlog {now}" + (f", at most {most}" if most != now else ""))
         return lines
+
+    def _state_text(self) -> str:
+        """The most state that there was, and what there is now, where that is less."""
+        text = f"state at most {self.state_rows_max:,} rows, {self.state_bytes_max:,} bytes"
+        now = (self.state_rows, self.state_bytes)
+        if now in ((0, 0), (self.state_rows_max, self.state_bytes_max)):
+            return text
+        return f"{text}, now {now[0]:,} rows, {now[1]:,} bytes"
 
     def window_lines(self) -> list[str]:
         """The figures of windows that are for people, by subquery."""
@@ -350,8 +381,7 @@ class Summary:
             self._speed(d),
             *self._arrival_lines(),
             *self.forecast().lines(),
-            f"state {d['state_rows']:,} rows, {d['state_bytes']:,} bytes; "
-            f"imbalance {d['imbalance']:.2f}",
+            f"{self._state_text()}; imbalance {d['imbalance']:.2f}",
         ]
         if d["comparisons"]:
             compared, candidates = (_short(d[n]) for n in ("compared", "comparisons"))
@@ -396,6 +426,11 @@ def backlog_text(counts: Mapping[str, int]) -> str:
         counted(counts[unit], unit.removesuffix("s")) for unit in reversed(UNITS) if counts[unit]
     ]
     return " and ".join(some) or "none"
+
+
+def _percentiles(values: Sequence[float]) -> dict[str, float]:
+    shares = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
+    return {name: _percentile(values, percent) for name, percent in shares.items()}
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:

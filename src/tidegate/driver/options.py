@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from tidegate.driver.batch_limit import FIRST_ROWS, BatchLimit
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.handover import AUTO
 from tidegate.elastic.policy import Policy
 from tidegate.errors import OptionError, near
+from tidegate.memory import ANY, Allowance
 
 T = TypeVar("T")
 
@@ -25,8 +27,9 @@ class RunOptions:
     `instances` is what the user asked for, None to go on with what the checkpoint has, or with
     `default_instances` at the start. `switches` maps a batch to the number of instances asked for
     from that batch on. Both are for every subquery; `subquery_instances` and `subquery_switches`
-    are for one, by its name, and go before them. `memory_bytes` is what the caches of each process
-    that runs tasks may hold together; None leaves it to the process (`tidegate.memory`).
+    are for one, by its name, and go before them. `memory` is what each process that runs tasks
+    may hold. `batch_rows` is how many rows every batch has; None for DEFAULT_BATCH_ROWS, and fewer
+    where a row gives many.
     `trigger_s` is the least time between the starts of two batches; without it a batch starts when
     there is input and the one before it is done. Where there is none, `poll_s` is how long a run
     waits at most until it looks again; sources that tell, or know when more is due, cut it short.
@@ -40,7 +43,7 @@ class RunOptions:
     instances: int | None = None
     default_instances: int = 1
     buckets: int = DEFAULT_BUCKETS
-    batch_rows: int = DEFAULT_BATCH_ROWS
+    batch_rows: int | None = None
     follow: bool = False
     available_now: bool = False
     switches: Mapping[int, int] = field(default_factory=dict)
@@ -48,7 +51,7 @@ class RunOptions:
     trigger_s: float | None = None
     subquery_instances: Mapping[str, int] = field(default_factory=dict)
     subquery_switches: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    memory_bytes: int | None = None
+    memory: Allowance = ANY
     handover: str = AUTO
     one_host: bool = True
     policy: Policy = field(default_factory=Fixed)
@@ -56,7 +59,8 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         self._positive("--buckets", self.buckets)
-        self._positive("--batch-rows", self.batch_rows)
+        if self.batch_rows is not None:
+            self._positive("--batch-rows", self.batch_rows)
         if self.buckets > MAX_BUCKETS:
             raise OptionError("--buckets", f"must be at most {MAX_BUCKETS}", str(self.buckets))
         if self.trigger_s is not None and self.trigger_s < 0:
@@ -162,6 +166,13 @@ class RunOptions:
                     raise OptionError(
                         option, "must name a subquery of the query", name, near(name, known)
                     )
+
+    def limit_of(self, multiplies: bool) -> BatchLimit:
+        """How many rows batches may have; `multiplies` says that a row may give very many."""
+        if self.batch_rows is not None:
+            return BatchLimit(self.batch_rows)
+        first = FIRST_ROWS if multiplies else None
+        return BatchLimit(DEFAULT_BATCH_ROWS, by_output=True, first_rows=first)
 
     @property
     def first_instances(self) -> int:

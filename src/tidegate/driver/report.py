@@ -71,16 +71,16 @@ def report_of(
 def with_measured(
     report: BatchReport,
     latency: Quantiles | None,
-    run: Quantiles | None,
+    recent: Quantiles | None,
     backlog: Backlog | None,
     utilisation: tuple[float, ...],
 ) -> BatchReport:
     """A report with what was measured of arrivals and of the load.
 
-    The latency is that of the batch and that of the run, the backlog is what waits.
+    The latency is that of the batch and that of recent ones, the backlog is what waits.
     """
     return replace(
-        report, latency=latency, run_latency=run, backlog=backlog, utilisation=utilisation
+        report, latency=latency, recent_latency=recent, backlog=backlog, utilisation=utilisation
     )
 
 

@@ -29,7 +29,6 @@ from tidegate.execute.job import Job
 from tidegate.execute.splits import telling_inputs
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.intake import Cut
-from tidegate.memory import MEMORY
 from tidegate.plan.physical import QUERY_CLOUD, Plan
 from tidegate.route import mapping as route
 from tidegate.state.epoch import time_of
@@ -47,7 +46,7 @@ class Subqueries:
         self._options = options.called(plan.names)
         self._local = store.files.local
         self._all = [
-            RunningSubquery(plan, number, store, telling, options.memory_bytes)
+            RunningSubquery(plan, number, store, telling, options.memory)
             for number, telling in enumerate(telling_inputs(plan))
         ]
         self._streams = [stream.name for stream in plan.streams]
@@ -56,7 +55,7 @@ class Subqueries:
         """By subquery the newest batch that has taken a request which was no option."""
         self._answered: set[str] = set()
         """The subqueries for which that was in this run."""
-        MEMORY.resize(options.memory_bytes)
+        options.memory.take()
 
     def __iter__(self) -> Iterator[RunningSubquery]:
         return iter(self._all)

@@ -21,6 +21,7 @@ from tidegate.execute.executor import Draft, Executor
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.splits import splits_of, time_span
 from tidegate.gate.intake import Cut
+from tidegate.memory import ANY, Allowance
 from tidegate.plan.physical import Plan
 from tidegate.route import mapping as route
 from tidegate.route.reach import Reach
@@ -44,7 +45,7 @@ class RunningSubquery:
         number: int,
         store: Store,
         telling: frozenset[int],
-        memory_bytes: int | None = None,
+        memory: Allowance = ANY,
     ) -> None:
         self.subquery = subquery = plan.subqueries[number]
         self.target = plan.sole_target(number)
@@ -52,10 +53,10 @@ class RunningSubquery:
         self._store = store
         self._held = plan.hold
         self._telling = telling
-        self._memory_bytes = memory_bytes
+        self._memory = memory
         self._outputs = plan.output_ports(number)
         self._compactors = {
-            what: Compactor(store, keeper, f"{subquery.key}-{what}-compact", memory_bytes)
+            what: Compactor(store, keeper, f"{subquery.key}-{what}-compact", memory)
             for what, keeper in subquery.operator.keepers().items()
         }
         self._state: dict[str, tuple[Segment, ...]] = {}
@@ -162,7 +163,7 @@ class RunningSubquery:
             held=self._held,
             parts=parts,
             outputs=self._outputs,
-            memory_bytes=self._memory_bytes,
+            memory=self._memory,
             owner=self._store.owner,
             run=self._run,
             before=None if self._last is None else self._last.name,

@@ -70,6 +70,8 @@ def newest_figures(digests: Mapping[str, WindowDigest]) -> str:
 
 def figure_text(value: float, unit: str) -> str:
     """A figure with about three digits: 12% for a share, 0.42 ms, 32.8 KiB, else a number."""
+    if unit == "share" and 0 < abs(value) < 0.00095:
+        return f"{100 * value:.1g}%"
     if unit == "share":
         return f"{value:.{1 if abs(value) < 0.0995 and value else 0}%}"
     if unit == "ms":

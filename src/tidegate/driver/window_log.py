@@ -95,7 +95,7 @@ class WindowLog:
         self._panes = ToldPanes(operator.levels)
         self._newest: deque[tuple[int, Values]] = deque(maxlen=KEPT_WINDOWS)
         self._windows = 0
-        self._sums: dict[str, tuple[int, float, float, float]] = {}
+        self._sums: dict[str, tuple[float, float, float, float]] = {}
 
     def begin(self, since_us: int) -> None:
         """Before the first batch of a run: tuples of windows from here on have all to come."""
@@ -119,7 +119,7 @@ class WindowLog:
         with self._lock:
             if not self._windows:
                 return None
-            figures = {n: Spread(s / c, most, last) for n, (c, s, most, last) in self._sums.items()}
+            figures = {n: Spread(s / w, most, last) for n, (w, s, most, last) in self._sums.items()}
             newest = tuple(self._newest)
             return WindowDigest(self._windows, figures, newest, self._operator.shown_figures)
 
@@ -127,9 +127,11 @@ class WindowLog:
         self._windows += 1
         values = {name: value for name, value in values.items() if isfinite(value)}
         self._newest.append((end_us, values))
+        weights = {one.name: one.weight for one in self._operator.shown_figures}
         for name, value in values.items():
-            count, total, most, _ = self._sums.get(name, (0, 0.0, value, value))
-            self._sums[name] = (count + 1, total + value, max(most, value), value)
+            weight = values.get(weights.get(name) or "", 1.0)
+            before, total, most, _ = self._sums.get(name, (0.0, 0.0, value, value))
+            self._sums[name] = (before + weight, total + weight * value, max(most, value), value)
 
     def _passed(self, frontier_us: int) -> int:
         """Panes that begin here or earlier are in no window that is open."""

@@ -12,6 +12,9 @@ from tidegate.errors import OptionError
 MOST = 65_536
 """No query has more buckets: a text like 0-999999999999 is a mistake."""
 
+_MOST_DIGITS = 1_000
+"""Python refuses to read numbers of many more."""
+
 NOBODY = -1
 """The owner of a bucket that a mapping does not speak of."""
 
@@ -24,7 +27,9 @@ _SHAPES = (
 def buckets_of(given: object, where: str = "move") -> tuple[int, ...]:
     """Buckets from a number, several of them, or a text such as `3,4,10-12`; ascending."""
     if isinstance(given, str):
-        found = [b for part in given.split(",") for b in _stretch(part, given, where)]
+        stretches = [_stretch(part, given, where) for part in given.split(",")]
+        _check_count(sum(map(len, stretches)), where)
+        found = [bucket for stretch in stretches for bucket in stretch]
     elif isinstance(given, Iterable):
         found = [whole(b, where, "buckets must be whole numbers") for b in given]
     else:
@@ -66,18 +71,24 @@ def whole(given: object, where: str, requirement: str = "must be a whole number"
     if isinstance(given, bool):
         raise OptionError(where, requirement, repr(given))
     try:
-        return index(given)  # type: ignore[arg-type]
+        found = index(given)  # type: ignore[arg-type]
     except TypeError:
         raise OptionError(where, requirement, repr(given)) from None
+    if abs(found) >= 2**63:
+        raise OptionError(where, requirement, "one of more than 64 bits")
+    return found
 
 
 def _by_instance(given: Mapping[Any, Any]) -> tuple[tuple[int, ...], int]:
     owner: dict[int, int] = {}
-    instances = 0
+    instances = count = 0
     for name, buckets in given.items():
         instance = _instance(name)
         instances = max(instances, instance + 1)
-        for bucket in buckets_of(buckets, "switch") if not _is_empty(buckets) else ():
+        named = buckets_of(buckets, "switch") if not _is_empty(buckets) else ()
+        count += len(named)
+        _check_count(count, "switch")
+        for bucket in named:
             if bucket < 0:
                 raise OptionError("switch", "buckets must not be negative", str(bucket))
             if owner.setdefault(bucket, instance) != instance:
@@ -90,13 +101,21 @@ def _by_instance(given: Mapping[Any, Any]) -> tuple[tuple[int, ...], int]:
     return tuple(owners), instances
 
 
+def _check_count(count: int, where: str) -> None:
+    """Refuse what would take memory and time for nothing, as 0-65535 a thousand times."""
+    if count > MOST:
+        raise OptionError(where, f"may name {MOST:,} buckets at most", f"{count:,}")
+
+
 def _is_empty(buckets: object) -> bool:
     return isinstance(buckets, Sequence) and len(buckets) == 0
 
 
 def _instance(name: object) -> int:
-    number = int(name) if isinstance(name, str) and name.strip().isdecimal() else name
-    found = whole(number, "switch", "instances must be numbers, from 0 on")
+    number = _decimal(name) if isinstance(name, str) else None
+    found = whole(
+        name if number is None else number, "switch", "instances must be numbers, from 0 on"
+    )
     if not 0 <= found < MOST:
         raise OptionError("switch", "instances must be numbers, from 0 on", str(found))
     return found
@@ -105,16 +124,24 @@ def _instance(name: object) -> int:
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         got = f"{text.strip() or 'nothing'} ({error})"
         raise OptionError("switch", "a mapping must be JSON", got, _SHAPES) from None
 
 
-def _stretch(part: str, given: str, where: str) -> Iterable[int]:
-    first, sign, last = (word.strip() for word in part.partition("-"))
-    if not first.isdecimal() or (sign and not last.isdecimal()):
+def _decimal(text: str) -> int | None:
+    """A number in digits, MOST where it is larger; None for another text."""
+    digits = text.strip()
+    if not digits.isdecimal():
+        return None
+    return min(int(digits), MOST) if len(digits) <= _MOST_DIGITS else MOST
+
+
+def _stretch(part: str, given: str, where: str) -> range:
+    first, sign, last = part.partition("-")
+    begin, end = _decimal(first), _decimal(last if sign else first)
+    if begin is None or end is None:
         raise OptionError(where, "buckets must look like 3,4,10-12", given or "nothing")
-    begin, end = int(first), int(last if sign else first)
     if end < begin or end >= MOST:
         requirement = f"buckets must be ranges such as 10-12, below {MOST:,}"
         raise OptionError(where, requirement, part.strip())

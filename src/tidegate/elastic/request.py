@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from unicodedata import category
 
 from tidegate.batch import EpochId
 from tidegate.elastic.owners import NOBODY, buckets_text
 from tidegate.errors import OptionError
 from tidegate.route.balance import balanced
 from tidegate.route.mapping import Mapping, switched
+
+MOST_WHY = 500
+"""Characters of a reason."""
+
+_NOT_OF_A_LINE = ("Cc", "Cs", "Zl", "Zp")
+"""Control characters, halves of surrogate pairs, and ends of lines."""
 
 
 class Change(Protocol):
@@ -130,12 +137,34 @@ class Switch:
 
 @dataclass(frozen=True)
 class Request:
-    """A change that somebody asks for, and why; `subquery` is a name, None for all of them."""
+    """A change that somebody asks for, and why; `subquery` is a name, None for all of them.
+
+    `why` is kept in every manifest while the epoch is among the newest: what is no line of text, or
+    has more than MOST_WHY characters, is an OptionError.
+    """
 
     change: Change
     subquery: str | None = None
     by: str = "user"
     why: str = ""
+
+    def __post_init__(self) -> None:
+        where = str(self.change).partition(" ")[0]
+        if self.subquery is not None:
+            text_of(self.subquery, where, "subquery")
+        text_of(self.why, where, "why")
+        if len(self.why) > MOST_WHY:
+            got = f"{len(self.why):,}"
+            raise OptionError(where, f"why must have at most {MOST_WHY} characters", got)
+        if any(category(char) in _NOT_OF_A_LINE for char in self.why):
+            raise OptionError(where, "why must be one line of plain text", repr(self.why))
+
+
+def text_of(given: object, where: str, name: str) -> str:
+    """A text that was given by name; an OptionError for anything else."""
+    if not isinstance(given, str):
+        raise OptionError(where, f"{name} must be a text", repr(given))
+    return given
 
 
 def _numbers(instances: int) -> str:

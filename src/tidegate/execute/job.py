@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US, from_bytes, to_bytes
 from tidegate.execute.remote_rows import RemoteRows
+from tidegate.memory import ANY, Allowance
 from tidegate.operate.change import Change
 from tidegate.operate.figures import WindowFigures
 from tidegate.operate.kept import Kept
@@ -73,8 +74,8 @@ class Job:
     The operator of `subquery` is as it is for this batch. `held` says that the splits have tuples
     which are not ready, or were before. `state` has the segments of the operator, by what they
     hold. `parts` is what tasks may write the output with themselves where it is large. `outputs`
-    are the ports that an output of the query takes. `memory_bytes` is what the caches of a process
-    that runs its tasks may hold; None leaves it to the process. `run` names the run of the query,
+    are the ports that an output of the query takes. `memory` is what a process that runs its
+    tasks may hold. `run` names the run of the query,
     and `before` the job whose state this one goes on with, as its instances have it in memory; None
     where they have not, as at a start. After a switch only the instances `same` have it: those that
     own what they owned; None stands for all.
@@ -95,7 +96,7 @@ class Job:
     held: bool = True
     parts: PartWriter | None = None
     outputs: tuple[int, ...] = ()
-    memory_bytes: int | None = None
+    memory: Allowance = ANY
     owner: int = 0
     run: str = ""
     before: str | None = None

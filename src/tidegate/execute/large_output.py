@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.cancellation import between_pieces
 from tidegate.execute.job import Job, Outcome, Piece
 from tidegate.execute.merge import merged
 from tidegate.execute.within_memory import within_memory
@@ -41,9 +42,16 @@ def cuts_of(job: Job, outcomes: Sequence[Outcome], parts: int) -> list[int]:
     return [int(c) for c in np.unique(cuts) if c > sample[0]]
 
 
-@within_memory("a task")
 def write_part(job: Job, outcomes: Sequence[Outcome], cuts: Sequence[int], number: int) -> Outcome:
     """Merge and write the part before the cut of this number, or after the last one."""
+    with within_memory(f"{job.subquery.name}, writing its rows"):
+        between_pieces()
+        return _written_part(job, outcomes, cuts, number)
+
+
+def _written_part(
+    job: Job, outcomes: Sequence[Outcome], cuts: Sequence[int], number: int
+) -> Outcome:
     assert job.parts is not None
     (port,) = job.subquery.ports
     pieces = []

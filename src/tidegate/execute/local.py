@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from threading import Event
 
+from tidegate.cancellation import breakable
 from tidegate.execute.executor import Executor, Tasks
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import PART_ROWS, cuts_of, write_part, written
@@ -19,13 +22,18 @@ class LocalExecutor(Executor):
 
     _tasks = Tasks(0, 0)
 
+    @cached_property
+    def _aborted(self) -> Event:
+        return Event()
+
     def tasks(self) -> Tasks:
         return self._tasks
 
     def run(self, job: Job) -> list[Outcome]:
         self._tasks = Tasks(0, len(job.splits) + job.mapping.running)
         try:
-            return self._run(job)
+            with breakable(self._aborted):
+                return self._run(job)
         finally:
             self._tasks = Tasks(0, 0)
 
@@ -40,6 +48,11 @@ class LocalExecutor(Executor):
         cuts = cuts_of(job, outcomes, -(-rows // PART_ROWS))
         parts = [write_part(job, outcomes, cuts, number) for number in range(len(cuts) + 1)]
         return written(job, outcomes, parts)
+
+    def abort(self) -> bool:
+        """Have the batch end after the piece at hand: some million pairs of a join, a part."""
+        self._aborted.set()
+        return True
 
     def release(self, jobs: Sequence[Job]) -> None:
         """Nothing was left."""

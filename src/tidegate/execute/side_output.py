@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 from tidegate.batch import to_bytes
 from tidegate.execute.job import LATE, REJECTED, Job, Parcel, Split
 from tidegate.microsecond import FIRST_US
-from tidegate.schema import event_times
+from tidegate.schema import event_times, foreign_part
 from tidegate.sink.json import objects
 
 
 def side_parcels(job: Job, split: Split, is_late: NDArray[np.bool_]) -> list[Parcel]:
-    """The late and rejected tuples of a split with all their columns; reads the split again."""
+    """The late and rejected tuples of a split with all columns that queries can read.
+
+    Reads the split again.
+    """
     stream = job.subquery.streams[split.input]
     assert stream is not None
-    rows = split.reader.read(stream.schema.names)
+    rows = split.reader.read([f.name for f in stream.schema if foreign_part(f.type) is None])
     new = rows.seq >= split.new_from
     times, timed = event_times(rows.table.column(stream.time))
     timeless = new & ~timed

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from tidegate import schedule
 from tidegate.approx.instant import numbers_in_instants
 from tidegate.batch import SEQ, SRC, TS, to_bytes
+from tidegate.cancellation import between_pieces
 from tidegate.execute.job import (
     FIGURES,
     LATE,
@@ -34,13 +35,11 @@ from tidegate.execute.shared_read import SharedReads
 from tidegate.execute.side_output import side_parcels
 from tidegate.execute.within_memory import within_memory
 from tidegate.expression.tree import Expr
-from tidegate.memory import MEMORY
 from tidegate.operate.bucket_work import packed
 from tidegate.operate.change import MOST_CHANGES
 from tidegate.operate.figures import newest_windows
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
-from tidegate.operate.sieve import shed_of
 from tidegate.plan.physical import Edge, Prefix
 from tidegate.schema import event_times, to_us
 from tidegate.source.protocol import Rows
@@ -65,12 +64,17 @@ def map_here(job: Job, done: Callable[[], None] = lambda: None) -> list[Parcel]:
     return parcels
 
 
-@within_memory("a task")
 def map_split(job: Job, split: Split, reads: SharedReads | None = None) -> list[Parcel]:
     """Read a split, evaluate the prefix, and make the parcels for the instances.
 
     With `reads` they stay in this process, and several splits may be of the same rows.
     """
+    with within_memory(f"{job.subquery.name}, reading {split.source}"):
+        between_pieces(split.stop - split.start)
+        return _mapped(job, split, reads)
+
+
+def _mapped(job: Job, split: Split, reads: SharedReads | None) -> list[Parcel]:
     clock = schedule.current().clock
     used, spans = clock.cpu(), Spans(clock)
     prefix = job.subquery.prefixes[split.input]
@@ -80,7 +84,6 @@ def map_split(job: Job, split: Split, reads: SharedReads | None = None) -> list[
     tuples = at_reading(prefix, tuples)
     shed = taken - tuples.num_rows
     tuples = apply_prefix(prefix, tuples)
-    shed += shed_of(prefix.sieve, tuples)
     spans.mark("map evaluate")
     parcels = deal(job, split.index, tuples, spans, stay=reads is not None)
     spans.mark("map route")
@@ -98,7 +101,7 @@ def read_split(
 
     The late and the unreadable ones come back as parcels for the side outputs, in full.
     """
-    MEMORY.resize(job.memory_bytes)
+    job.memory.take()
     prefix = job.subquery.prefixes[split.input]
     asked = list(columns) + [prefix.time] * (prefix.time not in columns)
     rows = split.reader.read(asked) if reads is None else reads.rows(split, asked)
@@ -197,10 +200,15 @@ def _compact(rows: pa.Table) -> pa.Table | bytes:
     return rows if whole <= max(2 * rows.nbytes, _COMPACT_BYTES) else to_bytes(rows)
 
 
-@within_memory("a task")
 def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     """Merge what the map tasks sent, close what the frontier passed, write the state."""
-    MEMORY.resize(job.memory_bytes)
+    job.memory.take()
+    with within_memory(f"{job.subquery.name} ({job.operator.title()})"):
+        between_pieces(job.rows)
+        return _operated(job, instance, parcels)
+
+
+def _operated(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     clock = schedule.current().clock
     started, used, spans = clock.now(), clock.cpu(), Spans(clock)
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))

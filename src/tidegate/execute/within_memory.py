@@ -30,6 +30,6 @@ def exceeded(where: str, error: BaseException) -> MemoryExceededError:
         where,
         "must fit into memory",
         str(error) or "none that is free",
-        "Lower --batch-rows, ask for more --instances or a lower --memory for caches, or give the "
-        "processes more memory.",
+        "Raise --memory-limit where there is more, lower --batch-rows, ask for more --instances, "
+        "or shorten the windows of the query. What is committed stays; run again to continue.",
     )

@@ -6,7 +6,7 @@ told of a tree is told in `postorder`, which gives the arguments of a call befor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -98,6 +98,8 @@ SAFE = frozenset(
     " bit_xor bit_not second_fraction replace nanvl cbrt rint log1p expm1 hypot cot sinh cosh"
     " tanh shift_left shift_right date_diff".split()
 )
+CHOICES = frozenset("case coalesce nanvl".split())
+"""Operations that choose between their arguments: only the first is evaluated on every row."""
 SAFE_ON_FLOATS = frozenset("add subtract multiply negate abs round".split())
 
 
@@ -142,6 +144,17 @@ def rebuilt(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
                 new = Call(part.op, args, part.type)
         made[id(part)] = change(new)
     return made[id(expr)]
+
+
+def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """An expression over columns of other names; those that `names` does not have stay."""
+
+    def change(part: Expr) -> Expr:
+        if not isinstance(part, Column):
+            return part
+        return Column(names.get(part.name, part.name), part.type)
+
+    return rebuilt(expr, change)
 
 
 def columns_of(expr: Expr) -> tuple[str, ...]:

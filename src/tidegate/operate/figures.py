@@ -32,13 +32,15 @@ Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 class Shown:
     """A figure as people see it: behind its label, in a unit: `share`, `ms`, `bytes`, or none.
 
-    Those that are `brief` are also in the live view, which has one line for all.
+    Those that are `brief` are also in the live view, which has one line for all. With a `weight`,
+    its mean over windows counts each by that figure: the share of all rows, not the mean of shares.
     """
 
     name: str
     label: str
     unit: str = ""
     brief: bool = False
+    weight: str | None = None
 
 
 @dataclass(frozen=True)

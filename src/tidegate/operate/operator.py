@@ -195,6 +195,9 @@ class Operator(Protocol):
     """Whether tuples wait in the gate until they are ready. Where not, they are dealt as they
     arrive, and the operator keeps them apart until the frontier has passed them."""
 
+    multiplies: ClassVar[bool] = False
+    """Whether a tuple may give as many rows as there are others: nobody knows before it has."""
+
     counted: ClassVar[tuple[str, ...]] = ()
     """Counts of its instances that the manifest sums up for the operator, for `for_batch` and, by
     the name of a part of the state, for its keeper."""

@@ -107,11 +107,3 @@ def _numbered(key: pa.Array) -> Rank:
 def limit_of(rate: float) -> int:
     """The priority below which tuples are kept at a rate below 1."""
     return int(rate * 2**64)
-
-
-def shed_of(sieve: Sieve | None, tuples: pa.Table) -> int:
-    """How many tuples were shed by concept, of those that are left."""
-    if sieve is None or sieve.by is None or not tuples.num_rows:
-        return 0
-    seen: int = ints(tuples, OUT + TUPLES).sum().item()
-    return seen - int(tuples.num_rows)

@@ -14,13 +14,19 @@ import pyarrow as pa
 
 from tidegate import disk
 from tidegate.batch import from_bytes
+from tidegate.cancellation import between_pieces
 from tidegate.errors import StateError
+from tidegate.memory_limit import LIMIT
+from tidegate.operate.operator import InstanceWork
 from tidegate.state.files import reason
 from tidegate.state.store import Store
 from tidegate.whole_file import temporary
 
-SPILL_BYTES = 64 * 2**20
-"""How much of the rows of one port is held in memory."""
+SPILL_BYTES = 256 * 2**20
+"""How much of the rows of one port is held in memory, at most."""
+
+_SHARE = 8
+"""The ports of all instances hold one in so many bytes of the limit of the process."""
 
 
 class Spill:
@@ -30,21 +36,29 @@ class Spill:
     are let go. What a process leaves that dies before goes with the store's next `clean`.
     """
 
-    def __init__(self, store: Store, name: str) -> None:
+    def __init__(self, store: Store, name: str, most_bytes: int | None = None) -> None:
         self._store = store
         self._name = name
+        self._most_bytes = SPILL_BYTES if most_bytes is None else most_bytes
         self._held: list[pa.Table] = []
         self._bytes = 0
         self._path: str | None = None
         self._file: IO[bytes] | None = None
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
 
+    @staticmethod
+    def of(work: InstanceWork, port: int) -> Spill:
+        """For the rows of a port in an instance; several instances may be in one process."""
+        share = LIMIT.bytes // _SHARE // (work.mapping.running * len(work.ports))
+        return Spill(work.store, f"{work.name}-rows-{port}", min(SPILL_BYTES, share))
+
     def add(self, rows: pa.Table) -> None:
         """Take more rows, which come after the earlier ones; at least one table must be given."""
         self._held.append(rows)
         self._bytes += rows.nbytes
-        if self._bytes > SPILL_BYTES:
+        if self._bytes > self._most_bytes:
             self._write()
+            between_pieces()
 
     def table(self) -> pa.Table:
         """All rows."""

@@ -93,8 +93,15 @@ def _reasons(old: RecordedQuery, new: RecordedQuery) -> Iterator[str]:
         yield "its streams have changed, and the checkpoint has what was read of them"
     if old.outputs != new.outputs:
         yield "it has other outputs"
+    if new.stateful and _reads(old, new) != _reads(new, old):
+        yield "state was made of columns that have other types now"
     for subquery in new.stateful:
         yield from _state_reasons(subquery, old, new)
+
+
+def _reads(query: RecordedQuery, other: RecordedQuery) -> list[str]:
+    """The columns that both queries read, with their types in the first."""
+    return [f"column {n} {type_}" for n, type_ in sorted(query.reads.items()) if n in other.reads]
 
 
 def _state_reasons(
@@ -139,26 +146,31 @@ def _after(subquery: RecordedSubquery | None, port: int) -> object:
     return subquery.inputs, subquery.record.after[port]
 
 
-def _parts(old: RecordedQuery, new: RecordedQuery) -> Iterator[tuple[str, tuple[str, ...]]]:
+Part = tuple[str, tuple[str, ...]]
+
+
+def _parts(old: RecordedQuery, new: RecordedQuery) -> list[Part]:
+    """What is different, by part of the query; where nobody sees a change, what is kept for it."""
     names = dict.fromkeys(s.name for q in (old, new) for s in q.subqueries)
-    pairs: list[tuple[str, Sequence[str], Sequence[str]]] = [
+    both = [(_title(n, new, old), old.find(n), new.find(n)) for n in names]
+    seen = _differences(
         ("streams", old.streams, new.streams),
-        *((_title(n, new, old), _lines(old.find(n)), _lines(new.find(n))) for n in names),
+        ("columns", _reads(old, new), _reads(new, old)),
+        *((title, a.lines if a else (), b.lines if b else ()) for title, a, b in both),
         ("outputs", old.outputs, new.outputs),
-    ]
-    for name, before, after in pairs:
-        changed = tuple(_difference(before, after))
-        if changed:
-            yield name, changed
+    )
+    kept = ((title, a.kept if a else (), b.kept if b else ()) for title, a, b in both)
+    return seen or _differences(*kept)
+
+
+def _differences(*pairs: tuple[str, Sequence[str], Sequence[str]]) -> list[Part]:
+    changes = ((name, tuple(_difference(before, after))) for name, before, after in pairs)
+    return [(name, changed) for name, changed in changes if changed]
 
 
 def _title(name: str, *queries: RecordedQuery) -> str:
     found = (query.find(name) for query in queries)
     return next((s.title for s in found if s is not None), name)
-
-
-def _lines(subquery: RecordedSubquery | None) -> Sequence[str]:
-    return () if subquery is None else subquery.lines
 
 
 def _difference(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:

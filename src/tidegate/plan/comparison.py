@@ -1,4 +1,4 @@
-"""How many pairs a join without an index compares, from the first rows of its streams."""
+"""How many pairs a join compares and puts out, expected from the first rows of its streams."""
 
 from __future__ import annotations
 
@@ -12,12 +12,66 @@ from tidegate.microsecond import SECOND_US
 from tidegate.operate.join.spec import SCAN, Extent, JoinSpec
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.physical import ARROW, Prefix
-from tidegate.plan.sample import RawRows
+from tidegate.plan.sample import RawRows, Sample, read_of
 from tidegate.query.definition import StreamDef
 
 TESTED, EVALUATED = 1_000_000_000, 10_000_000
 """What a core compares in a second: by compiled tests of bounds, and by evaluating a predicate
 (`docs/performance.md`, rounded down)."""
+
+
+MANY_ROWS = 1_000
+"""A join that puts out more rows for a tuple is warned of."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a join has to do, in words: lines for `explain`, and what to warn of."""
+
+    lines: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def expected_of(
+    spec: JoinSpec,
+    prefixes: tuple[Sequence[Prefix], Sequence[Prefix]],
+    streams: Sequence[StreamDef],
+    rows: RawRows | None,
+    sample: Sample | None,
+) -> Expected:
+    """What a join compares, where it has no index, and what it puts out; nothing not known."""
+    if rows is None:
+        return Expected()
+    left, right = (_side_rate(side, streams, rows) for side in prefixes)
+    if left is None or right is None:
+        return Expected()
+    capacity = TESTED if spec.intervals else EVALUATED
+    pairs = Comparisons((left, right), (spec.left.extent, spec.right.extent), capacity)
+    lines, warnings = list[str](), list[str]()
+    decides = bool(spec.predicate or spec.function)
+    if spec.method == SCAN and decides:  # without a condition there is nothing to find
+        lines.append(f"comparisons: {pairs.text}")
+        warnings += [] if pairs.warning is None else [pairs.warning]
+    found = _pass_rate(spec, sample) if decides else 1.0
+    if found is not None and left + right:
+        each = found * pairs.per_second / (left + right)
+        about = f"up to about {each:,.0f} rows for each tuple with full windows"
+        lines.append(f"output: {about}, by the first rows of its streams")
+        if each > MANY_ROWS:
+            warnings.append(
+                f"expect {about}: the values of its condition are few. Add a condition, or shorten "
+                f"the windows, unless you need them all."
+            )
+    return Expected(tuple(lines), tuple(warnings))
+
+
+def _pass_rate(spec: JoinSpec, sample: Sample | None) -> float | None:
+    """The share of pairs that the index finds, as far as a sample tells."""
+    if sample is None or spec.method == SCAN:
+        return None
+    if spec.branches:
+        return sample.union_rate(spec.branches)
+    return sample.probe_rate(spec.probe)
 
 
 @dataclass(frozen=True)
@@ -58,25 +112,6 @@ class Comparisons:
         )
 
 
-def comparisons_of(
-    spec: JoinSpec,
-    prefixes: tuple[Sequence[Prefix], Sequence[Prefix]],
-    streams: Sequence[StreamDef],
-    rows: RawRows | None,
-) -> Comparisons | None:
-    """What a join without an index compares; None for others, and where it cannot be told.
-
-    A join without any condition puts out every pair that it looks at: it has nothing to find.
-    """
-    if spec.method != SCAN or rows is None or not (spec.predicate or spec.function):
-        return None
-    left, right = (_side_rate(side, streams, rows) for side in prefixes)
-    if left is None or right is None:
-        return None
-    capacity = TESTED if spec.intervals else EVALUATED
-    return Comparisons((left, right), (spec.left.extent, spec.right.extent), capacity)
-
-
 def _side_rate(
     prefixes: Sequence[Prefix], streams: Sequence[StreamDef], rows: RawRows
 ) -> float | None:
@@ -85,7 +120,7 @@ def _side_rate(
     for prefix in prefixes:
         if prefix.engine != ARROW or not isinstance(prefix.origin, int):
             return None
-        raw = rows(streams[prefix.origin], list(dict.fromkeys((*prefix.columns, prefix.time))))
+        raw = rows(streams[prefix.origin], read_of(prefix))
         rate = None if raw is None else _rate(prefix, raw)
         if rate is None:
             return None

@@ -142,6 +142,7 @@ def _subquery(number: int, subquery: Subquery, plan: Plan) -> list[str]:
     for prefix in subquery.prefixes:
         lines += _indent(_prefix(prefix, subquery, plan))
     lines += _indent(subquery.operator.details(dict(subquery.prefixes[0].sql_outputs)))
+    lines += _indent(f"warning: {text}" for text in subquery.operator.warnings)
     several = len(subquery.ports) > 1
     for i, port in enumerate(subquery.ports):
         label = f" {i + 1} of {len(subquery.ports)}" if several else ""

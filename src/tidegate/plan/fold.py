@@ -5,25 +5,24 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tidegate.errors import TaskError
-from tidegate.expression.tree import Call, Expr, Literal, rebuilt
+from tidegate.expression.tree import CHOICES, Call, Expr, Literal, rebuilt
 from tidegate.operate.kernels.expression import evaluate
 
 _ONE_ROW = pa.table({"row": pa.array([0])})
-_KEPT = ("case", "coalesce")
-"""What chooses between its arguments stays as it is written."""
 
 
 def fold(expr: Expr) -> Expr:
     """The expression with every call of constants replaced by its value.
 
-    A call that fails stays: it may stand behind a guard, and no row may ever reach it. A part that
-    is shared stays one object, which the kernels compute once.
+    A call that fails stays: it may stand behind a guard, and no row may ever reach it. What chooses
+    between its arguments stays as it is written. A part that is shared stays one object, which the
+    kernels compute once.
     """
     return rebuilt(expr, _value)
 
 
 def _value(call: Expr) -> Expr:
-    if not isinstance(call, Call) or call.op in _KEPT or not call.args:
+    if not isinstance(call, Call) or call.op in CHOICES or not call.args:
         return call
     if not all(isinstance(arg, Literal) for arg in call.args):
         return call

@@ -13,7 +13,7 @@ from tidegate.operate.join.spec import Extent, Side
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing
-from tidegate.plan.pushdown import Leaf
+from tidegate.plan.pushdown import Leaf, event_time
 from tidegate.plan.recorded import (
     RecordedSubquery,
     input_lines,
@@ -30,6 +30,7 @@ from tidegate.schema import TIME
 
 _LETTERS = ("l", "r")
 _WORDS = ("left", "right")
+_TIME = "~ts"
 
 
 @dataclass
@@ -48,12 +49,19 @@ class SideLowering:
     given: tuple[str, ...] = ()
     kept: RecordedSubquery | None = None
     """What a checkpoint has of the join, where its state is to be read."""
+    refilters: bool = True
+    """Whether tuples that a condition refuses might as well be stored: others stay the same."""
     texts: dict[str, str] = field(default_factory=dict)
     """By column of the operator, what it is in the words of the query."""
 
     @classmethod
     def of(
-        cls, join: Join, side: int, front: Prefixing, kept: RecordedSubquery | None
+        cls,
+        join: Join,
+        side: int,
+        front: Prefixing,
+        kept: RecordedSubquery | None,
+        refilters: bool,
     ) -> SideLowering:
         child = join.children[side]
         window = (join.left_window, join.right_window)[side]
@@ -68,6 +76,7 @@ class SideLowering:
             own=own,
             front=front,
             kept=kept,
+            refilters=refilters,
         )
 
     @property
@@ -85,11 +94,12 @@ class SideLowering:
         """Whether a condition of this side is one of its prefixes.
 
         Windows that count tuples count those that it refuses too. Of a state that was made without
-        the condition, tuples that it refuses are there: then it has to be asked of pairs.
+        the condition, tuples that it refuses are there: then it has to be asked of pairs, which
+        helps only where the side `refilters`.
         """
         if self.extent.rows is not None:
             return False
-        if self.kept is None:
+        if self.kept is None or not self.refilters:
             return True
         mine = self._unqualified(condition)
         asked = (c for leaf in self.leaves for c in conjuncts(leaf.over(mine)))
@@ -103,8 +113,8 @@ class SideLowering:
         )
 
     @property
-    def state_lines(self) -> list[str]:
-        """What the stored tuples of this side are, but for their columns."""
+    def input_lines(self) -> list[str]:
+        """Which tuples of this side are stored, for the record of a checkpoint."""
         lines = [ln for leaf in self.leaves for ln in input_lines(leaf, f"{self.word} ")]
         us, rows = self.extent.range_us, self.extent.rows
         window = f"{rows} tuples" if us is None else duration_text(us)
@@ -126,6 +136,18 @@ class SideLowering:
         name = self.flat(f"~{len(self.extra)}")
         self.extra[name] = expression
         return column(name)
+
+    def event(self) -> exp.Expression:
+        """Its event time, as pairs see it; a column that is called so may be something else."""
+        times = [t for leaf in self.leaves if (t := event_time(leaf.origin)) is not None]
+        known = len(times) == len(self.leaves)
+        if not known or times == [leaf.columns.get(EVENT_TIME) for leaf in self.leaves]:
+            return column(self.flat(EVENT_TIME))
+        self.leaves = tuple(
+            replace(leaf, columns={**leaf.columns, _TIME: time})
+            for leaf, time in zip(self.leaves, times, strict=True)
+        )
+        return self.lift(column(_TIME))
 
     def take(self, used: Sequence[exp.Expression], whole: bool) -> None:
         """Decide which columns the prefixes put out, and what they are called there."""
@@ -170,8 +192,10 @@ class SideLowering:
         """The types of some columns, before the prefixes are made."""
         leaf = self.leaves[0]
         own = [n for n in self.own if self.flat(n) in names]
-        types = self.front.types(leaf.origin, [leaf.columns[n] for n in own])
-        return {self.flat(n): t for n, t in zip(own, types, strict=True)}
+        asked: dict[str, exp.Expression] = {self.flat(n): column(n) for n in own}
+        asked |= {n: self._unqualified(e) for n, e in self.extra.items() if n in names}
+        types = self.front.types(leaf.origin, [leaf.over(e) for e in asked.values()])
+        return dict(zip(asked, types, strict=True))
 
     def _unqualified(self, expression: exp.Expression) -> exp.Expression:
         return substitute(expression, {self.flat(n): column(n) for n in self.own})

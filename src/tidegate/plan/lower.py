@@ -31,6 +31,7 @@ from tidegate.plan.recorded import (
     READY,
     RecordedQuery,
     RecordedSubquery,
+    read_types,
     recorded_subquery,
     stream_line,
 )
@@ -110,6 +111,7 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
         subqueries=tuple(
             replace(r, title=name) for r, name in zip(lowering.recorded, names, strict=True)
         ),
+        reads=read_types(plan.streams, (p for s in subqueries for p in s.prefixes)),
     )
     return replace(plan, recorded=recorded)
 
@@ -172,9 +174,7 @@ class _Lowering:
         self.subqueries.append(
             Subquery(name, lowered.prefixes, streams, lowered.operator, lowered.ports)
         )
-        self.recorded.append(
-            recorded_subquery(name, lowered.record, lowered.prefixes, lowered.operator)
-        )
+        self.recorded.append(recorded_subquery(name, lowered.record, lowered.prefixes))
 
     def _next_name(self, kind: str) -> str:
         """What the next subquery of a kind is called: with a number from the second on."""

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.duration import rows_text, window_text
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Column
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.balanced.operator import MergeBalanced
 from tidegate.operate.aggregate.bounded.operator import BoundedWindows
+from tidegate.operate.aggregate.figures import ToldColumns
 from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import INSTANCE, MAP, WindowAggregate
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
@@ -25,6 +25,7 @@ from tidegate.operate.tuple_window.window import TupleSpec
 from tidegate.plan.balance import balanced_of, exact_places
 from tidegate.plan.bound import bound_columns, bound_texts, bounded_of
 from tidegate.plan.cut import Unit
+from tidegate.plan.dependence import Origin, state_lines
 from tidegate.plan.fingerprint import function_lines
 from tidegate.plan.lowered import Context, Lowered
 from tidegate.plan.physical import Prefix
@@ -91,7 +92,8 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
     balancing: Balancing | None = None
     balanced: tuple[Function, ...] = ()
     if base.balance is not None:
-        balancing, balanced = balanced_of(base, functions, texts, context.choices.partial)
+        balancing, balanced = balanced_of(base, functions, texts)
+    bounding = None if base.bound is None else bounded_of(base, functions, texts)
     shedding = None if base.shed is None else shedding_of(base, base.shed, functions)
     if isinstance(base, WindowProcess):
         lines += [f"row {name} {type_}" for name, type_ in base.process.output]
@@ -101,6 +103,9 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         folded = balancing is not None and not balancing.holds
         ends = exact_places(base) if folded else None
         ports, after, shown = window_ports(unit, base, columns, known, ends)
+        if bounding is not None and not bounding.together:
+            computed = dict(keys) | bounding.types
+            ports, after, _ = window_ports(unit, base, computed, known, bounding.places(base))
     else:
         lines.append(f"shed {base.shed}")
         prefixes = sieved(prefixes, base, base.shed)
@@ -108,9 +113,9 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
         _, _, shown = window_ports(unit, base, columns | {KEPT: pa.float64()}, texts, kept_as)
         computed = dict(keys) | shedding.types
         ports, after, _ = window_ports(unit, base, computed, texts, shedding.places)
-    state = [line for leaf in leaves for line in input_lines(leaf)]
-    state += [str(asked).lower() for asked in (base.shed, base.bound) if asked is not None]
-    state += [f"group by {texts[name]} ({type_name(type_)})" for name, type_ in keys]
+    inputs = [line for leaf in leaves for line in input_lines(leaf)]
+    clauses = [str(asked).lower() for asked in (base.shed, base.bound) if asked is not None]
+    origin = Origin(inputs, clauses, texts)
     partitioner = context.choices.partitioner
     if base.partitioner is not None:
         partitioner = partitioner_of(base.partitioner, "partitioner")
@@ -125,79 +130,80 @@ def lower_aggregate(unit: Unit, context: Context) -> Iterator[Lowered]:
             functions=tuple(functions),
         )
         lines = [f"rows {window.rows} {window.slide}", *lines, *after]
+        counting = TupleAggregate(tuples, names)
         yield Lowered(
             leaves=leaves,
             prefixes=prefixes,
-            operator=TupleAggregate(tuples, names),
+            operator=counting,
             ports=ports,
             lines=tuple(lines),
             record=Record(
-                state=(*state, f"window {rows_text(window.rows, window.slide)}"),
+                state=state_lines(counting, origin),
                 columns={n: stored[n] for n in arguments.values()},
                 after=shown,
             ),
         )
         return
     _check_windows(window, context.choices.max_windows)
-    answering, states = None, tuple(functions)
-    if base.bound is not None:
-        answering, states = bounded_of(base, functions, texts)
-        prefixes = numbered(prefixes)
+    states = tuple(functions)
+    if bounding is not None:
+        states = bounding.functions
+        prefixes = numbered(prefixes) if bounding.answering.sampled else prefixes
+        lines += [f"bound {base.bound}", *function_lines(states)]
     if shedding is not None:
         states = shedding.functions
     if balancing is not None:
         states = balanced
         prefixes = numbered(prefixes) if balancing.holds else prefixes
-        # Sums and means are trimmed by --partial instance alone: that is part of the query then.
         trimmed = ", ".join(answer.text for answer in balancing.held) or "nothing"
         lines.append(f"balance {base.balance} of {trimmed}")
-        state.append(f"{str(base.balance).lower()} of {trimmed}")
-    held = {f.name: ", ".join(_held(part, texts) for part in f.parts) for f in states}
+        clauses.append(f"{str(base.balance).lower()} of {trimmed}")
+    held = {f.name: _held(f, texts) for f in states}
     stored = stored_names(held, kept, "a", reuse=True)
     distinct = {stored[f.name]: replace(f, name=stored[f.name]) for f in states}
     spec = AggregateSpec(window.range_us, window.slide_us, keys, tuple(distinct.values()))
-    told = shed_columns(base, shedding)
+    told: ToldColumns | None = shed_columns(base, shedding)
+    together = bounding is not None and bounding.together
+    told = bounding.told if bounding is not None and not together else told
     told = None if told is None else told.renamed(stored)
     merging: Operator = MergeWindows(spec, names, told)
     if balancing is not None and balancing.holds:
         balancing = balancing.renamed(stored)
         merging = MergeBalanced(spec, names, balancing)
-    elif answering is None:
-        ports = tuple(port.renamed(stored) for port in ports)
+    elif bounding is not None and together:
+        merging = BoundedWindows(spec, names, bounding.answering.renamed(stored))
     else:
-        merging = BoundedWindows(spec, names, answering.renamed(stored))
+        ports = tuple(port.renamed(stored) for port in ports)
     lines = [f"window {window.range_us} {window.slide_us}", *lines]
-    lines += [] if base.bound is None else [f"bound {base.bound}"]
     parts = [part for function in states for part in function.parts]
     _check_merges(partitioner, parts)
     folds = context.choices.partial or _folds(parts, partitioner.splits_keys)
     by_auto = isinstance(partitioner, Auto)
     partitioner = _settled(partitioner, parts, folds)
     lines += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
-    split = partitioner.splits_keys or answering is not None
+    split = partitioner.splits_keys or together
     holds = balancing is not None and balancing.holds
-    finishes = isinstance(partitioner, Auto) and answering is None and not holds
-    state.append(f"window {window_text(window.range_us, window.slide_us)}")
-    state += [] if isinstance(partitioner, Hash) else [f"partitioner {text_of(partitioner)}"]
+    finishes = isinstance(partitioner, Auto) and not together and not holds
+    operator = WindowAggregate(
+        spec,
+        names,
+        partitioner,
+        partly=split,
+        folds=folds,
+        by_auto=by_auto,
+        finishes=finishes,
+        told=None if split else told,
+        balancing=balancing,
+    )
     handed = _part_ports(spec, event_offset(base), finishes)
     yield Lowered(
         leaves=leaves,
         prefixes=prefixes,
-        operator=WindowAggregate(
-            spec,
-            names,
-            partitioner,
-            partly=split,
-            folds=folds,
-            by_auto=by_auto,
-            finishes=finishes,
-            told=None if split else told,
-            balancing=balancing,
-        ),
+        operator=operator,
         ports=handed if split else ports,
         lines=tuple(lines) if split else (*lines, *after),
         record=Record(
-            state=tuple(state),
+            state=state_lines(operator, origin),
             columns={stored[name]: text for name, text in held.items()},
             after=((),) * len(handed) if split else shown,
         ),
@@ -316,8 +322,15 @@ def _call(function: Function, texts: Mapping[str, str]) -> str:
 
 
 def _held(function: Function, texts: Mapping[str, str]) -> str:
-    """The state of a function as a record has it."""
-    return f"{_call(function, texts)}{_types(function)}"
+    """The state of a function as a record has it; of a user's own also how it is stored."""
+    inside = function.definition.inside(function.parameters)
+    if inside is not None:
+        parts = ", ".join(_held(part, texts) for part in inside) or "COUNT(*)"
+        return f"what represents groups for {parts}"
+    stored = ""
+    if function.definition.by_user:
+        stored = "".join(f", {part} {type_name(type_)}" for part, type_ in function.family.state)
+    return f"{_call(function, texts)}{_types(function)}{stored}"
 
 
 def _types(function: Function) -> str:
@@ -329,4 +342,8 @@ def _coerced(calls: Sequence[AggregateCall], leaf: Leaf, front: Prefixing) -> li
     """The calls with Spark's casts; the types of all arguments are asked for at once."""
     arguments = [leaf.over(a) for call in calls for a in call.arguments]
     types = iter(front.types(leaf.origin, arguments))
-    return [call.coerced([next(types) for _ in call.arguments]) for call in calls]
+    made = [call.coerced([next(types) for _ in call.arguments]) for call in calls]
+    return [
+        call.guarded(lambda argument: front.can_fail(leaf.origin, leaf.over(argument)))
+        for call in made
+    ]

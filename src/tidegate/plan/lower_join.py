@@ -14,9 +14,10 @@ from tidegate.expression.tree import Literal
 from tidegate.operate.join.operator import StreamJoin, qualified_name
 from tidegate.operate.join.spec import LEFT, RIGHT, SCAN, JoinSpec, PairFunction
 from tidegate.plan.branch import disjunctions_of
-from tidegate.plan.comparison import comparisons_of
+from tidegate.plan.comparison import expected_of
 from tidegate.plan.conjunct import Conjunct, intervals_of
 from tidegate.plan.cut import Consumed, Unit
+from tidegate.plan.dependence import Origin, state_lines
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.join_side import BothSides, SideLowering
 from tidegate.plan.lowered import Context, Lowered
@@ -42,7 +43,7 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
     suffixes = [_suffix(top, join) for top in unit.tops]
     later = [[("WHERE", c) for c in a.where] for a in suffixes]
     kept = context.kept(StreamJoin.kind)
-    left, right = (SideLowering.of(join, side, front, kept) for side in (0, 1))
+    left, right = (SideLowering.of(join, side, front, kept, shedding.refilters) for side in (0, 1))
     conditions = _predicate(join) + (later[0] if len(suffixes) == 1 else [])
     conditions = _pushed(conditions, left, right)
     both = BothSides(left, right, front)
@@ -90,15 +91,16 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         index=choice.index,
         branches=choice.branches,
     )
-    load = comparisons_of(spec, (prefixes[:cut], prefixes[cut:]), context.streams, choices.rows)
+    both_sides = prefixes[:cut], prefixes[cut:]
+    expected = expected_of(spec, both_sides, context.streams, choices.rows, sample)
     operator = StreamJoin(
         spec=spec,
         sides=sides,
         routing=choice.routing,
         reasons=choice.reasons,
         conjuncts=texts,
-        comparisons=None if load is None else load.text,
-        warned=None if load is None or choices.join.method == SCAN else load.warning,
+        expected=expected.lines,
+        warned=() if choices.join.method == SCAN else expected.warnings,
         sieve=shedding.sieve(spec),
     )
     prefixes = shedding.sieved(prefixes, sides)
@@ -122,7 +124,14 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         ports=tuple(ports),
         lines=tuple(lines),
         record=Record(
-            state=(*left.state_lines, *right.state_lines, *shedding.lines),
+            state=state_lines(
+                operator,
+                Origin(
+                    inputs=(*left.input_lines, *right.input_lines),
+                    clauses=shedding.lines,
+                    texts=left.texts | right.texts,
+                ),
+            ),
             columns=left.columns(prefixes[:cut]) | right.columns(prefixes[cut:]),
             after=tuple(after),
         ),
@@ -142,13 +151,13 @@ def _pushed(
     push: bool = True,
 ) -> list[tuple[str, exp.Expression]]:
     """The conditions on pairs; those of one side alone are given to it, if `push`."""
-    event = exp.Greatest(
-        this=column(left.flat(EVENT_TIME)), expressions=[column(right.flat(EVENT_TIME))]
-    )
     kept = []
     for where, written in conditions:
         require_deterministic(written, where)
-        condition = substitute(written, {EVENT_TIME: event})
+        condition = written
+        if any(c.name == EVENT_TIME for c in written.find_all(exp.Column)):
+            event = exp.Greatest(this=left.event(), expressions=[right.event()])
+            condition = substitute(written, {EVENT_TIME: event})
         names = {c.name for c in condition.find_all(exp.Column)}
         owner = next((s for s in (left, right) if names and names <= s.names), None)
         if push and owner is not None and owner.takes(condition):

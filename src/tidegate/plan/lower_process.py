@@ -9,6 +9,7 @@ import pyarrow as pa
 from tidegate.operate.port import Port
 from tidegate.operate.process.operator import UserProcess
 from tidegate.plan.cut import Unit
+from tidegate.plan.dependence import Origin, state_lines
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
@@ -39,12 +40,14 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
     named = [[(c, leaf.columns[name]) for c, name in seen] for leaf in leaves]
     prefixes = front.prefixes(leaves, named)
     found = dict(prefixes[0].outputs)
-    spec = base.spec({name: found[c].type for c, name in seen})
-    types = {f.name: f.type for f in base.schema}
+    seen_types = {name: found[c].type for c, name in seen}
+    base = base.typed(seen_types)
+    spec = base.spec(seen_types)
+    types = {EVENT_TIME: TIME, **dict(base.output)}
     ports, lines, shown = [], [base.identity], []
     for top in unit.tops:
         above = Suffix({n: column(n) for n in base.names}, (EVENT_TIME,))
-        above.extend(top.node, base)
+        above.extend(top.node, unit.base)
         columns = {n: e for n, e in above.columns.items() if n != EVENT_TIME}
         for part in (*above.where, *columns.values()):
             require_deterministic(part, "SELECT")
@@ -56,15 +59,21 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
         lines += output_lines(columns.items())
         conditions = [f"where {written(e)}" for e in above.where]
         shown.append((*conditions, *select_lines(columns.items())))
-    state = [line for leaf in leaves for line in input_lines(leaf)]
-    state += [base.summary if isinstance(base, Limit) else base.identity]
     texts = typed_texts(prefixes, prefix_texts(prefixes))
-    state += [f"column {name} {texts[c]}" for c, name in seen]
+    operator = UserProcess(spec)
+    origin = Origin(
+        inputs=[line for leaf in leaves for line in input_lines(leaf)],
+        clauses=[
+            base.summary if isinstance(base, Limit) else base.identity,
+            *(f"column {name} {texts[c]}" for c, name in seen),
+        ],
+        texts=texts,
+    )
     yield Lowered(
         leaves=leaves,
         prefixes=prefixes,
-        operator=UserProcess(spec),
+        operator=operator,
         ports=tuple(ports),
         lines=tuple(lines),
-        record=Record(state=tuple(state), after=tuple(shown)),
+        record=Record(state=state_lines(operator, origin), after=tuple(shown)),
     )

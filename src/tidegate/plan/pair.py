@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.expression.tree import Column, Expr, describe, rebuilt
+from tidegate.expression.tree import Expr, describe, renamed
 from tidegate.operate.port import Port
 from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
@@ -31,11 +31,11 @@ class PairColumns:
         """An expression bound to kernels, over the operator's columns."""
         remedy = "On pairs there is no Spark SQL: compute it from one side, or from the output."
         types = {**self.types, EVENT_TIME: TIME}
-        return _renamed(fold(bind_after(expression, types, where, predicate, remedy)), self.names)
+        return renamed(fold(bind_after(expression, types, where, predicate, remedy)), self.names)
 
     def text(self, expr: Expr) -> str:
         """A bound expression over the operator's columns as the query names them."""
-        return describe(_renamed(expr, {name: flat for flat, name in self.names.items()}))
+        return describe(renamed(expr, {name: flat for flat, name in self.names.items()}))
 
     def meaning(self, expression: exp.Expression) -> str:
         """What an expression means, for the fingerprint."""
@@ -66,12 +66,3 @@ class PairColumns:
 
     def _physical(self, expression: exp.Expression) -> exp.Expression:
         return substitute(expression, {flat: column(name) for flat, name in self.names.items()})
-
-
-def _renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
-    def change(part: Expr) -> Expr:
-        if not isinstance(part, Column):
-            return part
-        return Column(names.get(part.name, part.name), part.type)
-
-    return rebuilt(expr, change)

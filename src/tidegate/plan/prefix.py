@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.expression.tree import Column, Expr
+from tidegate.expression.tree import Column, Expr, is_total
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fold import fold
 from tidegate.plan.physical import ARROW, SPARK, Edge, Prefix
@@ -22,7 +22,7 @@ from tidegate.query.definition import StreamDef
 from tidegate.query.name import NamedExpr, is_plain
 from tidegate.query.node import Node
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
-from tidegate.schema import type_name
+from tidegate.schema import check_own_types, foreign_part, type_name
 
 Typer = Callable[[Sequence[str], pa.Schema], Sequence[pa.DataType]]
 """Asks Spark for the types of SQL expressions over a schema."""
@@ -76,6 +76,9 @@ class Prefixing:
             require_deterministic(part, "SELECT")
         parts = (*leaf.where, *(e for _, e in named))
         read = {c.name for part in parts for c in part.find_all(exp.Column)}
+        reads = pa.schema([field for field in origin.schema if field.name in read])
+        if not isinstance(origin, Result):
+            check_own_types(reads, f"stream {origin.name}")
         texts = [spark_sql(_safe(e)) for e in leaf.where]
         sql_outputs = tuple((n, spark_sql(e)) for n, e in named)
         where, outputs, engine, reason = self._engine(leaf, named, texts, sql_outputs)
@@ -83,7 +86,7 @@ class Prefixing:
             origin=self._place(origin),
             name=origin.name,
             time=origin.time,
-            columns=tuple(n for n in origin.schema.names if n in read),
+            columns=tuple(reads.names),
             where=where,
             outputs=outputs,
             engine=engine,
@@ -116,7 +119,7 @@ class Prefixing:
             if self.typer is None:
                 raise
             reason = missing.requirement
-        types = self.typer([*(t for _, t in sql_outputs), *texts], leaf.origin.schema)
+        types = self.typer([*(t for _, t in sql_outputs), *texts], _own(leaf.origin.schema))
         for text, type_ in zip(texts, types[len(sql_outputs) :], strict=True):
             if not pa.types.is_boolean(type_):
                 raise QueryError("WHERE", f"{text} must be true or false", type_name(type_))
@@ -133,7 +136,19 @@ class Prefixing:
         except UnknownKernel:
             if self.typer is None:
                 raise
-            return self.typer([spark_sql(e) for e in expressions], origin.schema)
+            return self.typer([spark_sql(e) for e in expressions], _own(origin.schema))
+
+    def can_fail(self, origin: Origin, expression: exp.Expression) -> bool:
+        """Whether a row can make an expression fail, as far as is known here."""
+        try:
+            return not is_total(bind(expression, _raw_types(origin), "SELECT"))
+        except UnknownKernel:
+            return True
+
+
+def _own(schema: pa.Schema) -> pa.Schema:
+    """The columns of a schema that the engine can compute with; Spark knows no others either."""
+    return pa.schema([field for field in schema if foreign_part(field.type) is None])
 
 
 def _raw_types(origin: Origin) -> dict[str, pa.DataType]:

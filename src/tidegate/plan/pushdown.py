@@ -105,13 +105,13 @@ def _leaf(node: Input) -> Leaf:
     raw = node.stream.schema
     columns: dict[str, exp.Expression] = {n: column(n) for n in raw.names}
     if not node.shadowed:
-        event = _event_time(node.stream)
+        event = event_time(node.stream)
         if event is not None:
             columns[EVENT_TIME] = event
     return Leaf(node.stream, (), columns)
 
 
-def _event_time(origin: Origin) -> exp.Expression | None:
+def event_time(origin: Origin) -> exp.Expression | None:
     """The event time as an expression; None where only the source knows how to read it."""
     if isinstance(origin, Result):
         return origin.event_time
@@ -127,7 +127,7 @@ def _projected(leaf: Leaf, node: Project) -> Leaf:
     columns = {n: leaf.over(e) for n, e in node.columns}
     if node.windowed:
         columns |= {n: leaf.columns[n] for n in WINDOW}
-    event = _event_time(leaf.origin)
+    event = event_time(leaf.origin)
     if event is not None:
         columns[EVENT_TIME] = event
     return replace(leaf, columns=columns)
@@ -145,7 +145,7 @@ def _union(node: Union, typing: Typing, results: Results) -> tuple[Leaf, ...]:
             name: leaf.columns[old] if have == want else _cast(leaf.columns[old], want)
             for name, old, have, want in zip(names, own, types, wanted, strict=True)
         }
-        if event := _event_time(leaf.origin):
+        if event := event_time(leaf.origin):
             columns[EVENT_TIME] = event
         result.append(replace(leaf, columns=columns))
     return tuple(result)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.duration import duration_text
-from tidegate.operate.operator import Operator
 from tidegate.plan.fingerprint import meaning
 from tidegate.plan.physical import Edge, Prefix
 from tidegate.plan.prefix import spark_sql
@@ -62,6 +61,11 @@ class RecordedSubquery:
         """All that can be shown of it."""
         return [*self.record.state, *(line for port in self.record.after for line in port)]
 
+    @property
+    def kept(self) -> list[str]:
+        """What its state holds, in an order that does not depend on the names of columns."""
+        return sorted(f"keeps {text}" for text in self.record.columns.values())
+
     def to_dict(self) -> dict[str, Any]:
         record = self.record
         return {
@@ -98,6 +102,8 @@ class RecordedQuery:
     streams: tuple[str, ...]
     outputs: tuple[str, ...]
     subqueries: tuple[RecordedSubquery, ...]
+    reads: Texts = field(default_factory=dict)
+    """By column that it reads of a stream, `stream.column`, its type."""
 
     def find(self, name: str) -> RecordedSubquery | None:
         return next((s for s in self.subqueries if s.name == name), None)
@@ -113,6 +119,7 @@ class RecordedQuery:
             "streams": list(self.streams),
             "outputs": list(self.outputs),
             "subqueries": [s.to_dict() for s in self.subqueries],
+            "reads": dict(self.reads),
         }
 
     @staticmethod
@@ -123,17 +130,13 @@ class RecordedQuery:
             streams=tuple(fields["streams"]),
             outputs=tuple(fields["outputs"]),
             subqueries=tuple(RecordedSubquery.from_dict(s) for s in fields["subqueries"]),
+            reads=dict(fields.get("reads", {})),
         )
 
 
-def recorded_subquery(
-    name: str, record: Record, prefixes: Sequence[Prefix], operator: Operator
-) -> RecordedSubquery:
-    """A subquery of a plan; one whose operator keeps nothing has no state, whatever is recorded."""
+def recorded_subquery(name: str, record: Record, prefixes: Sequence[Prefix]) -> RecordedSubquery:
+    """A subquery of a plan."""
     edges = [(p.name, p.origin.port) for p in prefixes if isinstance(p.origin, Edge)]
-    if not operator.keepers():
-        ports = tuple((*record.state, *port) for port in record.after)
-        record = Record(after=ports)
     return RecordedSubquery(name, record, tuple(edges))
 
 
@@ -143,6 +146,16 @@ def stream_line(stream: StreamDef) -> str:
     disorder = duration_text(stream.disorder_us)
     read = "".join(f" {line}" for line in stream.reading.lines())
     return f"stream {stream.name} time {stream.time} disorder {disorder}{idle}{read}"
+
+
+def read_types(streams: Sequence[StreamDef], prefixes: Iterable[Prefix]) -> dict[str, str]:
+    """The types of the columns that prefixes read: what a condition means depends on them."""
+    read = [(streams[p.origin], p.columns) for p in prefixes if isinstance(p.origin, int)]
+    return {
+        f"{stream.name}.{name}": type_name(stream.schema.field(name).type)
+        for stream, columns in read
+        for name in columns
+    }
 
 
 def input_lines(leaf: Leaf, side: str = "") -> list[str]:

@@ -102,6 +102,11 @@ def sample_of(
     return Sample(sides[0], sides[1])
 
 
+def read_of(prefix: Prefix) -> list[str]:
+    """The columns that a look at the first rows of a prefix takes, with the time."""
+    return list(dict.fromkeys((*prefix.columns, prefix.time)))
+
+
 def _side(
     prefixes: Sequence[Prefix], streams: Sequence[StreamDef], rows: RawRows
 ) -> pa.Table | None:
@@ -109,7 +114,7 @@ def _side(
     for prefix in prefixes:
         if prefix.engine != ARROW or not isinstance(prefix.origin, int):
             return None
-        raw = rows(streams[prefix.origin], prefix.columns)
+        raw = rows(streams[prefix.origin], read_of(prefix))
         if raw is None:
             return None
         try:

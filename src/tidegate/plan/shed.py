@@ -24,7 +24,7 @@ from tidegate.operate.aggregate.represented import REPRESENTED, Representation
 from tidegate.operate.aggregate.shed_figures import ShedColumns
 from tidegate.operate.sieve import PRIORITY, TUPLES, ByGroup, Sieve
 from tidegate.plan.physical import Prefix
-from tidegate.query.name import column
+from tidegate.query.name import column, field
 from tidegate.query.node import Aggregate
 from tidegate.query.option import CONCEPT, KEPT, Shed
 from tidegate.query.window import TimeWindow
@@ -74,9 +74,12 @@ def shedding_of(base: Aggregate, shed: Shed, functions: Sequence[Function]) -> S
     )
     kept_of = (*functions, *spreads)
     if by_concept:
-        kept_of = (_represented(shed, [f for f in kept_of if not _counts_tuples(f)]),)
+        inside = [f for f in kept_of if not _counts_tuples(f)]
+        fields = {f.name: f"r{i}" for i, f in enumerate(inside)}
+        told = replace(told, spreads=tuple(fields[f.name] for f in spreads))
+        kept_of = (_represented(shed, [replace(f, name=fields[f.name]) for f in inside]),)
         state = column(_STATE)
-        tuples, kept = (_double(_field(state, name)) for name in (TUPLES, KEPT))
+        tuples, kept = (_double(field(state, name)) for name in (TUPLES, KEPT))
         factor: exp.Expression = exp.Div(this=tuples, expression=kept)
         share: exp.Expression = exp.Div(this=kept.copy(), expression=tuples.copy())
     else:
@@ -85,9 +88,10 @@ def shedding_of(base: Aggregate, shed: Shed, functions: Sequence[Function]) -> S
     places = {KEPT: share}
     for (name, _), function in zip(base.aggregates, functions, strict=True):
         if by_concept and _counts_tuples(function):
-            places[name] = _field(column(_STATE), TUPLES)
+            places[name] = field(column(_STATE), TUPLES)
             continue
-        value = _field(column(_STATE), function.name) if by_concept else column(function.name)
+        own = function.name
+        value = field(column(_STATE), fields[own]) if by_concept else column(own)
         places[name] = _scaled(function, value, factor) if function.definition.scales else value
     return Shedding(kept_of, places, told)
 
@@ -141,6 +145,7 @@ def _spreads(functions: Sequence[Function]) -> tuple[Function, ...]:
 
 
 def _represented(shed: Shed, functions: Sequence[Function]) -> Function:
+    """One function for several, whose names are their places: its state knows no others."""
     given = {n: t for f in functions for n, t in zip(f.arguments, f.types, strict=True)}
     if any(f.definition.in_order for f in functions):
         given |= dict.fromkeys(ORDER, pa.int64())
@@ -159,10 +164,6 @@ def _scaled(function: Function, value: exp.Expression, factor: exp.Expression) -
     if pa.types.is_integer(type_):
         product = exp.Round(this=product)
     return exp.cast(product, type_name(type_), dialect="spark")
-
-
-def _field(of: exp.Expression, name: str) -> exp.Expression:
-    return exp.Dot(this=of, expression=exp.to_identifier(name))
 
 
 def _double(value: exp.Expression) -> exp.Expression:

@@ -81,6 +81,14 @@ class JoinShedding:
         )
 
     @property
+    def refilters(self) -> bool:
+        """Whether the tuples of a side that are kept depend on no condition on that side.
+
+        By concept, which tuples of a key are first follows from all conditions before them.
+        """
+        return not self._by_concept
+
+    @property
     def lines(self) -> list[str]:
         """What it means, for fingerprints and records."""
         given = (self.shed, self.bound)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from inspect import Parameter as Slot
 from inspect import Signature
 from typing import Any, NoReturn
@@ -94,6 +94,17 @@ class AggregateCall:
         given = zip(self.arguments, types, self.definition.arguments, strict=False)
         return self.over([self._coerced_argument(*argument) for argument in given])
 
+    def guarded(self, can_fail: Callable[[exp.Expression], bool]) -> AggregateCall:
+        """The call that evaluates what can fail only where the argument that decides is given."""
+        if self.definition.decides is None:
+            return self
+        first = self.arguments[self.definition.decides]
+        given = exp.not_(exp.Is(this=exp.paren(first), expression=exp.null()))
+        made = [
+            only_where([given], a) if a is not first and can_fail(a) else a for a in self.arguments
+        ]
+        return self.over(made)
+
     def function(
         self, name: str, columns: tuple[str, ...], types: Sequence[pa.DataType]
     ) -> Function:
@@ -129,6 +140,17 @@ class AggregateCall:
         if len(self.arguments) == 1:
             return name
         return f"{name} for {argument.sql(dialect='spark', normalize_functions='lower')}"
+
+
+def only_where(conditions: Sequence[exp.Expression], value: exp.Expression) -> exp.Expression:
+    """A value where all conditions are true, else NULL; after one that is not true none is asked.
+
+    AND alone would go on after a NULL.
+    """
+    *first, last = (condition.copy() for condition in conditions)
+    sure = [exp.Is(this=exp.paren(c, copy=False), expression=exp.true()) for c in first]
+    both = reduce(lambda a, b: exp.And(this=a, expression=b), (*sure, last))
+    return exp.Case(ifs=[exp.If(this=both, true=value.copy())])
 
 
 Builder = Callable[..., AggregateCall]

@@ -57,7 +57,7 @@ def check_bound(
         )
     for call in calls:
         definition = call.definition
-        if definition.estimate is None:
+        if definition.unsampled is not None:
             raise QueryError(
                 where,
                 f"each aggregate must be one that a sample can answer: {definition.unsampled}",

@@ -10,10 +10,12 @@ from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.expression import Expression, to_node
 from tidegate.query.name import (
+    EVENT_TIME,
     NamedExpr,
     canonical,
     column,
     find_name,
+    is_column,
     resolve,
     spark_name,
 )
@@ -107,6 +109,8 @@ def _known(name: object, items: Sequence[NamedExpr], where: str) -> str:
         name = name.node.name
     if not isinstance(name, str):
         raise QueryError(where, "needs names of columns", repr(name))
+    if name == EVENT_TIME and (own := [n for n, e in items if is_column(e, (EVENT_TIME,))]):
+        return own[0]  # under another name there, because it is not the event time
     return resolve(name, [n for n, _ in items], where)
 
 

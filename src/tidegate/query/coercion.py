@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from tidegate.errors import QueryError
 from tidegate.expression.constant import computed, is_convertible
 from tidegate.expression.digits import MOST_DIGITS, decimal_of, wider_decimal
 from tidegate.expression.kind import CONVERSIONS, is_numeric, kind
-from tidegate.expression.tree import Call, Expr, Literal
+from tidegate.expression.tree import CHOICES, Call, Expr, Literal
 from tidegate.schema import TIME, type_name
 
 Build = Callable[[list[Expr], str], Expr]
@@ -22,6 +23,14 @@ NULL = pa.null()
 BOOL, INT, LONG, DOUBLE, STRING = pa.bool_(), pa.int32(), pa.int64(), pa.float64(), pa.string()
 DATE, SPAN = pa.date32(), pa.duration("us")
 _PRECEDENCE = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+
+
+@dataclass(frozen=True)
+class Unreadable(Literal):
+    """A constant that cannot be read as what it stands beside: its cast fails where it is reached.
+
+    `require_readable` refuses it unless a row may pass it by.
+    """
 
 
 class UnknownKernel(QueryError):
@@ -98,17 +107,34 @@ def cast(expr: Expr, type_: pa.DataType, where: str, op: str = "cast") -> Expr:
 
 
 def coerce(expr: Expr, type_: pa.DataType, where: str) -> Expr:
-    """An implicit cast; a constant string that cannot be read is a mistake in the query."""
-    result = cast(expr, type_, where)
+    """An implicit cast; a constant that it fails for is marked as one."""
     if isinstance(expr, Literal) and not is_convertible(expr.value, type_):
-        got = repr(expr.value) if isinstance(expr.value, str) else str(expr.value)
-        raise QueryError(
-            where,
-            f"a constant set beside a {type_name(type_)} must be readable as one",
-            got,
-            "Correct the constant, or CAST the other side.",
-        )
-    return result
+        expr = Unreadable(expr.value, expr.type)
+    return cast(expr, type_, where)
+
+
+def require_readable(expr: Expr, where: str) -> None:
+    """Refuse a constant that no row passes by.
+
+    As in Spark, what stands in a branch of CASE or COALESCE may never be reached; behind AND, OR
+    and IN it is refused all the same.
+    """
+    stack, seen = [expr], set[int]()
+    while stack:
+        part = stack.pop()
+        if not isinstance(part, Call) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        stack += reversed(part.args[:1] if part.op in CHOICES else part.args)
+        constant = part.args[0] if part.op == "cast" else None
+        if isinstance(constant, Unreadable):
+            value = constant.value
+            raise QueryError(
+                where,
+                f"a constant set beside a {type_name(part.type)} must be readable as one",
+                repr(value) if isinstance(value, str) else str(value),
+                "Correct the constant, or CAST the other side.",
+            )
 
 
 def literal_number(text: str, where: str) -> Literal:
@@ -147,6 +173,7 @@ def constant(expr: Expr, type_: pa.DataType, where: str, what: str) -> Literal:
     result = coerce(expr, type_, where)
     if isinstance(result, Literal):
         return result
+    require_readable(result, where)
     raise UnknownKernel(
         where, f"{what} must be a constant to run without Spark", "an expression", "Use Spark."
     )

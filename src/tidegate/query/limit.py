@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from tidegate.errors import QueryError
 from tidegate.operate.process.first_rows import FirstRows, limit_of, one_key
 from tidegate.query.name import EVENT_TIME, canonical, column, expression_text, is_column
 from tidegate.query.node import Order, Process, Project, Top
+from tidegate.query.process import Output
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified_columns
 
@@ -21,6 +24,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class Limit(Process):
     """The first rows of its child in the total order; the others are dropped."""
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return self.child.schema
+
+    def typed(self, types: Mapping[str, pa.DataType]) -> Limit:
+        limit = limit_of(self.factory)
+        assert limit is not None
+        return _limit(self.child, limit, tuple(types.items()))
 
     @property
     def class_name(self) -> str:
@@ -57,13 +69,12 @@ def first_rows(node: Node, limit: int) -> Node:
     if not names:
         raise QueryError("LIMIT", "needs a column", "none", "Select one.")
     try:
-        types = tuple((f.name, f.type) for f in held.schema if f.name != EVENT_TIME)
-    except UnknownKernel as missing:
-        raise QueryError(
-            "LIMIT",
-            missing.requirement,
-            missing.got,
-            "Leave LIMIT out, or the expression that needs Spark.",
-        ) from None
-    kept = Limit(held, partial(FirstRows, limit, types), one_key, types)
+        types = {f.name: f.type for f in held.schema if f.name != EVENT_TIME}
+    except UnknownKernel:  # Spark tells them when the query is planned
+        types = {name: pa.null() for name, _ in held.columns}
+    kept = _limit(held, limit, tuple(types.items()))
     return Project(kept, tuple((name, column(f"c{i}")) for i, (name, _) in enumerate(names)))
+
+
+def _limit(child: Node, limit: int, types: Output) -> Limit:
+    return Limit(child, partial(FirstRows, limit, types), one_key, types)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -70,9 +71,27 @@ def column(name: str) -> exp.Column:
     return exp.Column(this=exp.Identifier(this=name, quoted=False))
 
 
+def field(of: exp.Expression, name: str) -> exp.Expression:
+    """A reference to a field of a struct."""
+    return exp.Dot(this=of, expression=exp.to_identifier(name))
+
+
 def is_column(expression: exp.Expression, names: Collection[str]) -> bool:
     """Whether an expression is nothing but one of these columns."""
     return isinstance(expression, exp.Column) and expression.name in names
+
+
+def result_name(name: str, names: Sequence[str]) -> str:
+    """The name that a column has among those of a result before a window.
+
+    The event time is called `ts` there. A column of that name that is not the event time gets a
+    number, as in DuckDB: `ts_1`.
+    """
+    if name != EVENT_TIME:
+        return name
+    taken = {n.lower() for n in names}
+    numbered = (f"{name}_{i}" for i in itertools.count(1))
+    return next(n for n in numbered if n.lower() not in taken)
 
 
 def is_plain(expression: exp.Expression) -> bool:

@@ -34,6 +34,7 @@ from tidegate.query.name import (
     expression_text,
     is_column,
     named_text,
+    result_name,
 )
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.process import Process
@@ -272,6 +273,12 @@ def data_names(node: Node) -> tuple[str, ...]:
         return node.names
     implicit = WINDOW if node.windowed else (EVENT_TIME,)
     return tuple(n for n in node.names if n not in implicit)
+
+
+def result_columns(node: Node) -> list[tuple[str, str]]:
+    """What * stands for, without the implicit columns: names in a result, and those in the node."""
+    names = data_names(node)
+    return [(n if node.windowed else result_name(n, names), n) for n in names]
 
 
 __all__ = [

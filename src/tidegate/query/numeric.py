@@ -13,6 +13,7 @@ from tidegate.query.coercion import (
     DOUBLE,
     INT,
     LONG,
+    STRING,
     Build,
     UnknownKernel,
     cast,
@@ -109,9 +110,8 @@ def bits(op: str) -> Build:
 
 def shift(op: str) -> Build:
     def build(args: list[Expr], where: str) -> Expr:
-        if not pa.types.is_integer(args[0].type):
-            raise QueryError(where, "shifts must be of integers", type_name(args[0].type))
-        value = args[0] if args[0].type == LONG else cast(args[0], INT, where)
+        value = number(args[0], where) if args[0].type != STRING else args[0]
+        value = value if value.type == LONG else coerce(value, INT, where)
         return make(op, [value, coerce(args[1], INT, where)], value.type)
 
     return build

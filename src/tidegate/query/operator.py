@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from tidegate.errors import QueryError
 from tidegate.expression.digits import (
     WIDEST,
@@ -167,7 +169,10 @@ def connect(op: str, left: Expr, right: Expr, where: str) -> Expr:
 
 
 def member(value: Expr, members: list[Expr], where: str) -> Expr:
-    """IN a list: constants at once, other members as a chain of equalities."""
+    """IN a list, in its order, because a match keeps later members from being evaluated.
+
+    Constants that stand together are looked for at once, other members one by one.
+    """
     type_ = common([value.type, *(m.type for m in members)], where, "the members of IN")
     if type_ == NULL:
         return Literal(None, BOOL)
@@ -175,10 +180,11 @@ def member(value: Expr, members: list[Expr], where: str) -> Expr:
         raise UnknownKernel(where, "the values of IN must be plain", type_name(type_))
     value = coerce(value, type_, where)
     members = [coerce(m, type_, where) for m in members]
-    constants = [m for m in members if isinstance(m, Literal)]
-    tests = [make("eq", (value, m), BOOL) for m in members if not isinstance(m, Literal)]
-    if constants:
-        tests.insert(0, make("in", (value, *constants), BOOL))
+    tests: list[Expr] = []
+    for constant, run in groupby(members, lambda member: isinstance(member, Literal)):
+        sides = list(run)
+        looks = [("in", sides)] if constant else [("eq", [side]) for side in sides]
+        tests += [make(op, (value, *others), BOOL) for op, others in looks]
     result = tests[0]
     for test in tests[1:]:
         result = make("or", (result, test), BOOL)

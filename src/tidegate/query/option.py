@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
 from tidegate.approx.error import Metric
@@ -153,4 +154,5 @@ def _share(where: str, what: str, value: object, example: str) -> None:
 
 
 def _percent(share: float) -> str:
-    return f"{share * 100:.10g} PERCENT"
+    """Exactly: two shares are never one text, because the text says which query it is."""
+    return f"{(Decimal(repr(float(share))) * 100).normalize():f} PERCENT"

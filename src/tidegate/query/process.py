@@ -31,7 +31,7 @@ from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, distinct_names, resolve
 from tidegate.query.sqltype import sql_type
 from tidegate.query.typing import UnknownKernel
-from tidegate.schema import TIME, normal_type, type_name
+from tidegate.schema import TIME, own_type, type_name
 
 if TYPE_CHECKING:
     from tidegate.query.node import Node
@@ -138,6 +138,10 @@ class Process(Logical):
         )
         _check_keys(spec, f"{self._where} keys")
         return spec
+
+    def typed(self, types: Mapping[str, pa.DataType]) -> Process:
+        """The node when the types of the child's columns are known, whoever told them."""
+        return self
 
     @property
     def _where(self) -> str:
@@ -289,7 +293,7 @@ def output_of(tried: UserProcess) -> Output:
     where = f"process {_class(tried)}"
     output = getattr(tried, "output", None)
     if isinstance(output, pa.Schema):
-        return tuple((field.name, normal_type(field.type)) for field in output)
+        return tuple((f.name, own_type(f.type, f"{where} output {f.name}")) for f in output)
     if not isinstance(output, Mapping) or not all(isinstance(name, str) for name in output):
         raise QueryError(
             where,
@@ -302,7 +306,7 @@ def output_of(tried: UserProcess) -> Output:
 
 def _read_type(type_: Any, where: str) -> pa.DataType:
     if isinstance(type_, pa.DataType):
-        return normal_type(type_)
+        return own_type(type_, where)
     try:
         return _sql_type(exp.DataType.build(type_, dialect="spark"), where)
     except (sqlglot.errors.SqlglotError, ValueError):

@@ -24,12 +24,14 @@ from tidegate.query.coercion import (
     literal_number,
     make,
     number,
+    require_readable,
 )
 from tidegate.query.form import ALIASES, call_of
 from tidegate.query.function import ANY_NUMBER, FUNCTIONS, is_null
 from tidegate.query.interval import CalendarInterval, read_interval
 from tidegate.query.name import flattened
 from tidegate.query.numeric import bits
+from tidegate.query.spelling import spelling
 from tidegate.query.sqltype import sql_type
 from tidegate.query.textual import ilike, like
 from tidegate.query.unstable import is_unstable, unstable
@@ -68,7 +70,8 @@ def bind(node: exp.Expr, columns: Mapping[str, pa.DataType], where: str) -> Expr
     """Resolve the names of an expression and give it Spark's types.
 
     Raises QueryError for a mistake, UnknownKernel for what only Spark can evaluate. A bare NULL
-    becomes a string. A constant that cannot be read as what it stands beside is found now.
+    becomes a string. A constant that cannot be read as what it stands beside is found now, unless
+    it is in a branch that rows may not take.
     """
     return _Binder(columns, where).expression(node, NULL)
 
@@ -92,6 +95,7 @@ class _Binder:
     def expression(self, node: exp.Expr, null: pa.DataType) -> Expr:
         """The whole expression; a bare NULL takes the type `null`, or string."""
         bound = self.bind(node)
+        require_readable(bound, self.where)
         if bound.type == NULL:
             return Literal(None, STRING if null == NULL else null)
         return bound
@@ -130,7 +134,7 @@ class _Binder:
         call = call_of(node)
         if call is not None:
             return self._function(node, *call)
-        raise self._unknown(node, node.sql_name() if isinstance(node, exp.Func) else node.key)
+        raise self._unknown(node, spelling(node))
 
     def _sum(
         self, node: exp.Binary, left: Expr | CalendarInterval, right: Expr | CalendarInterval
@@ -354,8 +358,6 @@ class _Binder:
             name = "rlike"
         elif isinstance(node, exp.SimilarTo):
             return QueryError(self.where, "SIMILAR TO is not there", written, "Use RLIKE or LIKE.")
-        elif isinstance(node, exp.Func) and "(" in written:  # sqlglot has names of its own
-            name = written.partition("(")[0]
         question = likely(name, sorted({*FUNCTIONS, *ALIASES, *all_registered()}), alike=0.75)
         return UnknownKernel(
             self.where,

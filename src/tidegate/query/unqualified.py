@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.errors import QueryError
 from tidegate.query.name import EVENT_TIME, SideName, column, refuse_taken
-from tidegate.query.node import Branch, Filter, Join, Node, Project, data_names
+from tidegate.query.node import Branch, Filter, Join, Node, Project, result_columns
 from tidegate.query.option import KEPT
 
 
@@ -25,7 +25,7 @@ def unqualified_columns(node: Node) -> list[tuple[str, str]]:
     while isinstance(base, Filter | Branch):
         base = base.child
     if not isinstance(base, Join):
-        return [(n, n) for n in data_names(node)]
+        return result_columns(node)
     found: dict[str, tuple[str, str]] = {}
     for label, child in zip(base.labels, base.children, strict=True):
         for name, own in unqualified_columns(child):

@@ -26,6 +26,7 @@ from tidegate.query.form import ALIASES
 from tidegate.query.function import FUNCTIONS
 from tidegate.query.sqltype import sql_type
 from tidegate.query.unstable import is_unstable
+from tidegate.schema import own_type
 
 _KNOWN: dict[str, ColumnFunction] = {}
 _CHANGES = itertools.count(1)
@@ -169,7 +170,7 @@ def _name(name: str, where: str) -> str:
 
 def _type(written: str | pa.DataType, where: str) -> pa.DataType:
     if isinstance(written, pa.DataType):
-        return written
+        return own_type(written, where)
     try:
         return sql_type(exp.DataType.build(written, dialect="spark"), where)
     except SqlglotError:

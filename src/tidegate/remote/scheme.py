@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit, urlunsplit
 
-from tidegate.errors import UserError, near
+from tidegate.errors import NO_WAY, UserError, near
 
 OBJECT_STORES = {
     "s3": "s3",
@@ -27,6 +27,9 @@ REMOTE = (*OBJECT_STORES, *HADOOP)
 
 OFFERED = ("file", "s3", "gs", "abfs", "hdfs")
 """Those that messages name: the others are second names."""
+
+LATER = ("kafka", "postgres", "postgresql", "delta", "iceberg")
+"""Schemes that people expect and that nothing reads or writes yet."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 
@@ -57,6 +60,8 @@ def unusable(text: str, where: str, kind: type[UserError], also: Sequence[str] =
     if scheme in (*REMOTE, "file"):
         example = "file:///path" if scheme == "file" else f"{scheme}://{place.strip('/') or 'host'}"
         return kind(where, f"a URI of {scheme} must have its slashes", text, f"Write {example}.")
+    if scheme.partition("+")[0] in LATER:
+        return kind(where, f"{scheme}: is not available yet", shown(text), NO_WAY)
     remedy = near(scheme, [*also, *OFFERED], alike=0.5)
     if not place.startswith("//"):
         remedy += f" A file or folder of this name is ./{text}."

@@ -56,6 +56,7 @@ def prepare(
         default_instances=place.default_instances(),
         one_host=place.on_one_host,
         slots=place.cores(),
+        memory=options.memory.among(place.cores()),
     )
     temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None
     try:

@@ -11,14 +11,14 @@ from tidegate.driver.options import RunOptions
 from tidegate.duration import duration_us
 from tidegate.elastic import registry as policies
 from tidegate.errors import OptionError, QueryError
-from tidegate.memory import bytes_of
+from tidegate.memory import Allowance, bytes_of
 
 
 def run_options(
     instances: int | Mapping[str, int] | None,
     switches: Mapping[int | str, int | Mapping[int, int]] | None,
     policy: Any,
-    memory: str | int | None = None,
+    memory_limit: str | int | None = None,
     trigger: str | timedelta | float | None = None,
     **more: Any,
 ) -> RunOptions:
@@ -30,10 +30,16 @@ def run_options(
         subquery_instances=instances if isinstance(instances, Mapping) else {},
         subquery_switches=own,
         trigger_s=None if trigger is None else trigger_seconds(trigger, "trigger"),
-        memory_bytes=None if memory is None else bytes_of(memory, "memory"),
+        memory=memory_of(memory_limit),
         policy=policies.of(policy),
         **more,
     )
+
+
+def memory_of(limit: str | int | None) -> Allowance:
+    """What each process may hold, by the limit that a program gives."""
+    where = "memory_limit"
+    return Allowance.of(None if limit is None else bytes_of(limit, where), where)
 
 
 def trigger_seconds(trigger: str | timedelta | float, where: str) -> float:

@@ -23,13 +23,18 @@ def first_rows(given: Mapping[str, Connector]) -> RawRows:
     """What reads the first rows of streams; `given` are the sources that have no URI.
 
     A source that only gives its rows once, or cannot be read, gives none; the run will say why.
+    What was read is kept for as long as who asks: a plan asks more than once.
     """
+    known: dict[tuple[object, ...], pa.Table | None] = {}
 
     def rows(stream: StreamDef, columns: Sequence[str]) -> pa.Table | None:
-        try:
-            return _read(stream, columns, given)
-        except SourceError:
-            return None
+        key = (stream.name, stream.uris, *columns)
+        if key not in known:
+            try:
+                known[key] = _read(stream, columns, given)
+            except SourceError:
+                known[key] = None
+        return known[key]
 
     return rows
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from tidegate.driver.loop import Observer
-from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS
+from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.errors import OptionError
 from tidegate.plan.explain import explain
 from tidegate.plan.options import (
@@ -245,7 +245,7 @@ class Session:
         checkpoint: Location | None = None,
         instances: int | Mapping[str, int] | None = None,
         buckets: int = DEFAULT_BUCKETS,
-        batch_rows: int = DEFAULT_BATCH_ROWS,
+        batch_rows: int | None = None,
         follow: bool = False,
         available_now: bool = False,
         trigger: str | timedelta | float | None = None,
@@ -259,7 +259,7 @@ class Session:
         strategy: str = DEFAULT_STRATEGY,
         partitioner: str = DEFAULT_PARTITIONER,
         partial: str = AUTO,
-        memory: str | int | None = None,
+        memory_limit: str | int | None = None,
         max_windows_per_tuple: int = MAX_WINDOWS,
         handover: str = AUTO,
     ) -> RunningQuery:
@@ -268,14 +268,14 @@ class Session:
         Without `follow` and `available_now` it reads to the end of its input and finishes every
         window. With `available_now` it takes what there is and leaves windows open: the next run on
         the checkpoint goes on. `trigger` is the least time between the starts of two batches, as
-        `"1 second"`. `memory` is what the caches of a worker may hold, as `"512MB"` or
-        in bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
+        `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in
+        bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
         """
         options = run_options(
             instances,
             switches,
             policy,
-            memory,
+            memory_limit,
             trigger,
             buckets=buckets,
             batch_rows=batch_rows,

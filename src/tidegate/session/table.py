@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.errors import OptionError, SourceError
+from tidegate.schema import fit_rows
 from tidegate.source.memory import MemorySource
 from tidegate.source.reading import AS_FOUND, Reading
 from tidegate.source.uri import open_uri
@@ -41,9 +42,12 @@ def as_source(source: Any, time: str, where: str, id: str) -> Any:
     if not is_table(source):
         return source
     table = _table(source, time, where)
-    if time in table.column_names:
+    given = table.column(time) if time in table.column_names else None
+    table = fit_rows(table, None, id, time)
+    if given is not None:
         table = _with_times(table, time)
-        table = table.take(pc.sort_indices(table.column(time)))
+        whole = given if pa.types.is_timestamp(given.type) else table.column(time)
+        table = table.take(pc.sort_indices(whole))
     made = MemorySource(table, time=time, id=id)
     made.end()
     return made
@@ -61,8 +65,10 @@ def default_time(source: Any, name: str, reading: Reading = AS_FOUND) -> str:
         table = _table(first, None, f"stream {name}")
         names = table.column_names
         times = [f.name for f in table.schema if pa.types.is_timestamp(f.type)]
+    elif not hasattr(first, "columns"):
+        return DEFAULT_TIME  # no source at all, which is told when it is opened
     else:
-        names = times = list(getattr(first, "columns", ()))
+        names = times = list(first.columns)
     if DEFAULT_TIME in names:
         return DEFAULT_TIME
     listed = ", ".join(times) or f"none; the columns are {', '.join(names)}"
@@ -77,7 +83,7 @@ def default_time(source: Any, name: str, reading: Reading = AS_FOUND) -> str:
 def _with_times(table: pa.Table, time: str) -> pa.Table:
     """The table with its time column as times where it is text; times without a zone are UTC."""
     column = table.column(time)
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+    if not pa.types.is_string(column.type):
         return table
     for type_ in (pa.timestamp("us", tz="UTC"), pa.timestamp("us")):
         with suppress(pa.ArrowInvalid):  # what is no time is told where the types are checked

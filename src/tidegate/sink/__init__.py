@@ -11,6 +11,7 @@ from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.call import CallSink
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.files import FileSink
+from tidegate.sink.form import REFUSE
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.protocol import Keep, Opening, PartWriter, Sink
 from tidegate.sink.receipt import Part, Receipt
@@ -38,12 +39,21 @@ __all__ = [
 ]
 
 
-def files(path: str | PathLike[str], format: str = "parquet") -> FileSink | RemoteSink:
-    """Results as files: one `batch=NNNNNNNN` folder per batch below `path`, a path or a URI."""
+def files(
+    path: str | PathLike[str], format: str = "parquet", nonfinite: str = REFUSE
+) -> FileSink | RemoteSink:
+    """Results as files: one `batch=NNNNNNNN` folder per batch below `path`, a path or a URI.
+
+    JSON has no NaN and no infinities. They end the run before their batch is committed; with
+    `nonfinite="text"` they are written as "NaN", "Infinity" and "-Infinity".
+    """
     address = Address.of_folder(fspath(path), "sink")
     if address.scheme not in REMOTE:
-        return FileSink(path, format)
-    return RemoteSink.at(address.with_parameter("format", "format", format), None)
+        return FileSink(path, format, nonfinite=nonfinite)
+    given = {"format": format, "nonfinite": nonfinite}
+    for name, value in given.items():
+        address = address.with_parameter(name, name, value)
+    return RemoteSink.at(address, None)
 
 
 def memory() -> MemorySink:

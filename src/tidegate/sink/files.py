@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 from tidegate import disk
 from tidegate.batch import BatchId
-from tidegate.errors import LostOutputError, OptionError, SinkError, near
+from tidegate.errors import LostOutputError, OptionError, SinkError
 from tidegate.sink.address import Address
-from tidegate.sink.part import SIDES, WRITERS, FilePartWriter, unwritten
+from tidegate.sink.batch_ledger import LEDGER, Seen, ledger_name, ledger_text
+from tidegate.sink.form import PARAMETERS, REFUSE, Form
+from tidegate.sink.part import SIDES, FilePartWriter, unwritten
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
 from tidegate.sink.registry import folder_of
@@ -37,8 +39,9 @@ class FileSink:
         path: str | os.PathLike[str],
         format: str = "parquet",
         sides: str | os.PathLike[str] | None = None,
+        nonfinite: str = REFUSE,
     ) -> None:
-        check_format(format)
+        self.form = Form(format, nonfinite)
         self.path = Path(folder_of(os.fspath(path), "sink"))
         self.format = format
         self.sides = self.path if sides is None else Path(sides)
@@ -46,6 +49,8 @@ class FileSink:
         self._used = False
         """Whether something was written or published since it was opened."""
         self._attempt = ""
+        self._new = False
+        """Whether nothing was committed when it was opened, and nothing was begun since."""
         self._begun: BatchId | None = None
         """The batch that this run is writing, or has written last."""
         self._waiting: BatchId | None = None
@@ -57,12 +62,14 @@ class FileSink:
     @staticmethod
     def at(address: Address, output: str | None) -> FileSink:
         """The sink of a folder; an output with a name has a folder of its name in it."""
-        address.check_parameters("format")
-        format = address.parameters.get("format", "parquet")
-        check_format(format, address.where, f"format={format}")
-        if output is None:
-            return FileSink(address.place, format)
-        return FileSink(Path(address.place) / output, format, sides=address.place)
+        address.check_parameters(*PARAMETERS)
+        form = Form.at(address)
+        place, sides = (
+            (address.place, None)
+            if output is None
+            else (Path(address.place) / output, address.place)
+        )
+        return FileSink(place, form.format, sides, form.nonfinite)
 
     @property
     def uri(self) -> str:
@@ -74,12 +81,7 @@ class FileSink:
         """Read the parts of a committed batch where they are, and compare them; changes nothing."""
         place = self.path / _folder(batch)
         there = disk.exists(place)
-        parts = self._staged(batch, receipts)
-        if there:
-            sides = {side: self.sides / side / place.name for side in SIDES}
-            parts = [
-                (sides.get(_side(r) or "", place) / os.path.basename(r.name), r) for r in receipts
-            ]
+        parts = self._published(batch, receipts) if there else self._staged(batch, receipts)
         wrong = [(path, damage(path, receipt, contents=True)) for path, receipt in parts]
         return Found(
             published=there or not receipts,
@@ -88,8 +90,19 @@ class FileSink:
             problems=tuple(f"{path}: {what}" for path, what in wrong if what is not None),
         )
 
+    def batch_names(self, folder: str) -> list[str]:
+        return names_in(self.path / folder)
+
+    def ledger(self, batch: BatchId) -> bytes:
+        with disk.current().open(self.path / ledger_name(batch)) as file:
+            return file.read()
+
+    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[Seen]:
+        for path, receipt in self._published(batch, receipts):
+            yield Seen(str(path), str(path.parent), damage(path, receipt, contents=True))
+
     def open(self, opening: Opening) -> None:
-        self._used, self._begun = False, None
+        self._used, self._begun, self._new = False, None, opening.newest is None
         self._waiting = opening.newest if opening.newest in opening.results else None
         self._staging = Staging(self.path, opening.owner)
         try:
@@ -107,12 +120,15 @@ class FileSink:
         self._used = True
         place = self.path / _folder(batch)
         try:
+            if self._new and is_there(self.path / LEDGER):  # of results that are gone
+                disk.remove_tree(self.path / LEDGER)
+            self._new = False
             self._attempt = self._staging.begin(_folder(batch), keep=self._waiting)
         except OSError as error:
             raise unwritten(str(place), error) from error
         self._begun = batch
         folder, name = os.path.abspath(self._staging.tasks), f"{_folder(batch)}.{self._attempt}"
-        return FilePartWriter(folder, name, self.format, str(place))
+        return FilePartWriter(folder, name, self.form, str(place))
 
     def prepare(self, batch: BatchId, receipts: Sequence[Receipt]) -> list[Receipt]:
         try:
@@ -134,6 +150,7 @@ class FileSink:
         try:
             if is_there(place):
                 self._check_published(batch, receipts)
+                self._write_ledger(batch, receipts)
             else:
                 self._check_staged(batch, receipts)
                 if batch != self._begun:
@@ -141,6 +158,7 @@ class FileSink:
                 for side in SIDES:
                     if is_there(aside / side):
                         self._move_side(batch, receipts, side)
+                self._write_ledger(batch, receipts)
                 disk.current().replace(aside, place)
                 disk.current().sync_folder(self.path)
         except OSError as error:
@@ -257,6 +275,23 @@ class FileSink:
             "%s: is published, and is not what was committed: %s. It stays as it is.", *changed
         )
 
+    def _write_ledger(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
+        """Say what the batch has, beside it; nothing is done where that is said already."""
+        path, text = self.path / ledger_name(batch), ledger_text(batch, receipts)
+        if is_there(path):
+            if self.ledger(batch) == text:
+                return
+            disk.current().unlink(path)
+        disk.make_folders(path.parent)
+        with disk.current().create(path) as file:
+            file.write(text)
+
+    def _published(self, batch: BatchId, receipts: Sequence[Receipt]) -> list[tuple[Path, Receipt]]:
+        """Where the parts of a batch are when it is published."""
+        place = self.path / _folder(batch)
+        sides = {side: self.sides / side / place.name for side in SIDES}
+        return [(sides.get(_side(r) or "", place) / os.path.basename(r.name), r) for r in receipts]
+
     def _staged(self, batch: BatchId, receipts: Sequence[Receipt]) -> list[tuple[Path, Receipt]]:
         """Where the parts of a batch are until it is published; sides are moved before the rest."""
         aside, found = self._staging.attempt(_folder(batch), _attempt(receipts)), []
@@ -288,13 +323,6 @@ class FileSink:
         disk.current().sync_folder(target.parent)
         if is_there(old):
             disk.remove_tree(old)
-
-
-def check_format(format: str, where: str = "--format", said: str | None = None) -> None:
-    """Refuse a format that results cannot be written in; `said` is how the user asked for it."""
-    if format not in WRITERS:
-        got = said or format
-        raise OptionError(where, "must be a known format", got, near(format, WRITERS))
 
 
 def _found(folder: Path, prefix: str) -> list[Path]:

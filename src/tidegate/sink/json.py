@@ -17,12 +17,13 @@ from tidegate.era import texts
 from tidegate.leaf import each_leaf
 
 _NEEDS_CARE = r'[\x00-\x1f"\\]'
+_NONFINITE = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 
 def write_json(table: pa.Table, out: Any) -> None:
     """Write one object per row into an open file.
 
-    NULL, NaN and infinities are null, times are ISO 8601 in UTC.
+    NULL is null, times are ISO 8601 in UTC. NaN and infinities, which JSON has not, are texts.
     """
     for batch in table.combine_chunks().to_batches(max_chunksize=65536):
         if batch.num_rows:
@@ -52,7 +53,9 @@ def encoded(column: pa.Array) -> pa.Array:
     if pa.types.is_boolean(type_) or pa.types.is_integer(type_) or pa.types.is_decimal(type_):
         return column.cast(pa.string())
     if pa.types.is_floating(type_):
-        return pc.if_else(pc.is_finite(column), column, None).cast(pa.string())
+        text = column.cast(pa.string())
+        finite = pc.is_finite(column)
+        return text if pc.all(finite).as_py() else pc.if_else(finite, text, _one_by_one(column))
     if pa.types.is_timestamp(type_):
         return _quoted(_written(column))
     if pa.types.is_date(type_):
@@ -62,6 +65,34 @@ def encoded(column: pa.Array) -> pa.Array:
             return _one_by_one(column)
         return _quoted(column)
     return _one_by_one(column)
+
+
+def first_nonfinite(column: pa.ChunkedArray) -> int | None:
+    """The first row that has a NaN or an infinity, however deep inside; None where none has."""
+    if not _has_nonfinite(column):
+        return None
+    low, high = 0, len(column)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _has_nonfinite(column.slice(low, middle - low)):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _has_nonfinite(column: pa.ChunkedArray | pa.Array) -> bool:
+    type_ = column.type
+    if pa.types.is_floating(type_):
+        return pc.all(pc.is_finite(column)).as_py() is False
+    if pa.types.is_struct(type_):
+        return any(map(_has_nonfinite, column.flatten()))
+    if not pa.types.is_nested(type_):
+        return False
+    if pa.types.is_map(type_):
+        column = column.cast(pa.list_(pa.struct([type_.key_field, type_.item_field])))
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return any(_has_nonfinite(chunk.flatten()) for chunk in chunks)
 
 
 def _quoted(column: pa.Array) -> pa.Array:
@@ -89,7 +120,7 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(_text(v) for v in value) + "]"
     if isinstance(value, float) and not math.isfinite(value):
-        return "null"
+        return _NONFINITE[str(value)]
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, bytes):

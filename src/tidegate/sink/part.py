@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet
 
 from tidegate.errors import SinkError
-from tidegate.sink.csv import write_csv
-from tidegate.sink.json import write_json
+from tidegate.sink.form import Form
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.staging import FILE
 from tidegate.whole_file import FileWriter, new_file, temporary
@@ -34,16 +30,18 @@ class FilePartWriter:
 
     folder: str
     attempt: str
-    format: str
+    form: Form
     where: str
 
     def write(self, part: Part, rows: pa.Table) -> Receipt:
-        name = part_name(part, self.format)
+        name = part_name(part, self.form.format)
+        if not part.side:
+            self.form.check(rows, self.where)
         path = temporary(f"{self.folder}/{self.attempt}-{os.path.basename(name)}")
         try:
             with new_file(path) as file:
                 out = FileWriter(file)
-                WRITERS[self.format](rows, out)
+                self.form.write(rows, out)
         except (OSError, pa.ArrowException) as error:
             raise unwritten(self.where, error) from error
         found = {FILE: os.path.basename(path)}
@@ -73,17 +71,3 @@ def part_name(part: Part, format: str) -> str:
 def _file_name(stream: str) -> str:
     """A stream's name where it may stand in a path; plain names stay as they are."""
     return re.sub(r"[/\\\0%]|^[._]", lambda m: f"%{ord(m[0]):02X}", stream)
-
-
-def _write_parquet(table: pa.Table, out: Any) -> None:
-    # A dictionary of floats costs half of the time of writing and saves nothing.
-    repeating = [f.name for f in table.schema if not pa.types.is_floating(f.type)]
-    pyarrow.parquet.write_table(table, out, compression="zstd", use_dictionary=repeating)
-
-
-WRITERS: dict[str, Callable[[pa.Table, Any], None]] = {
-    "parquet": _write_parquet,
-    "csv": write_csv,
-    "json": write_json,
-}
-"""What writes a table into an open file, by format."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from importlib import import_module
 
-from tidegate.errors import OptionError, UnavailableError, near
-from tidegate.remote.scheme import OFFERED, REMOTE
+from tidegate.errors import NO_WAY, OptionError, UnavailableError, near
+from tidegate.remote.scheme import LATER, OFFERED, REMOTE
 from tidegate.sink.address import FILE, Address
 from tidegate.sink.protocol import Sink
 
@@ -23,10 +23,6 @@ for, so a sink may need a library that others do without."""
 
 IN_PROGRAM = ("memory",)
 """Schemes whose results only a program can look at, so that a command has no use for them."""
-
-_CALL = "In a program, tg.sink.call(function) hands over every committed batch."
-_LATER = dict.fromkeys(("kafka", "postgres", "postgresql"), _CALL)
-"""What to do instead, for schemes that people expect and that have no sink yet."""
 
 
 def of(uri: str, output: str | None = None) -> Sink:
@@ -78,12 +74,13 @@ def at(address: Address, output: str | None = None, known: Collection[str] = SIN
 
 def _unknown(address: Address, known: Collection[str]) -> OptionError | UnavailableError:
     scheme, named = address.scheme, [k for k in known if k not in REMOTE or k in OFFERED]
-    if scheme in _LATER:
+    if scheme.partition("+")[0] in LATER:
         return UnavailableError(
             address.where,
             f"sinks of {scheme}: are not available yet",
             address.text,
-            f"{_LATER[scheme]} There are: {', '.join(named)}.",
+            f"{NO_WAY} In a program, tg.sink.call(function) hands over every committed batch. "
+            f"There are: {', '.join(named)}.",
         )
     remedy = near(scheme, named, alike=0.5)
     if not address.place.startswith("//"):

@@ -19,7 +19,7 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -33,8 +33,9 @@ from tidegate.remote.object_uri import with_region
 from tidegate.remote.reason import reason, remedy
 from tidegate.remote.scheme import is_object_uri, shown, unusable, without_keys
 from tidegate.sink.address import Address
-from tidegate.sink.files import check_format
-from tidegate.sink.part import SIDES, WRITERS, part_name
+from tidegate.sink.batch_ledger import LEDGER, NO_FILE, Seen, ledger_name, ledger_text
+from tidegate.sink.form import PARAMETERS, REFUSE, Form
+from tidegate.sink.part import SIDES, part_name
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.staging import FILE, STAGING
@@ -56,16 +57,18 @@ class RemotePartWriter:
 
     uri: str
     folder: str
-    format: str
+    form: Form
 
     def write(self, part: Part, rows: pa.Table) -> Receipt:
-        name = part_name(part, self.format)
+        name = part_name(part, self.form.format)
         staged = f"{self.folder}/{schedule.current().token()}-{os.path.basename(name)}"
         memory = io.BytesIO()
         out = FileWriter(memory)
         place = folder_of(self.uri)
+        if not part.side:
+            self.form.check(rows, place.full(staged))
         try:
-            WRITERS[self.format](rows, out)
+            self.form.write(rows, out)
             place.put(staged, memory.getbuffer())
         except (OSError, pa.ArrowException) as error:
             raise _unwritten(place.full(staged), error) from error
@@ -82,8 +85,14 @@ class RemoteSink:
     parallel = True
     side_outputs = True
 
-    def __init__(self, uri: str, format: str = "parquet", output: str | None = None) -> None:
-        check_format(format)
+    def __init__(
+        self,
+        uri: str,
+        format: str = "parquet",
+        output: str | None = None,
+        nonfinite: str = REFUSE,
+    ) -> None:
+        self.form = Form(format, nonfinite)
         self.format = format
         self._given = uri
         self._output = output
@@ -93,6 +102,8 @@ class RemoteSink:
         self._used = False
         """Whether something was written or published since it was opened."""
         self._swept = False
+        self._new = False
+        """Whether nothing was committed when it was opened, and nothing was begun since."""
         self._begun: BatchId | None = None
         """The batch that this run is writing, or has written last."""
         self._waiting: BatchId | None = None
@@ -104,14 +115,14 @@ class RemoteSink:
 
     @staticmethod
     def at(address: Address, output: str | None) -> RemoteSink:
-        """The sink of a folder elsewhere; `format` is the one parameter that is not the store's."""
+        """The sink of a folder elsewhere; parameters that are not of files are the store's."""
         if not address.place.startswith("//"):
             raise unusable(address.text, address.where, OptionError)
-        format = address.parameters.get("format", "parquet")
-        check_format(format, address.where, f"format={format}")
-        others = {name: value for name, value in address.parameters.items() if name != "format"}
+        form = Form.at(address)
+        others = {n: value for n, value in address.parameters.items() if n not in PARAMETERS}
         query = f"?{urlencode(others)}" if others else ""
-        sink = RemoteSink(f"{address.scheme}:{address.place}{query}", format, output)
+        uri = f"{address.scheme}:{address.place}{query}"
+        sink = RemoteSink(uri, form.format, output, form.nonfinite)
         try:
             sink.connect()
         except OptionError as error:
@@ -154,8 +165,20 @@ class RemoteSink:
             problems=tuple(f"{path}: {what}" for path, what in wrong),
         )
 
+    def batch_names(self, folder: str) -> list[str]:
+        place, inside = self.connect(), f"{self._within}{folder}".rstrip("/")
+        files = (entry.name.rpartition("/")[2] for entry in place.list(inside))
+        return sorted({*files, *place.folders(inside)})
+
+    def ledger(self, batch: BatchId) -> bytes:
+        return self.connect().read(self._within + ledger_name(batch))
+
+    def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[Seen]:
+        yield from _Parts(self.connect(), self._within, batch, receipts).seen()
+
     def open(self, opening: Opening) -> None:
         self._used, self._swept, self._begun = False, False, None
+        self._new = opening.newest is None
         self._waiting = opening.newest if opening.newest in opening.results else None
         self._owner, self._tries = opening.owner, 0
         place = self.connect()
@@ -174,15 +197,18 @@ class RemoteSink:
         assert self._connected is not None
         self._used = True
         try:
+            if self._new:  # ledgers of results that are gone
+                ledgers = place.list(f"{self._within}{LEDGER}")
+                place.delete_all([entry.name for entry in ledgers])
             if not self._swept or self._begun == batch:  # of runs before, or of a try that failed
                 self._sweep(place, keep=self._waiting)
         except OSError as error:
             raise _unwritten(place.full(self._within + STAGING), error) from error
-        self._swept, self._begun = True, batch
+        self._swept, self._begun, self._new = True, batch, False
         self._tries += 1
         name = f"{_folder(batch)}.{self._owner:08d}-{self._tries}"
         folder = f"{self._within}{STAGING}/{name}"
-        return RemotePartWriter(self._connected[0], folder, self.format)
+        return RemotePartWriter(self._connected[0], folder, self.form)
 
     def prepare(self, batch: BatchId, receipts: Sequence[Receipt]) -> Sequence[Receipt]:
         """Nothing to make durable: what was put is. From here on it may be committed."""
@@ -206,6 +232,7 @@ class RemoteSink:
                 if wrong:
                     raise _lost(*wrong[0])
                 place.delete_all(parts.unnamed())
+                place.put(self._within + ledger_name(batch), ledger_text(batch, receipts))
                 place.move(parts.moves())
             self._waiting = None
             if not own:
@@ -335,6 +362,13 @@ class _Parts:
                 wrong.append((self._place.full(staged if not published else target), what))
         return wrong
 
+    def seen(self) -> Iterator[Seen]:
+        """All parts where they are published, read."""
+        for receipt in self._receipts:
+            path = self._place.full(self._target(receipt))
+            wrong = self._damage(self._target(receipt), receipt, contents=True)
+            yield Seen(path, path.rpartition("/")[0], wrong)
+
     def moves(self) -> list[tuple[str, str]]:
         """What is still to be moved: sides first, and the first part last."""
         rows = [r for r in self._receipts if self._side(r) is None]
@@ -351,7 +385,7 @@ class _Parts:
     def _damage(self, name: str, receipt: Receipt, contents: bool) -> str | None:
         size = self._size(name)
         if size is None:
-            return "no such file"
+            return NO_FILE
         if size != receipt.bytes:
             return f"{size} bytes, where {receipt.bytes} were written"
         if contents and zlib.crc32(self._place.read(name)) != receipt.checksum:

@@ -12,13 +12,17 @@ from tidegate.sink.batch_output import BatchOutput
 from tidegate.sink.json import write_json
 
 SHOWN_ROWS = 10
-"""How many tuples a person is shown of each kind, in a whole run; a file or a pipe gets all."""
+"""How many tuples are shown of each kind, in a whole run."""
+
+_LONGEST = 2_000
+"""Characters of a line."""
 
 
 class SideText:
     """Writes side outputs to standard error, or another stream, each tuple as a line of JSON.
 
-    On a terminal the first few are enough to see what is wrong; all of them would hide the rest.
+    The first few are enough to see what is wrong. All of them would hide the rest from a person,
+    and fill the disk under a log.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -35,16 +39,20 @@ class SideText:
     def _write(self, what: str, table: pa.Table) -> None:
         # Looked up each time: a live view puts itself before standard error.
         stream = self._stream or sys.stderr
-        shown = table
         left = self._left.get(what, SHOWN_ROWS)
-        if stream.isatty():
-            shown = table.slice(0, max(left, 0))
-            self._left[what] = left - table.num_rows if left >= table.num_rows else -1
+        if left < 0:
+            return
         lines = io.BytesIO()
-        write_json(shown, lines)
-        found = lines.getvalue().decode().split("\n")[:-1]
-        text = "".join(f"{what}: {line}\n" for line in found)
-        if shown.num_rows < table.num_rows and left >= 0:
-            text += f"{what}: further ones are counted, and not shown\n"
-        stream.write(text)
+        write_json(table.slice(0, left), lines)
+        found = [f"{what}: {line}" for line in lines.getvalue().decode().split("\n")[:-1]]
+        if table.num_rows > left:
+            found.append(
+                f"{what}: further ones are counted and not shown; an output to files has all"
+            )
+        self._left[what] = left - table.num_rows if table.num_rows <= left else -1
+        stream.write("".join(f"{_cut(line)}\n" for line in found))
         stream.flush()
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from tidegate import disk
 from tidegate.durable import gathered
+from tidegate.sink.batch_ledger import NO_FILE
 from tidegate.sink.receipt import Receipt
 from tidegate.whole_file import sync_names
 
@@ -166,7 +167,7 @@ def damage(path: Path, receipt: Receipt, contents: bool) -> str | None:
     try:
         size = disk.current().status(path).bytes
     except (FileNotFoundError, NotADirectoryError):
-        return "no such file"
+        return NO_FILE
     if size != receipt.bytes:
         return f"{size} bytes, where {receipt.bytes} were written"
     if contents and checksum_of(path) != receipt.checksum:

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegate import disk
-from tidegate.errors import GateError
+from tidegate.errors import GateError, RunError
+from tidegate.memory_limit import LIMIT, size_text
 from tidegate.source.mark import digest, unreadable
 from tidegate.source.protocol import Int64s
 from tidegate.source.unpack import NONE, read_unpacked
@@ -33,9 +34,13 @@ the beginning of a file costs little, and where blocks lie depends on the file a
 RECORD_BYTES = 16 * 2**20
 """A quote that stays open for longer than this was never meant to be closed."""
 
+MOST_RECORD_BYTES = 256 * 2**20
+"""A record that is longer ends the run: it has to be in memory whole, several times over."""
+
 LEAD_BYTES = 4096
 """How much before a block is read once more where the file may have been rewritten since."""
 
+_RECORD_SHARE = 8
 _LF, _CR = 10, 13
 _END = rb"(?:\n|\r\n|\r(?!\Z))"  # what a return at the end of the bytes is, the next byte tells
 _LINE_END = {False: re.compile(_END), True: re.compile(rb"\r\n?|\n")}
@@ -252,7 +257,7 @@ class BlockIndex:
                 return True
             if at_end:
                 return False
-            want *= 2
+            want = longer(self.path, self.offset, want)
         return False
 
     def within(self, start: int, stop: int) -> tuple[Block, ...]:
@@ -285,6 +290,23 @@ class BlockIndex:
         self.line += records.lines
         self.open_ended = not records.closed
         self._lead = (self._lead + data[max(used - LEAD_BYTES, 0) : used])[-LEAD_BYTES:]
+
+
+def longer(path: str, offset: int, length: int) -> int:
+    """How many bytes to look at from a place on where so many have no complete record in them.
+
+    A record that is too long for memory is a RunError.
+    """
+    most = min(MOST_RECORD_BYTES, LIMIT.bytes // _RECORD_SHARE)
+    if length >= most:
+        raise RunError(
+            path,
+            f"a line must have at most {size_text(most)}, an eighth of --memory-limit and never "
+            f"more than {size_text(MOST_RECORD_BYTES)}",
+            f"a longer one from byte {offset:,} on",
+            "See whether it is text with line ends; divide the line, or raise --memory-limit.",
+        )
+    return min(2 * length, most)
 
 
 def cut_short(path: str, size: int) -> GateError:

@@ -430,7 +430,8 @@ class FilesConnector:
             probe = self._probe(path, SAMPLE_BYTES)
         except SourceError as error:
             probe = None
-            _log.warning("waiting for %s: %s", path, error)
+            level = logging.WARNING if self._unseen[path] is None else logging.DEBUG
+            _log.log(level, "waiting for %s: %s", path, error)  # once: it may grow for long
         if probe is None:
             self._unseen[path] = tried
         return probe

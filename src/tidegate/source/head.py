@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidegate import disk
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.source.block import Block, read_bytes
+from tidegate.source.block import Block, longer, read_bytes
 from tidegate.source.mark import EDGE_BYTES, digest, readable
 from tidegate.source.protocol import Bools, Int64s
 from tidegate.source.reading import Reading
@@ -84,7 +84,7 @@ def probe_text(
             return TextProbe(path, status, edge, before, head, block_bytes, packing)
         if whole:
             return None
-        want *= 2
+        want = longer(path, 0, want)
 
 
 def text_edge(path: str, sample_bytes: int) -> tuple[int, int]:

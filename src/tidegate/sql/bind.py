@@ -9,11 +9,19 @@ from itertools import islice
 
 from sqlglot import exp
 
-from tidegate.errors import QueryError, UnavailableError, near
+from tidegate.errors import NO_WAY, QueryError, UnavailableError
 from tidegate.nesting import nested
 from tidegate.query.having import having_over
 from tidegate.query.limit import ordered
-from tidegate.query.name import NamedExpr, canonical, column, conjuncts, spark_name
+from tidegate.query.name import (
+    NamedExpr,
+    canonical,
+    column,
+    conjuncts,
+    expression_text,
+    find_name,
+    spark_name,
+)
 from tidegate.query.node import (
     Aggregate,
     Filter,
@@ -40,15 +48,12 @@ from tidegate.sql.function import (
     unknown_aggregate,
 )
 from tidegate.sql.group import Grouping, ordinal
-from tidegate.sql.instead import SEVERAL_ROWS
 from tidegate.sql.join import (
     Relation,
     join_relations,
     refuse_aggregate,
     refuse_more,
-    star_items,
 )
-from tidegate.sql.refusal import no_stream, refuse_aliases, refuse_clauses, refuse_modifiers
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import (
     Create,
@@ -58,6 +63,7 @@ from tidegate.sql.script import (
     read_script,
     read_window,
 )
+from tidegate.sql.star import star_columns
 from tidegate.sql.syntax import QueryWith, StreamWindow
 from tidegate.sql.union import sides_of
 
@@ -124,16 +130,10 @@ class _Binder:
             elif isinstance(option, Shed):
                 node = shedding(node, option)
             else:
-                raise UnavailableError(
-                    f"WITH {option}", "is not available yet", None, "Leave the clause out."
-                )
+                raise UnavailableError(f"WITH {option}", "is not available yet", None, NO_WAY)
         return node
 
     def _with(self, with_: exp.With) -> _Binder:
-        if with_.args.get("recursive"):
-            raise QueryError(
-                "WITH", "a query cannot read itself", "RECURSIVE", "Leave RECURSIVE out."
-            )
         binder = self
         for cte in with_.expressions:
             one = _Named(cte.this, binder, tuple(c.name for c in _alias_columns(cte)))
@@ -157,7 +157,6 @@ class _Binder:
 
     def _select(self, tree: exp.Select) -> Node:
         tree = _distinct_as_group(tree)
-        refuse_clauses(tree)
         from_ = tree.args.get("from_")
         if from_ is None:
             raise QueryError(
@@ -176,7 +175,7 @@ class _Binder:
         node = relation.node
         if where := tree.args.get("where"):
             condition = _without_aggregate(scope.plain(where.this, "WHERE"))
-            refuse_aliases(condition, tree, node.names)
+            _refuse_aliases(condition, tree, node.names)
             node = _where(node, condition)
         items = _items(tree, scope, node)
         clauses = [tree.args.get(c) for c in ("having", "order")]
@@ -201,9 +200,6 @@ class _Binder:
         return _stateless(tree, scope, node, items)
 
     def _side(self, tree: exp.Expression) -> Relation:
-        if isinstance(tree, exp.Lateral | exp.Unnest):
-            written = "LATERAL" if isinstance(tree, exp.Lateral) else "UNNEST"
-            raise QueryError("JOIN", "a tuple gives one row", written, SEVERAL_ROWS)
         if isinstance(tree, StreamWindow):
             return replace(self._relation(tree.this), reach=read_join_window(tree))
         return self._relation(tree)
@@ -213,11 +209,15 @@ class _Binder:
             return replace(self._relation(tree.this), window=read_window(tree))
         text = _short_text(tree)
         alias = tree.alias or None
-        refuse_modifiers(tree, text)
         if isinstance(tree, exp.Subquery):
-            return Relation(self.query(tree.this), alias, None, text)
+            return Relation(self.query(tree), alias, None, text)
         if not isinstance(tree, exp.Table) or not isinstance(tree.this, exp.Identifier):
-            raise no_stream(tree, text)
+            raise QueryError(
+                "FROM",
+                "must name a stream or hold a subquery",
+                text,
+                "Write CREATE STREAM name FROM 'rides.csv' TIME ts; and FROM name.",
+            )
         name = ".".join(p.name for p in tree.parts)
         if name.lower() in self.named:
             return Relation(self.named[name.lower()].node, alias or name, None, text)
@@ -256,10 +256,21 @@ def _distinct_as_group(tree: exp.Select) -> exp.Select:
     """SELECT DISTINCT of a window is one row for each group of its columns."""
     distinct, from_ = tree.args.get("distinct"), tree.args.get("from_")
     windowed = from_ is not None and isinstance(from_.this, StreamWindow)
-    if not distinct or distinct.args.get("on") or not windowed or tree.args.get("joins"):
+    if not distinct:
         return tree
-    if tree.args.get("group") or any(e.is_star or has_aggregate(e) for e in tree.expressions):
-        return tree
+    if any(e.is_star for e in tree.expressions):
+        raise QueryError("SELECT DISTINCT", "the columns must be listed", "*", "List the columns.")
+    if not windowed or tree.args.get("joins"):
+        raise QueryError(
+            "SELECT",
+            "rows can be distinct in a window only",
+            "DISTINCT",
+            "Write a window after the stream or the subquery in FROM, as [RANGE 1 HOUR].",
+        )
+    if tree.args.get("group") or any(has_aggregate(e) for e in tree.expressions):
+        raise QueryError(
+            "SELECT", "the rows of groups are not made distinct yet", "DISTINCT", NO_WAY
+        )
     grouped = tree.copy()
     grouped.set("distinct", None)
     ordinals = [exp.Literal.number(i + 1) for i in range(len(tree.expressions))]
@@ -338,6 +349,21 @@ def _where(child: Node, condition: exp.Expression) -> Filter:
     return Filter(child, condition)
 
 
+def _refuse_aliases(condition: exp.Expression, tree: exp.Select, names: Sequence[str]) -> None:
+    """Say of a name in WHERE that it is one of the select list, which is made after WHERE."""
+    aliases = {e.alias.lower(): e.this for e in tree.expressions if isinstance(e, exp.Alias)}
+    for node in condition.find_all(exp.Column):
+        meant = aliases.get(node.name.lower())
+        if meant is None or node.table or find_name(node.name, names) is not None:
+            continue
+        raise QueryError(
+            "WHERE",
+            "does not see the names of the select list",
+            node.name,
+            f"Write {expression_text(meant)} in its place.",
+        )
+
+
 def _through(expression: exp.Expression, aliases: Mapping[str, exp.Expression]) -> exp.Expression:
     if not isinstance(expression, exp.Column):
         return expression
@@ -348,7 +374,7 @@ def _items(tree: exp.Select, scope: Scope | PairScope, child: Node) -> tuple[Nam
     items: list[NamedExpr] = []
     for written in tree.expressions:
         if isinstance(written, exp.Star) or (written.is_star and isinstance(written, exp.Column)):
-            items.extend(_star(written, scope, child, tree))
+            items.extend(star_columns(written, scope, child, tree))
             continue
         inner = written.this if isinstance(written, exp.Alias) else written
         expression = scope.plain(inner, "SELECT")
@@ -357,58 +383,6 @@ def _items(tree: exp.Select, scope: Scope | PairScope, child: Node) -> tuple[Nam
     if not items:
         raise QueryError("SELECT", "needs at least one column")
     return tuple(items)
-
-
-def _star(
-    written: exp.Expression, scope: Scope | PairScope, child: Node, tree: exp.Select
-) -> list[NamedExpr]:
-    if (
-        isinstance(written, exp.Column)
-        and isinstance(scope, Scope)
-        and not scope.owns(written.table)
-    ):
-        raise QueryError(
-            "SELECT",
-            "no stream in FROM has this name",
-            written.table,
-            near(written.table, [scope.alias] if scope.alias else []),
-        )
-    if tree.args.get("group") or any(has_aggregate(e) for e in tree.expressions):
-        raise QueryError(
-            "SELECT", "* cannot stand beside an aggregate", "*", "Name the columns of GROUP BY."
-        )
-    star = written.this if isinstance(written, exp.Column) else written
-    if star.args.get("ilike"):
-        raise QueryError("SELECT", "* stands for all columns", "* ILIKE", "List the columns.")
-    left_out = {e.name.lower() for e in star.args.get("except_") or ()}
-    if isinstance(scope, PairScope):
-        items = star_items(written, scope, left_out)
-    else:
-        items = [(n, column(n)) for n in data_names(child) if n.lower() not in left_out]
-    return _changed(items, star, scope)
-
-
-def _changed(
-    items: list[NamedExpr], star: exp.Expression, scope: Scope | PairScope
-) -> list[NamedExpr]:
-    """The columns of * with REPLACE (expression AS name) and RENAME (name AS other)."""
-    found = {name.lower(): i for i, (name, _) in enumerate(items)}
-    for clause in ("replace", "rename"):
-        for change in star.args.get(clause) or ():
-            old = change.alias if clause == "replace" else change.this.name
-            at = found.get(old.lower())
-            if at is None:
-                raise QueryError(
-                    f"* {clause.upper()}",
-                    "no column has this name",
-                    old,
-                    near(old, [n for n, _ in items]),
-                )
-            if clause == "replace":
-                items[at] = (items[at][0], scope.plain(change.this, "SELECT"))
-            else:
-                items[at] = (change.alias, items[at][1])
-    return items
 
 
 def _order(
@@ -429,14 +403,11 @@ def _limit(limit: exp.Limit | exp.Fetch | None) -> int | None:
     if limit is None:
         return None
     value = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
-    options = limit.args.get("limit_options")
-    if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
-        value = None
     if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
         raise QueryError(
             "LIMIT",
             "must be a whole number from 0 on",
-            "something else" if value is None else value.sql(dialect="spark", comments=False),
+            "none" if value is None else value.sql(dialect="spark", comments=False),
         )
     return int(value.name)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, cast
 
 from sqlglot import TokenType, exp
@@ -16,11 +16,13 @@ from sqlglot.parsers.spark import SparkParser
 from tidegate.errors import QueryError
 from tidegate.nesting import nested
 from tidegate.operate.aggregate.registry import TABLE
+from tidegate.sql.call import whole
 from tidegate.sql.elsewhere import refuse_elsewhere
 from tidegate.sql.instead import LISTS
 from tidegate.sql.option import OPTIONS_SQL, OptionParser
-from tidegate.sql.remedy import UNEXPECTED, remedy
+from tidegate.sql.remedy import NEEDS_AS, UNEXPECTED, WORDS, remedy
 from tidegate.sql.slip import STATEMENTS, refuse_slips
+from tidegate.sql.slot import refuse_leftovers
 from tidegate.sql.syntax import (
     OF_SPARK,
     CreateStream,
@@ -54,8 +56,8 @@ class TidegateParser(OptionParser):
     """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
 
     FUNCTIONS = {
-        **SparkParser.FUNCTIONS,
-        **{name: _call(name) for name in (*_OF_SEVERAL, *LISTS)},
+        **{name: whole(name, build) for name, build in SparkParser.FUNCTIONS.items()},
+        **{name: _call(name) for name in (*_OF_SEVERAL, *LISTS, "PERCENTILE")},
         "MEAN": exp.Avg.from_arg_list,
         "VAR": exp.Variance.from_arg_list,
         "STD": exp.Stddev.from_arg_list,
@@ -65,7 +67,7 @@ class TidegateParser(OptionParser):
     FUNCTION_PARSERS = {
         name: parser
         for name, parser in SparkParser.FUNCTION_PARSERS.items()
-        if name not in (*_OF_SEVERAL, *LISTS)
+        if name not in (*_OF_SEVERAL, *LISTS, "CEIL", "FLOOR", "PERCENTILE")
     }
 
     NO_PAREN_FUNCTION_PARSERS = {  # ANY(p) is an aggregate in Spark
@@ -219,6 +221,21 @@ class TidegateParser(OptionParser):
             self.raise_error("expected the name of the time column")
         return column
 
+    def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
+        self._refuse_word_of_clause(self.TABLE_ALIAS_TOKENS)
+        return super()._parse_table_alias(*args, **kwargs)
+
+    def _parse_alias(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        self._refuse_word_of_clause(self.ALIAS_TOKENS)
+        return super()._parse_alias(*args, **kwargs)
+
+    def _refuse_word_of_clause(self, names: Collection[TokenType]) -> None:
+        """Refuse a word that begins a clause, here or elsewhere, as a name without AS before it."""
+        token = self._curr
+        quoted = token and token.token_type is TokenType.IDENTIFIER
+        if token and not quoted and token.token_type in names and token.text.upper() in WORDS:
+            self.raise_error(NEEDS_AS)
+
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         if isinstance(this, exp.Table):
             return this
@@ -238,6 +255,13 @@ class TidegateParser(OptionParser):
         if self._match(TokenType.L_BRACKET, advance=False):
             self.raise_error("expected only one window after a stream")
         return window
+
+    def _parse_limit(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
+        """LIMIT, or FETCH, whose words FIRST and NEXT mean the same."""
+        limit = super()._parse_limit(*args, **kwargs)
+        if isinstance(limit, exp.Fetch) and limit.text("direction").upper() == "NEXT":
+            limit.set("direction", "FIRST")
+        return limit
 
     def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
         """A join as written: sqlglot adds ON TRUE where there is no condition."""
@@ -332,12 +356,15 @@ def parse(text: str) -> list[exp.Expression]:
         tokens = Tidegate().tokenize(text)
         refuse_slips(tokens)
         refuse_elsewhere(tokens)
-        statements = Tidegate().parser().parse(tokens, text)
-        return [
+        parser = TidegateParser(dialect=Tidegate())
+        statements = [
             s
-            for s in statements
+            for s in parser.parse(tokens, text)
             if isinstance(s, exp.Expression) and not isinstance(s, exp.Semicolon)
         ]
+        for statement in statements:
+            refuse_leftovers(statement, text, parser.places)
+        return statements
     except ParseError as error:
         raise _parse_mistake(error) from None
     except TokenError as error:

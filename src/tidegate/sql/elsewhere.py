@@ -11,27 +11,21 @@ from dataclasses import dataclass
 
 from sqlglot import Token, TokenType
 
-from tidegate.errors import QueryError
+from tidegate.errors import NO_WAY, QueryError
 from tidegate.microsecond import UNITS_US
+from tidegate.sql.refusal import PROCESS
 
-PROCESS = "In Python, a tg.Process keeps what it needs: see docs/process.md."
-SESSIONS = (
-    "Windows are [RANGE 5 MINUTES SLIDE 1 MINUTE] and [ROWS 100 SLIDE 10]; sessions can be made "
-    f"by hand. {PROCESS}"
-)
-
-_SIZE_FIRST = ("WINDOW",)
-_SLIDE_FIRST = ("HOP", "CUMULATE")
-_WINDOWS = ("TUMBLE", *_SIZE_FIRST, *_SLIDE_FIRST)
+_WINDOWS = ("TUMBLE", "WINDOW", "HOP", "CUMULATE")
 _SESSIONS = ("SESSION", "SESSION_WINDOW")
 _BOUNDS = {
     f"{kind}_{word}": f"window_{'start' if word == 'START' else 'end'}"
     for kind in ("TUMBLE", "HOP", "SESSION")
     for word in ("START", "END", "ROWTIME")
 }
-_MAKES = ("TABLE", "VIEW", "SOURCE", "SINK", "MATERIALIZED", "TEMPORARY", "TEMP", "OR", "GLOBAL")
-_MAKES_MORE = ("EXTERNAL", "INDEX", "FUNCTION", "DATABASE", "SCHEMA", "CATALOG", "CONNECTION")
-_EMITS = ("CHANGES", "FINAL", "ON", "AFTER", "AT")
+_MADE_OF = ("MATERIALIZED", "TEMPORARY", "TEMP", "OR", "REPLACE", "GLOBAL", "EXTERNAL", "UNIQUE")
+_EXISTS = ("IF", "NOT", "EXISTS")
+_FINAL = ("FINAL", "ON")
+_EARLY = ("CHANGES", "AFTER", "AT", "EVERY")
 
 
 @dataclass(frozen=True)
@@ -119,9 +113,11 @@ def _window(place: _Place) -> QueryError | None:
     word = place.word()
     if not place.opens:
         return None
+    if word == "CUMULATE":
+        return place.told("windows that grow are not available yet", f"{word}(...)", NO_WAY)
     lengths = place.durations() or ["5 MINUTES"]
     if len(lengths) > 1:
-        size, slide = lengths[:2] if word in _SIZE_FIRST else lengths[1::-1]
+        size, slide = lengths[:2] if word == "WINDOW" else lengths[1::-1]
         window = f"[RANGE {size} SLIDE {slide}]"
     else:
         window = f"[RANGE {lengths[0]}]"
@@ -139,7 +135,7 @@ def _session(place: _Place) -> QueryError | None:
     if not bracketed and not place.opens:
         return None
     got = f"{word}(...)" if place.opens else f"[{word} ...]"
-    return place.told("session windows are not available yet", got, SESSIONS)
+    return place.told("session windows are not available yet", got, PROCESS)
 
 
 def _bound(place: _Place) -> QueryError | None:
@@ -172,7 +168,7 @@ def _tumbling(place: _Place) -> QueryError | None:
         return None
     after = _Place(place.tokens, place.at + 1)
     if place.word(1) == "SESSION":
-        return place.told("session windows are not available yet", "WINDOW SESSION (...)", SESSIONS)
+        return place.told("session windows are not available yet", "WINDOW SESSION (...)", PROCESS)
     lengths = after.durations() or ["5 MINUTES"]
     slide = f" SLIDE {lengths[1]}" if len(lengths) > 1 else ""
     return place.told(
@@ -183,13 +179,13 @@ def _tumbling(place: _Place) -> QueryError | None:
 
 
 def _emit(place: _Place) -> QueryError | None:
-    if place.word(1) not in _EMITS or place.word(-1) in ("", ".", ","):
+    if place.word(1) not in (*_FINAL, *_EARLY) or place.word(-1) in ("", ".", ","):
         return None
     written = " ".join(w for w in (place.word(i) for i in range(4)) if w and w != ";")
+    if place.word(1) in _EARLY:
+        return place.told("a window is put out once, when it is final", written, NO_WAY)
     return place.told(
-        "every window is put out once, when it is final, so there is nothing to choose",
-        written,
-        f"Leave {written} out.",
+        "every window is put out once, when it is final", written, f"Leave {written} out."
     )
 
 
@@ -200,26 +196,33 @@ def _create(place: _Place) -> QueryError | None:
         return place.told(
             "a stream lasts as long as the script", "IF NOT EXISTS", "Leave IF NOT EXISTS out."
         )
-    if place.word(1) not in (*_MAKES, *_MAKES_MORE):
+    words = [place.word(i) for i in range(1, 10)]
+    at = next((i for i, w in enumerate(words) if w not in _MADE_OF), 0)
+    if words[at] not in _MAKES or (at == 0 and words[0] == "STREAM"):
         return None
-    skipped = (*_MAKES, *_MAKES_MORE, "REPLACE", "STREAM", "IF", "NOT", "EXISTS")
-    words = [place.word(i) for i in range(1, 8)]
-    kept = next((i for i, w in enumerate(words) if w not in skipped), 0)
-    said = " ".join(["CREATE", *words[:kept]])
-    if "FUNCTION" in words[:kept]:
-        return place.told(
-            "functions are not made in SQL", said, "Register one in a program, or write it out."
-        )
-    name = place.tokens[place.at + kept + 1].text if words[kept] else "name"
-    rest = [t.text.upper() for t in place.tokens[place.at :]]
-    end = rest.index(";") if ";" in rest else len(rest)
-    query = "AS" in rest[:end] and "SELECT" in rest[:end]
-    way = (
-        f"CREATE STREAM {name} AS SELECT ..."
-        if query
-        else f"CREATE STREAM {name} FROM 'uri' TIME ts"
-    )
-    return place.told("what a script makes is a stream", said, f"Write {way}")
+    requirement, remedy = _MAKES[words[at]]
+    after = next((i for i in range(at + 1, 9) if words[i] not in _EXISTS), at + 1)
+    name = place.tokens[place.at + after + 1].text if words[after] else "name"
+    said = " ".join(["CREATE", *words[:after]])
+    return place.told(requirement, said, remedy.format(name=name))
+
+
+_MAKES = {
+    "TABLE": ("tables are not available yet", NO_WAY),
+    "VIEW": ("what a script makes is a stream", "Write CREATE STREAM {name} AS SELECT ..."),
+    "STREAM": ("what a script makes is a stream", "Write CREATE STREAM {name} ..."),
+    "SOURCE": ("what a script makes is a stream", "Write CREATE STREAM {name} FROM 'uri' TIME ts"),
+    "SINK": ("an output is named before its query", "Write INSERT INTO {name} SELECT ..."),
+    "FUNCTION": (
+        "functions are not made in SQL",
+        "There is no way yet in SQL; in Python there is @tg.function: see docs/python.md.",
+    ),
+    **dict.fromkeys(
+        ("INDEX", "DATABASE", "SCHEMA", "CATALOG", "CONNECTION"),
+        ("a script makes streams only", NO_WAY),
+    ),
+}
+"""By what CREATE would make: why not, and what to do."""
 
 
 def _insert(place: _Place) -> QueryError | None:
@@ -244,7 +247,7 @@ def _insert(place: _Place) -> QueryError | None:
         return place.told(
             "an output has the columns of its query",
             f"a list of columns after {name}",
-            f"Write INSERT INTO {name} SELECT x AS name, ...",
+            f"Write INSERT INTO {name} SELECT ... AS name",
         )
     return None
 
@@ -283,6 +286,8 @@ def _relation_to_stream(place: _Place) -> QueryError | None:
     word = place.word()
     if not place.opens:
         return None
+    if word == "DSTREAM":
+        return place.told("rows that leave a window are not put out", f"{word}(...)", NO_WAY)
     return place.told(
         "every result is a stream of new rows already", f"{word}(...)", f"Leave {word} out."
     )
@@ -290,20 +295,18 @@ def _relation_to_stream(place: _Place) -> QueryError | None:
 
 def _bracket(place: _Place) -> QueryError | None:
     if place.word(1) == "NOW":
-        return place.told(
-            "a tuple by itself needs no window", "[NOW]", "Leave the window out, or write [ROWS 1]."
-        )
+        return place.told("windows of one instant are not available yet", "[NOW]", NO_WAY)
     if place.word(2) == "UNBOUNDED":
         return place.told(
             "a window must have a size, else its state grows for ever",
             f"[{place.word(1)} UNBOUNDED]",
-            "Write a long one, as [RANGE 365 DAYS SLIDE 1 DAY].",
+            NO_WAY,
         )
     if place.word(1) == "PARTITION BY":
         return place.told(
             "windows of rows are of the groups of GROUP BY",
             "[PARTITION BY ...]",
-            "Write [ROWS 5] after the stream, and GROUP BY with the column.",
+            NO_WAY,
         )
     return None
 
@@ -322,50 +325,20 @@ def _statement(place: _Place) -> QueryError | None:
 def _asof(place: _Place) -> QueryError | None:
     if not place.opens:
         return None
-    return place.told(
-        "ASOF JOIN is not available yet", "MATCH_CONDITION", asof(Read("l"), Read("r"), "k")
-    )
+    return place.told("ASOF JOIN is not available yet", "MATCH_CONDITION", NO_WAY)
 
 
-@dataclass(frozen=True)
-class Read:
-    """A stream in a line to copy: the name its columns have, and how FROM has it.
-
-    `column` is one that is asked of it, of the type `type`.
-    """
-
-    name: str
-    written: str | None = None
-    column: str = "x"
-    type: str = "DOUBLE"
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def text(self) -> str:
-        return self.written or self.name
-
-
-def asof(left: Read, right: Read, key: str) -> str:
-    """The newest partner before a row, as an aggregate over its pairs; they have the row's time."""
-    x = right.column
-    pairs = (
-        f"SELECT {left}.{key}, {left}.ts AS at, {right}.{x}, {right}.ts AS seen FROM {left.text} "
-        f"[RANGE 0 SECONDS] JOIN {right.text} [RANGE 10 MINUTES] ON {left}.{key} = {right}.{key}"
-    )
-    return (
-        "With the newest partner of the 10 minutes before a row, write: "
-        f"SELECT {key}, at, MAX_BY({x}, seen) AS {x} FROM ({pairs}) [RANGE 1 SECOND] "
-        f"GROUP BY {key}, at"
-    )
+def _outer_mark(place: _Place) -> QueryError | None:
+    if place.word(-1) != "(" or place.word(1) != ")":
+        return None
+    return place.told("only inner joins are available yet", "(+)", NO_WAY)
 
 
 _Rule = Callable[[_Place], QueryError | None]
 
 _RULES: dict[str, tuple[_Rule, ...]] = {
     "WINDOW": (_tumbling, _window, _bound, _grouped_window),
-    **dict.fromkeys(("TUMBLE", *_SLIDE_FIRST), (_window,)),
+    **dict.fromkeys(("TUMBLE", "HOP", "CUMULATE"), (_window,)),
     **dict.fromkeys(_SESSIONS, (_session,)),
     **dict.fromkeys(_BOUNDS, (_bound,)),
     **dict.fromkeys(("ISTREAM", "DSTREAM", "RSTREAM"), (_relation_to_stream,)),
@@ -378,5 +351,6 @@ _RULES: dict[str, tuple[_Rule, ...]] = {
     "MATCH_RECOGNIZE": (_pattern,),
     "MATCH_CONDITION": (_asof,),
     "[": (_bracket,),
+    "+": (_outer_mark,),
 }
 """By the word they begin with; most words begin none."""

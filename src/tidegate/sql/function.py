@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from tidegate.errors import QueryError, UnavailableError, near
+from tidegate.errors import NO_WAY, QueryError, UnavailableError, near
 from tidegate.operate.aggregate.definition import AggregateFunction, Parameter
 from tidegate.operate.aggregate.registry import find_sql, sql_names
-from tidegate.query.aggregate import AggregateCall
+from tidegate.query.aggregate import AggregateCall, only_where
+from tidegate.query.name import conjuncts
+from tidegate.query.spelling import spelling
 from tidegate.sql.instead import AGGREGATES
-
-_TITLES: dict[type[exp.Expr], str] = {}
-"""What Spark calls the functions that sqlglot has classes for."""
 
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
@@ -44,10 +43,8 @@ def aggregate_name(node: exp.Expr) -> str:
         node = node.this
     if isinstance(node, exp.Anonymous):
         return node.name.upper()
-    if type(node) not in _TITLES:  # the generator knows, and takes its time for each call
-        text = node.sql(dialect="spark", comments=False)
-        _TITLES[type(node)] = text.partition("(")[0].upper()
-    return _TITLES[type(node)]
+    names = node.sql_names() if isinstance(node, exp.Func) else ()
+    return next((name for name in names if find_sql(name)), None) or spelling(node)
 
 
 def read_aggregate(node: exp.Expression) -> AggregateCall:
@@ -58,13 +55,6 @@ def read_aggregate(node: exp.Expression) -> AggregateCall:
         node, condition = node.this, node.expression.this
     if isinstance(node, exp.RespectNulls):
         node = node.this
-    if isinstance(node, exp.IgnoreNulls):
-        raise UnavailableError(
-            name,
-            "IGNORE NULLS is not available yet",
-            None,
-            "Leave NULLs out before: WHERE x IS NOT NULL.",
-        )
     function = _definition(node)
     if function is None:
         raise unknown_aggregate(name, "SELECT")
@@ -83,7 +73,7 @@ def read_aggregate(node: exp.Expression) -> AggregateCall:
         raise QueryError(name, function.arity, str(len(given)))
     if distinct and function.distinct is None:
         raise UnavailableError(
-            f"{name}(DISTINCT)", "is not available yet", None, "Only COUNT can be DISTINCT."
+            f"{name}(DISTINCT)", "is not available yet: only COUNT can be", None, NO_WAY
         )
     if function.star and not distinct and all(map(_never_null, arguments)):
         arguments = ()
@@ -148,10 +138,9 @@ def _filtered(
 ) -> tuple[exp.Expression, ...]:
     """FILTER (WHERE c) as arguments that are NULL where c is not true."""
     if not function.skips_null:
-        raise UnavailableError(name, "FILTER is not available yet")
+        raise UnavailableError(name, "FILTER is not available yet", None, NO_WAY)
     return tuple(
-        exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
-        for value in arguments or (exp.Literal.number(1),)
+        only_where(conjuncts(condition), value) for value in arguments or (exp.Literal.number(1),)
     )
 
 

@@ -43,13 +43,8 @@ class Grouping:
         """Take the keys of GROUP BY: columns first, then aliases, ordinals and expressions."""
         if group is None:
             return
-        for extra in ("grouping_sets", "cube", "rollup", "totals"):
-            if group.args.get(extra):
-                raise _several_groupings(extra)
         every = [e for _, e in self.items if not has_aggregate(e)] if group.args.get("all") else []
         for written in (*every, *group.expressions):
-            if isinstance(written, exp.Rollup | exp.Cube | exp.GroupingSets):
-                raise _several_groupings(_GROUPINGS[type(written)])
             key = self._key(written)
             if key is not None and key not in self._key_names:
                 name = self._free(self._item_names.get(key) or spark_name(key))
@@ -178,23 +173,6 @@ class Grouping:
         name = next(n for n in chain(names, numbered) if n.lower() not in self._taken)
         self._taken.add(name.lower())
         return name
-
-
-_GROUPINGS: dict[type[exp.Expr], str] = {
-    exp.Rollup: "rollup",
-    exp.Cube: "cube",
-    exp.GroupingSets: "grouping_sets",
-}
-
-
-def _several_groupings(clause: str) -> QueryError:
-    return QueryError(
-        "GROUP BY",
-        "a query has one grouping",
-        clause.replace("_", " ").upper(),
-        "Write a query for each: INSERT INTO by_route SELECT route, COUNT(*) AS n ... GROUP BY "
-        "route; INSERT INTO total SELECT COUNT(*) AS n ...",
-    )
 
 
 def ordinal(number: exp.Literal, items: Sequence[NamedExpr], where: str) -> exp.Expression:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -11,14 +10,10 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError, near
 from tidegate.query.join import SIDES
-from tidegate.query.name import EVENT_TIME, WINDOW, NamedExpr, find_name
-from tidegate.query.node import Join, Node, types_of
-from tidegate.query.typing import UnknownKernel
+from tidegate.query.name import NamedExpr, find_name, result_name
+from tidegate.query.node import Join, Node, data_names
 from tidegate.query.window import JoinWindow, Window
-from tidegate.schema import type_name
-from tidegate.sql.elsewhere import Read
 from tidegate.sql.function import aggregate_name, is_aggregate
-from tidegate.sql.instead import of_outer
 from tidegate.sql.nest import aggregate_of_pairs, join_of_pairs
 from tidegate.sql.scope import PairScope, Scope
 
@@ -44,12 +39,13 @@ class Relation:
 
     @property
     def single(self) -> Scope:
-        return Scope(self.alias, self.node.names, WINDOW if self.node.windowed else (EVENT_TIME,))
+        kept = set(data_names(self.node))
+        implicit = tuple(n for n in self.node.names if n not in kept)
+        return Scope(self.alias, self.node.names, implicit)
 
 
 def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
     """The join of two relations; mistakes in its windows and its condition are QueryErrors."""
-    _refuse_kinds(join, left, right)
     for relation in (left, right):
         if relation.reach is None:
             raise QueryError(
@@ -123,7 +119,7 @@ def star_items(written: exp.Expression, scope: PairScope, left_out: set[str]) ->
                     f"{name} in {scope.left.alias} and in {scope.right.alias}",
                     "List the columns, and rename one of the two with AS.",
                 )
-            items[key] = (name, side.column(name))
+            items[key] = (result_name(name, side.names), side.column(name))
     return list(items.values())
 
 
@@ -156,25 +152,6 @@ def _natural(join: exp.Join, scope: PairScope) -> list[exp.Identifier]:
             "NATURAL JOIN", "needs a column that both sides have", "none", "Write JOIN ... ON ..."
         )
     return [exp.to_identifier(name, quoted=True) for name in both]
-
-
-def _refuse_kinds(join: exp.Join, left: Relation, right: Relation) -> None:
-    if join.side or join.kind not in ("", "INNER", "CROSS") or join.method not in ("", "NATURAL"):
-        raise of_outer(join, _read(join, left, "l"), _read(join, right, "r"))
-
-
-def _read(join: exp.Join, relation: Relation, name: str) -> Read:
-    """A side as a line to copy has it, with the first of its columns that the query asks for."""
-    name = relation.alias or name
-    own = [n for n in relation.node.names if n not in relation.single.implicit]
-    select = join.find_ancestor(exp.Select)
-    written = [c for e in (select.expressions if select else ()) for c in e.find_all(exp.Column)]
-    asked = [c.name for c in written if c.table == name]
-    column = next((c for c in asked if c in own), own[-1] if own else "x")
-    type_ = "STRING"
-    with suppress(UnknownKernel):
-        type_ = type_name(types_of(relation.node)[column]).upper()
-    return Read(name, relation.text, column, type_)
 
 
 def _without_aggregate(condition: exp.Expression) -> exp.Expression:

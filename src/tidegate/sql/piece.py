@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlglot import TokenType, exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError
 from sqlglot.generator import Generator
 from sqlglot.parsers.spark import SparkParser
@@ -16,7 +16,18 @@ from tidegate.sql.syntax import StreamDuration
 
 
 class PieceParser(SparkParser):
-    """Spark's parser with pieces that several clauses are made of."""
+    """Spark's parser with pieces that several clauses are made of.
+
+    `places` has the tokens that were read when a node was complete, by the id of the node.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.places: dict[int, tuple[exp.Expr, tuple[list[Token], int]]] = {}
+
+    def validate_expression(self, expression: Any, args: list[Any] | None = None) -> Any:
+        self.places[id(expression)] = (expression, (self._tokens, self._index))
+        return super().validate_expression(expression, args)
 
     def _parse_duration(self) -> StreamDuration:
         self._match(TokenType.INTERVAL)

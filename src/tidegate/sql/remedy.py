@@ -7,6 +7,13 @@ import re
 from tidegate.errors import likely
 
 UNEXPECTED = "expected another clause or the end of the statement"
+NEEDS_AS = "a word of a clause needs AS to be a name"
+WORDS = frozenset(
+    "ANTI ASOF BALANCE BUDGET CONFIDENCE DISORDER EMIT EVERY FINAL GAP GLOBAL IDLE KEEP "
+    "MATCH_CONDITION ONLY PARTITIONER PREWHERE QUALIFY REFRESH SAMPLE SEMI SESSION SETTINGS SHED "
+    "SLIDE TABLESAMPLE VALID WITHIN".split()
+)
+"""Words of clauses, here and elsewhere. Without AS they are not aliases: FROM rides FINAL."""
 
 _MISSING = "Is a comma, an operator or a keyword missing before it?"
 _AFTER_WITH = ("PARTITIONER", "ERROR", "SHED", "LATENCY", "BALANCE")
@@ -27,6 +34,8 @@ def remedy(requirement: str, found: str) -> str | None:
         return _EXAMPLES[requirement]
     if listed := _LISTED.fullmatch(requirement):
         return likely(found, re.findall("[A-Z]+", listed["words"])) or None
+    if requirement == NEEDS_AS:
+        return f"Write AS {found} if it is a name; if it is a clause, there is no way yet."
     if requirement != UNEXPECTED or not found:
         return None
     if found == ",":

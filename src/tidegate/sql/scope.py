@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from tidegate.errors import QueryError, near
+from tidegate.errors import NO_WAY, QueryError, near
 from tidegate.query.name import EVENT_TIME, SideName, ambiguous, column, find_name, resolve
-from tidegate.sql.instead import GENERATORS, SEVERAL_ROWS, function_name, of_over, of_subquery
 
 _OWNER = "owner"
 
@@ -147,7 +146,8 @@ def _resolved(
     expression: exp.Expression, where: str, reference: Callable[[list[str], str], exp.Expr]
 ) -> exp.Expression:
     """A copy in which every column is what `reference` makes of the parts of its name."""
-    _refuse(expression, where)
+    if query := expression.find(exp.Query):
+        raise QueryError(where, "a subquery can stand in FROM only", _subquery(query), NO_WAY)
 
     def fix(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
@@ -157,13 +157,13 @@ def _resolved(
     return _expression(expression.copy().transform(fix, copy=False))
 
 
-def _refuse(expression: exp.Expression, where: str) -> None:
-    if window := expression.find(exp.Window):
-        raise of_over(window, where)
-    if query := expression.find(exp.Query):
-        raise of_subquery(query, where)
-    if several := expression.find(*GENERATORS):
-        raise QueryError(where, "a tuple gives one row", function_name(several), SEVERAL_ROWS)
+def _subquery(query: exp.Expr) -> str:
+    """A subquery in an expression, with the words before it."""
+    around = query.find_ancestor(exp.In, exp.Exists)
+    if around is None:
+        return "(SELECT ...)"
+    negated = "NOT " if isinstance(around.parent, exp.Not) else ""
+    return f"{negated}{'IN' if isinstance(around, exp.In) else 'EXISTS'} (SELECT ...)"
 
 
 def _expression(node: exp.Expr) -> exp.Expression:

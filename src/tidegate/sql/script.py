@@ -73,9 +73,14 @@ def read_script(text: str) -> Script:
 
     The queries are one SELECT, or any number of INSERT INTO.
     """
+    return script_of(parse(text))
+
+
+def script_of(statements: Sequence[exp.Expression]) -> Script:
+    """The script that parsed statements make."""
     streams: dict[str, Create | View] = {}
     outputs: list[NamedQuery] = []
-    for statement in parse(text):
+    for statement in statements:
         if isinstance(statement, CreateStream):
             create = _create(statement)
             if create.name.lower() in streams:
@@ -170,15 +175,7 @@ def read_option(node: exp.Expression) -> Option:
 
 
 def _insert(node: InsertInto) -> NamedQuery:
-    name = node.this.name
-    if node.args.get("with_"):
-        raise QueryError(
-            f"INSERT INTO {name}",
-            "WITH must stand after the name of the output",
-            "WITH before INSERT INTO",
-            f"Write INSERT INTO {name} WITH ... SELECT ...",
-        )
-    return NamedQuery(name, node.args["query"])
+    return NamedQuery(node.this.name, node.args["query"])
 
 
 def _create(node: CreateStream) -> Create | View:

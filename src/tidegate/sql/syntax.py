@@ -1,4 +1,4 @@
-"""The syntax nodes Tidegate adds to Spark's SQL, between its parser, its generator and binding."""
+"""The syntax nodes Tidegate adds to Spark's SQL."""
 
 from __future__ import annotations
 
@@ -78,3 +78,10 @@ class QueryWith(exp.Expression):
     """A query and the WITH clauses that follow it; `with_` holds CTEs written before it."""
 
     arg_types = {"this": True, "expressions": True, "with_": False}
+
+
+CLASSES: tuple[type[exp.Expr], ...] = (
+    *(StreamDuration, StreamWindow, CreateStream, InsertInto, QueryWith),
+    *(WithError, WithBalance, WithShed, WithLatency, WithPartitioner),
+)
+"""All of them; every slot acts, but for the CTEs before INSERT INTO."""

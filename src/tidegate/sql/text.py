@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from tidegate.errors import QueryError
+from tidegate.errors import QueryError, UserError
 from tidegate.query.expression import Expression
 from tidegate.query.signature import called_as
 from tidegate.sql.dialect import parse
@@ -19,8 +19,8 @@ def expr(text: str) -> Expression:
     where = f"expr({text!r})"
     try:
         statements = parse(f"SELECT {text}")
-    except QueryError as error:
-        raise QueryError(where, error.requirement, error.got, error.remedy) from None
+    except UserError as error:
+        raise type(error)(where, error.requirement, error.got, error.remedy) from None
     found = statements[0] if len(statements) == 1 else None
     if not isinstance(found, exp.Select) or len(found.expressions) != 1 or _more(found):
         raise QueryError(

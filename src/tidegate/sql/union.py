@@ -1,12 +1,8 @@
-"""The sides of UNION ALL, between a tree of two sides each and the one node they become."""
+"""The sides of UNION ALL, which the parser gives as a tree of two sides each."""
 
 from __future__ import annotations
 
 from sqlglot import exp
-
-from tidegate.errors import QueryError
-from tidegate.sql.elsewhere import Read
-from tidegate.sql.instead import without_partner
 
 
 def sides_of(tree: exp.SetOperation) -> list[exp.Expression]:
@@ -14,34 +10,6 @@ def sides_of(tree: exp.SetOperation) -> list[exp.Expression]:
     sides: list[exp.Expression] = []
     left: exp.Expression = tree
     while isinstance(left, exp.SetOperation) and (left is tree or _is_bare(left)):
-        name = type(left).__name__.upper()
-        if not isinstance(left, exp.Union):
-            both = (
-                "For what is in both, write: FROM a [RANGE 5 MINUTES] JOIN b [RANGE 5 MINUTES] ON "
-            )
-            raise QueryError(
-                "EXCEPT (or MINUS)" if name == "EXCEPT" else name,
-                "streams are put together by UNION ALL, and compared by JOIN",
-                name,
-                without_partner(Read("a"), Read("b"), "k")
-                if name == "EXCEPT"
-                else f"{both}a.k = b.k",
-            )
-        if left.args.get("distinct"):
-            raise QueryError(
-                name,
-                "only UNION ALL is possible on an unbounded stream",
-                name,
-                "Write UNION ALL; SELECT DISTINCT k FROM (... UNION ALL ...) [RANGE 1 HOUR] makes "
-                "the rows of a window distinct.",
-            )
-        if left.args.get("by_name"):
-            raise QueryError(
-                "UNION ALL",
-                "columns are matched by position",
-                "BY NAME",
-                "List the columns of both sides in one order, and leave BY NAME out.",
-            )
         sides.append(left.expression)
         left = left.this
     return [left, *reversed(sides)]

@@ -44,8 +44,34 @@ FindParts = Callable[[str, int, Sequence[Mapping[str, Any]]], Parts]
 """Looks up parts by the place of an output, the batch and the receipts."""
 
 
+class PastParts(Protocol):
+    """What is left of the published batches of an output; see `sink.batch_ledger`."""
+
+    @property
+    def batches(self) -> int: ...
+
+    @property
+    def parts(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def problems(self) -> Sequence[str]: ...
+
+    @property
+    def warnings(self) -> Sequence[str]: ...
+
+
+FindPast = Callable[[str, int], PastParts]
+"""Looks up the batches before one at the place of an output."""
+
+
 def inspect(
-    store: Store, verify: bool = False, find_parts: FindParts | None = None
+    store: Store,
+    verify: bool = False,
+    find_parts: FindParts | None = None,
+    find_past: FindPast | None = None,
 ) -> dict[str, Any]:
     """The checkpoint as plain data (JSON values); no checkpoint there is a CheckpointError.
 
@@ -54,9 +80,10 @@ def inspect(
     bytes, and a message per damaged file. So are the parts of the newest batch, those in the
     checkpoint and, where `find_parts` can look there, those at the places of outputs: `outputs` has
     for each whether it was `checked`, is `published`, its parts, bytes and problems; what was
-    changed after it was published is not among the `problems` of the checkpoint. Of the history
-    `epochs` has what the manifest has, and `epochs_logged` the number of those before, which are in
-    files.
+    changed after it was published is not among the `problems` of the checkpoint. With `find_past`
+    it has all published batches, as `past`: the checkpoint knows nothing of earlier ones. Of the
+    history `epochs` has what the manifest has, and `epochs_logged` the number of those before,
+    which are in files.
     """
     meta = store.meta()
     if meta is None:
@@ -79,13 +106,24 @@ def inspect(
         "manifests": [manifest.batch for manifest in kept if manifest.batch >= 0],
         "owner": {"number": kept[-1].owner, **kept[-1].holder} if kept else None,
         "unreferenced": [{"name": entry.name, "bytes": entry.bytes} for entry in spare],
-        "verified": _verify(store, kept, find_parts) if verify else None,
+        "verified": _verify(store, kept, find_parts, find_past) if verify else None,
     }
+
+
+def is_damaged(facts: Mapping[str, Any]) -> bool:
+    """Whether anything that was verified is not as it was written; what is gone is not damaged."""
+    verified = facts["verified"] or {"problems": (), "outputs": {}}
+    past = [of["past"] for of in verified["outputs"].values() if of["past"] is not None]
+    return any((verified["problems"], *(found["problems"] for found in past)))
 
 
 def describe(store: Store, verify: bool = False, find_parts: FindParts | None = None) -> str:
     """The same as text for a terminal, one fact per line."""
-    facts = inspect(store, verify, find_parts)
+    return facts_text(inspect(store, verify, find_parts))
+
+
+def facts_text(facts: Mapping[str, Any]) -> str:
+    """What `inspect` has found, as text."""
     lines = [f"checkpoint {facts['location']}", *_pairs(facts["meta"])]
     lines += _query_lines(facts["query"], facts["query_changes"])
     if facts["state"] is None:
@@ -150,7 +188,12 @@ def _operator(segments: Sequence[Segment]) -> dict[str, Any]:
     }
 
 
-def _verify(store: Store, kept: Sequence[Manifest], find_parts: FindParts | None) -> dict[str, Any]:
+def _verify(
+    store: Store,
+    kept: Sequence[Manifest],
+    find_parts: FindParts | None,
+    find_past: FindPast | None,
+) -> dict[str, Any]:
     segments = {segment: None for manifest in kept for segment in manifest.segments()}
     checks: list[Callable[[], object]] = [partial(verify_segment, store, s) for s in segments]
     checks += [partial(_history, store, manifest) for manifest in kept[-1:]]
@@ -169,6 +212,8 @@ def _verify(store: Store, kept: Sequence[Manifest], find_parts: FindParts | None
     for of in outputs.values():
         if not of["published"]:
             problems += of["problems"]
+    for name, of in outputs.items():
+        of["past"] = _past(kept[-1], name, of["published"], find_past)
     return {"files": len(segments), "bytes": size, "problems": problems, "outputs": outputs}
 
 
@@ -206,6 +251,17 @@ def _output(
         "bytes": size,
         "problems": problems,
     }
+
+
+def _past(
+    manifest: Manifest, name: str, published: bool, find_past: FindPast | None
+) -> dict[str, Any] | None:
+    """What there is of the published batches of an output, where one can look there."""
+    if find_past is None or name not in manifest.places:
+        return None
+    past = find_past(manifest.places[name], manifest.batch + published)
+    counts = {"batches": past.batches, "parts": past.parts, "bytes": past.bytes}
+    return {**counts, "problems": list(past.problems), "warnings": list(past.warnings)}
 
 
 def _history(store: Store, manifest: Manifest) -> int:
@@ -286,8 +342,22 @@ def _verified_lines(verified: Mapping[str, Any]) -> list[str]:
     whole = "all are whole" if not damaged else f"{len(damaged)} damaged"
     lines = [f"{summary}: {whole}", *damaged]
     for name, of in outputs.items():
-        lines += [_output_line(name, of), *of["problems"]]
+        lines += [_output_line(name, of), *of["problems"], *_past_lines(name, of["past"])]
     return lines
+
+
+def _past_lines(name: str, past: Mapping[str, Any] | None) -> list[str]:
+    """How the published batches are, in a line; problems and warnings follow it."""
+    if past is None or not (past["batches"] or past["warnings"]):
+        return []
+    wrong = len(past["problems"])
+    title = f"published batches of output {name}" if name else "published batches of the output"
+    checked = (
+        f"{past['batches']} batches, {past['parts']} parts, {size_text(past['bytes'])} checked"
+    )
+    said = f"{wrong} damaged" if wrong else "none is damaged"
+    warnings = [f"warning: {warning}" for warning in past["warnings"]]
+    return [f"{title}: {checked}: {said}", *past["problems"], *warnings]
 
 
 def _output_problems(outputs: Mapping[str, Any]) -> list[str]:

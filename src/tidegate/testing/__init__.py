@@ -2,10 +2,12 @@
 
 And checks of what is one's own: of aggregates (`check_aggregate`) and of processes that are
 mergeable (`check_process`), of sinks, sources and process classes through simulated crashes
-(`simulate`), and of policies over a load (`drive`) or a join at given rates (`drive_join`).
+(`simulate`), and of policies over a load (`drive`) or a join at given rates (`drive_join`). And a
+switch: `sampled_means` has WITH ERROR estimate means, whose exact values are there anyway.
 """
 
 from tidegate.elastic.driven import Driven, drive, switches
+from tidegate.plan.bound import sampled_means
 from tidegate.testing.aggregate import check_aggregate
 from tidegate.testing.clock import ManualClock
 from tidegate.testing.fault import (
@@ -48,6 +50,7 @@ __all__ = [
     "drive",
     "drive_join",
     "kill",
+    "sampled_means",
     "simulate",
     "switches",
     "visits",

@@ -47,7 +47,24 @@ def check_aggregate(
     if rows.num_rows == 0:
         raise ValueError("check_aggregate: values for at least one row must be given; got none.")
     what = f"aggregate {type(aggregate).__qualname__}"
-    run_check(Check(UserFamily(aggregate), rows, in_order, what), tries, seed)
+    check = Check(UserFamily(aggregate), rows, in_order, what)
+    run_check(check, tries, seed)
+    if aggregate.mean_like and aggregate.skips_null:
+        _check_null(check)
+
+
+def _check_null(check: Check) -> None:
+    """Tuples whose arguments are all NULL change nothing, where some were given."""
+    columns = check.rows.columns
+    given = range(check.rows.num_rows)
+    there = tuple(i for i in given if any(column[i].is_valid for column in columns))
+    results = [check.result(rows) for rows in (there, tuple(given))]
+    if len(there) < len(given) and results[0] != results[1]:
+        raise AssertionError(
+            f"{check.what}: tuples whose arguments are all NULL must change nothing; got "
+            f"{results[1]} with and {results[0]} without them. Leave them out in fold, or write "
+            "skips_null = False in the class."
+        )
 
 
 def run_check(check: Check, tries: int, seed: int) -> None:
@@ -91,6 +108,10 @@ class Check:
     shown: int | None = None
     """How many of the columns messages have of a row; all, unless it is said."""
     remedy: str = ""
+
+    def result(self, rows: Sequence[int]) -> str:
+        """That of rows which are folded at once."""
+        return self._result(_Part(tuple(rows)), None)
 
     def wrong(self, chosen: Sequence[int], chance: np.random.Generator) -> _Part | None:
         """A way of merging these rows with another result than folding them at once, if tried."""

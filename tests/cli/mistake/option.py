@@ -43,9 +43,9 @@ MISTAKES = {
         ),
         options=(*RIDES, "--trigger", "1 second", "--available-now"),
     ),
-    "--memory lots": Mistake(
-        message="--memory: must be a size, for example 512MB or 2GB; got lots.",
-        options=(*RIDES, "--memory", "lots"),
+    "--memory-limit lots": Mistake(
+        message="--memory-limit: must be a size, for example 512MB or 2GB; got lots.",
+        options=(*RIDES, "--memory-limit", "lots"),
     ),
     "--switch without =": Mistake(
         message="--switch: must look like BATCH=N, for example 3=4; got 3.",
@@ -422,9 +422,9 @@ MISTAKES = {
     ),
     "--out in Kafka": Mistake(
         message=(
-            "--out: sinks of kafka: are not available yet; got kafka://host/topic. In a "
-            "program, tg.sink.call(function) hands over every committed batch. There are: file, "
-            "console, s3, gs, abfs, hdfs."
+            "--out: sinks of kafka: are not available yet; got kafka://host/topic. There "
+            "is no way yet. In a program, tg.sink.call(function) hands over every "
+            "committed batch. There are: file, console, s3, gs, abfs, hdfs."
         ),
         options=(*RIDES, "--out", "kafka://host/topic"),
     ),
@@ -474,7 +474,7 @@ MISTAKES = {
     "--out with an unknown parameter": Mistake(
         message=(
             "--out: parameters must be those of file:; got fromat=csv. Did you mean format? "
-            "There are: format."
+            "There are: format, nonfinite."
         ),
         options=(*RIDES, "--out", "o?fromat=csv"),
     ),

@@ -161,8 +161,8 @@ MISTAKES = {
     ),
     "CREATE TABLE": Mistake(
         message=(
-            "SQL line 1, column 1: what a script makes is a stream; got CREATE TABLE. Write "
-            "CREATE STREAM rides FROM 'uri' TIME ts"
+            "SQL line 1, column 1: tables are not available yet; got CREATE TABLE. There "
+            "is no way yet."
         ),
         sql=(
             "CREATE TABLE rides FROM 'rides.csv'; SELECT COUNT(*) AS n FROM rides [RANGE 10 "
@@ -433,8 +433,8 @@ MISTAKES = {
     ),
     "DISTINCT": Mistake(
         message=(
-            "SELECT: rows can be distinct in a window only; got DISTINCT. Write SELECT DISTINCT "
-            "route FROM rides [RANGE 1 HOUR]"
+            "SELECT: rows can be distinct in a window only; got DISTINCT. Write a window "
+            "after the stream or the subquery in FROM, as [RANGE 1 HOUR]."
         ),
         sql="SELECT DISTINCT route FROM rides",
     ),
@@ -477,7 +477,7 @@ MISTAKES = {
         sql="SELECT SUM() AS n FROM rides [RANGE 10 SECONDS]",
     ),
     "argument too many": Mistake(
-        message="SQL line 1, column 69: expected fewer arguments; got ).",
+        message="WHERE: ABS must have 1 argument(s); got 2.",
         sql=COUNT + " WHERE abs(fare, 2) > 1",
     ),
     "fraction of a quantile": Mistake(
@@ -500,9 +500,8 @@ MISTAKES = {
     ),
     "UNION": Mistake(
         message=(
-            "UNION: only UNION ALL is possible on an unbounded stream; got UNION. Write UNION "
-            "ALL; SELECT DISTINCT k FROM (... UNION ALL ...) [RANGE 1 HOUR] makes the rows of a "
-            "window distinct."
+            "SQL line 1, column 25: only UNION ALL is possible on an unbounded stream; got "
+            "UNION. There is no way yet."
         ),
         sql="SELECT route FROM rides UNION SELECT route FROM rides",
     ),
@@ -522,16 +521,13 @@ MISTAKES = {
     ),
     "subquery in WHERE": Mistake(
         message=(
-            "WHERE: a subquery can stand in FROM only; got IN (SELECT ...). Write FROM rides "
-            "[RANGE 5 MINUTES] JOIN rides [RANGE 5 MINUTES] ON ..."
+            "WHERE: a subquery can stand in FROM only; got IN (SELECT ...). There is no way yet."
         ),
         sql="SELECT fare FROM rides WHERE fare IN (SELECT fare FROM rides)",
     ),
     "OVER": Mistake(
         message=(
-            "SELECT: OVER is not available: a window belongs to its stream; got SUM(fare) OVER "
-            "(PARTITION BY route). Write SELECT route, SUM(fare) FROM rides [RANGE 1 HOUR] GROUP "
-            "BY route"
+            "SQL line 1, column 18: OVER is not available yet; got OVER. There is no way yet."
         ),
         sql="SELECT SUM(fare) OVER (PARTITION BY route) AS s FROM rides",
     ),
@@ -648,27 +644,24 @@ MISTAKES = {
     ),
     "outer join": Mistake(
         message=(
-            "JOIN: only inner joins are available; got LEFT JOIN. With partners of the 5 minutes "
-            "before a row, or NULL, write: SELECT route, at, MAX(note) AS note FROM (SELECT "
-            "route, ts AS at, CAST(NULL AS STRING) AS note FROM rides AS l UNION ALL SELECT "
-            "l.route, l.ts AS at, r.note FROM rides AS l [RANGE 0 SECONDS] JOIN rides AS r [RANGE"
-            " 5 MINUTES] ON l.route = r.route) [RANGE 1 SECOND] GROUP BY route, at"
+            "SQL line 1, column 50: only inner joins are available yet; got LEFT JOIN. "
+            "There is no way yet."
         ),
         sql=(
             "SELECT l.route FROM rides AS l [RANGE 5 SECONDS] LEFT JOIN rides AS r [RANGE 5 "
             "SECONDS] ON l.route = r.route"
         ),
     ),
-    "WITH ERROR of an extreme": Mistake(
+    "WITH ERROR of different values": Mistake(
         message=(
             "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT: each aggregate must be one that a sample "
-            "can answer: the extreme of a window is one tuple, which a sample need not hold; got "
-            "max(fare). Ask for it in a query of its own, without the clause."
+            "can answer: a sample does not hold the values that are rare; got "
+            "count(DISTINCT fare). Ask for it in a query of its own, without the clause."
         ),
-        sql="SELECT MAX(fare) AS f FROM rides [RANGE 1 HOUR] WITH ERROR 10 PERCENT",
+        sql="SELECT COUNT(DISTINCT fare) AS f FROM rides [RANGE 1 HOUR] WITH ERROR 10 PERCENT",
     ),
     "WITH LATENCY": Mistake(
-        message="WITH LATENCY 2 seconds: is not available yet. Leave the clause out.",
+        message="WITH LATENCY 2 seconds: is not available yet. There is no way yet.",
         sql=COUNT + " WITH LATENCY 2 SECONDS",
     ),
     "WITH SHED nothing": Mistake(

@@ -246,8 +246,8 @@ MISTAKES = {
     ),
     "scheme unknown": Mistake(
         message=(
-            "stream rides, kafka://host/topic: must be a path or of a known scheme; got kafka:. "
-            "There are: generator, file, s3, gs, abfs, hdfs."
+            "stream rides, kafka://host/topic: kafka: is not available yet; got "
+            "kafka://host/topic. There is no way yet."
         ),
         options=("--stream", "rides=kafka://host/topic"),
     ),

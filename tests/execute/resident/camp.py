@@ -43,7 +43,7 @@ class Camp:
     def close(self) -> None:
         """Let the workers go; it is an error if one stays."""
         self.crew.close()
-        assert self._keeper.wait(30) == 0
+        assert self._keeper.wait(120) == 0
 
     def _replace(self, worker: Hello) -> None:
         self.replaced.append(worker)

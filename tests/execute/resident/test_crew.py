@@ -30,7 +30,7 @@ from tidegate.execute.resident.message import (
 )
 from tidegate.execute.work import Sent
 
-pytestmark = pytest.mark.timeout(60)  # what is wrong here mostly waits for ever
+pytestmark = pytest.mark.timeout(240)  # what is wrong here mostly waits for ever
 
 
 @pytest.fixture(scope="module")

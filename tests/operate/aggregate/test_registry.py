@@ -19,13 +19,14 @@ from tidegate.operate.aggregate.functions.held import HELD
 from tidegate.operate.aggregate.functions.spread import SPREAD
 from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
 from tidegate.operate.aggregate.process import PROCESS
+from tidegate.operate.aggregate.ranked import RANKED
 from tidegate.operate.aggregate.represented import REPRESENTED
 from tidegate.operate.aggregate.sampled import SAMPLED
 from tidegate.operate.aggregate.user import USER
 
 SOURCE = Path(tidegate.__file__).parent
 TYPES = (pa.int32(), pa.float64(), pa.string(), pa.bool_(), pa.decimal128(9, 2), pa.date32())
-INNER = (USER, PROCESS, SAMPLED, HELD, UNFOLDED, REPRESENTED, SPREAD)
+INNER = (USER, PROCESS, SAMPLED, RANKED, HELD, UNFOLDED, REPRESENTED, SPREAD)
 ROWS = pytest.mark.parametrize(
     "row",
     [f for f in registry.TABLE if f not in INNER],

@@ -19,15 +19,17 @@ from tidegate.operate.join.decide import Rows, true_of
 from tidegate.operate.join.match import (
     RANK,
     Held,
+    Matching,
+    Pairs,
     Stored,
     arranged,
     ints,
-    match,
     order_columns,
 )
 from tidegate.operate.join.match import places as places_of
 from tidegate.operate.join.newest import newest_of
-from tidegate.operate.join.search import News
+from tidegate.operate.join.pieces import PIECE_PAIRS, in_pieces
+from tidegate.operate.join.search import News, Work
 from tidegate.operate.join.spec import (
     BAND,
     EQUAL,
@@ -212,6 +214,7 @@ def plain(
     cuts=st.lists(st.integers(0, 31), max_size=3).map(sorted),
     instances=st.integers(1, 3),
     few_pairs=st.sampled_from([0, search._FEW_PAIRS]),
+    most=st.sampled_from([1, 4, PIECE_PAIRS]),
 )
 def test_all_methods_equal_a_nested_loop(
     query: Query,
@@ -221,18 +224,31 @@ def test_all_methods_equal_a_nested_loop(
     cuts: list[int],
     instances: int,
     few_pairs: int,
+    most: int,
 ) -> None:
-    """Also by the compiled loop, which few pairs are not worth."""
+    """Also by the compiled loop, which few pairs are not worth, and in pieces of few pairs."""
     expected = plain(query, left, right, windows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "_FEW_PAIRS", few_pairs)
+        patch.setattr(search, "_MOST_HITS", most)
         for method in query.specs:
             spec = query.spec(method, *windows)
-            assert batches(spec, [table(0, left), table(1, right)], cuts, instances) == expected
+            sides = [table(0, left), table(1, right)]
+            assert batches(spec, sides, cuts, instances, most) == expected
+
+
+def check_pieces(pieces: list[list[Pairs]], most: int) -> None:
+    """One after the other in the order of the later tuples, and none larger than it must be."""
+    last = -1
+    for piece in pieces:
+        places = sorted(int(n) for p in piece for n in p.place)
+        assert len(places) <= most or len(set(places)) == 1
+        assert not places or places[0] > last
+        last = places[-1] if places else last
 
 
 def batches(
-    spec: JoinSpec, tuples: list[pa.Table], cuts: list[int], instances: int
+    spec: JoinSpec, tuples: list[pa.Table], cuts: list[int], instances: int, most: int
 ) -> tuple[list[tuple[Key, Key]], int]:
     """Batch by batch; instance i holds the buckets that are i modulo their number."""
     found: list[tuple[Key, Key]] = []
@@ -252,7 +268,11 @@ def batches(
             ]
             newest = newest_of(spec, 0, news[0]), newest_of(spec, 1, news[1])
             stored = Stored(state[i][0]), Stored(state[i][1])
-            pairs, work = match(spec, (news[0], news[1]), newest, stored)
+            work = Work.of(news, by_row=True)
+            matching = Matching(spec, (news[0], news[1]), newest, stored, by_row=True)
+            pieces = list(in_pieces([matching], sum(map(len, place)), work, most))
+            pairs = [p for piece in pieces for p in piece]
+            check_pieces(pieces, most)
             implied += work.implied
             assert work.made <= work.implied or spec.method != SCAN
             for p in pairs:

@@ -18,7 +18,6 @@ from tidegate.expression.tree import (
     Column,
     Literal,
 )
-from tidegate.operate.kernels.condition import LAZY
 from tidegate.operate.kernels.expression import OPS, evaluate
 from tidegate.query.typing import bind
 
@@ -194,7 +193,7 @@ def test_a_struct_field_of_a_null_struct_is_null() -> None:
 
 
 def test_the_safe_operations_exist() -> None:
-    assert set(OPS) | set(LAZY) >= SAFE | SAFE_ON_FLOATS
+    assert set(OPS) >= SAFE | SAFE_ON_FLOATS
 
 
 @pytest.mark.parametrize(

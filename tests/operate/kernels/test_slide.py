@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.cost import times_dearer
 from tidegate.operate.kernels.order import Floats
-from tidegate.operate.kernels.slide import distinct_counts, places_in_order
+from tidegate.operate.kernels.slide import Sliding, distinct_counts
 
 VALUES = st.lists(
     st.sampled_from([-1.5, 0.0, 2.0, 2.5, math.inf, -math.inf, math.nan]), max_size=40
@@ -36,7 +36,7 @@ def test_places_in_order_are_those_of_the_sorted_window(
         [data.draw(st.integers(0, max(b - a - 1, 0))) for a, b in zip(first, last, strict=True)],
         np.int64,
     )
-    low, high = places_in_order(values, first, last, k)
+    low, high = Sliding(values, first, last).places(k)
     assert len(low) == len(high) == len(first)
     for w in np.flatnonzero(last > first):
         window = np.sort(values[first[w] : last[w]])
@@ -59,7 +59,7 @@ def test_a_value_costs_its_coming_and_going_and_not_every_window() -> None:
 
     def middles(size: int) -> Floats:
         first = np.arange(size)
-        return places_in_order(values, first, first + size, np.full(size, size // 2))[0]
+        return Sliding(values, first, first + size).places(np.full(size, size // 2))[0]
 
     assert times_dearer(lambda: middles(size), lambda: middles(size // 10)) < 30
     low = middles(size)

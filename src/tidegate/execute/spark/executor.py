@@ -108,11 +108,7 @@ def _started(master: str, asked: Mapping[str, str], name: str) -> SparkSession:
     ensure_java()
     asked = prepared_conf() | dict(asked)
     settings = {"spark.app.name": name, **start_settings(master, asked)}
-    python = settings.get(PYTHON)
-    if python is None:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    else:
-        os.environ["PYSPARK_PYTHON"] = python
+    _name_python(settings)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     started, slots = with_slots(master)
     conf = SparkConf().setMaster(started).setAll(list({**slots, **settings}.items()))
@@ -128,10 +124,21 @@ def _started(master: str, asked: Mapping[str, str], name: str) -> SparkSession:
     return session
 
 
+def _name_python(settings: Mapping[str, str]) -> None:
+    """Let workers have the Python of the settings, else of the environment, else of the driver.
+
+    PySpark would take whatever `python3` is on their hosts, which may not have Tidegate.
+    """
+    if PYTHON in settings:
+        os.environ["PYSPARK_PYTHON"] = settings[PYTHON]
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
 def _submitted(master: str, asked: Mapping[str, str], name: str) -> SparkSession:
     """A session as spark-submit was told; a master that the program names goes before."""
     conf = submitted_conf()
     settings = submitted_settings(dict(conf.getAll()), asked)
+    _name_python(dict(conf.getAll()) | settings)
     conf.setMaster(with_retries(master)).setAll(list(settings.items()))
     if not conf.contains("spark.app.name"):
         conf.setAppName(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 
 from tidegate.errors import RunError
@@ -14,6 +15,16 @@ EXECUTORS = "executors"
 """Where it is that something is missing."""
 
 PAGE = 'The page "On a cluster" has the ways.'
+
+
+def have_it() -> str:
+    """What to do where the Python of executors has no Tidegate."""
+    return (
+        "Install it there, or name a Python that has it with spark.pyspark.python (before a Spark "
+        f"session of your own starts: PYSPARK_PYTHON={sys.executable}), or send one with "
+        f"spark.archives. {PAGE}"
+    )
+
 
 _HOST = re.compile(r"Lost task .*?\((?P<host>\S+) executor (?P<executor>[^)]+)\)")
 _OWN = frozenset("tidegate pyarrow numpy numba pandas obstore datasketches sqlglot".split())
@@ -86,9 +97,9 @@ _LOST = (
         re.compile(r"Python worker exited unexpectedly|Python worker failed to connect back"),
         "its tasks must not crash",
         "a Python worker that ended without a word",
-        "It was killed, often for want of memory (lower --batch-rows or --memory), or native code "
-        "crashed: --conf spark.python.worker.faulthandler.enabled=true shows where. Nothing of the "
-        "batch was committed; run again to continue.",
+        "It was killed, often for want of memory (lower --batch-rows or --memory-limit), or native "
+        "code crashed: --conf spark.python.worker.faulthandler.enabled=true shows where. Nothing "
+        "of the batch was committed; run again to continue.",
     ),
     Known(
         re.compile(
@@ -131,8 +142,7 @@ def _no_module(name: str, host: str) -> RunError:
             EXECUTORS,
             f"must have tidegate {__version__} and what it needs",
             got,
-            "Install it there, or send an environment that has it with spark.archives and "
-            f"spark.pyspark.python. {PAGE}",
+            have_it(),
         )
     return RunError(
         EXECUTORS,

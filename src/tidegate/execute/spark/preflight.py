@@ -26,7 +26,7 @@ from tidegate.execute.job import Job
 from tidegate.execute.spark import probe
 from tidegate.execute.spark.failure import first_line, without_stacks
 from tidegate.execute.spark.group import JobGroup
-from tidegate.execute.spark.loss import EXECUTORS, PAGE, of_environment
+from tidegate.execute.spark.loss import EXECUTORS, have_it, of_environment
 from tidegate.execute.spark.probe import CHECKPOINT, CODE, OUTPUT, PYTHON, SOURCE, Question
 from tidegate.state.handle import StoreHandle
 from tidegate.version import __version__
@@ -211,8 +211,7 @@ def _problem(kind: str, what: str, why: str, hosts: str) -> OptionError:
             EXECUTORS,
             f"their Python must have tidegate {__version__} and what it needs",
             f"{got}, with {what}",
-            "Install it there, or send an environment that has it with spark.archives and "
-            f"spark.pyspark.python. {PAGE}",
+            have_it(),
         )
     if kind == CODE:
         return OptionError(

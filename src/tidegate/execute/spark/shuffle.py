@@ -48,7 +48,6 @@ from tidegate.execute.task import (
     start_parcels,
 )
 from tidegate.execute.task_runner import is_large
-from tidegate.operate.sieve import shed_of
 from tidegate.plan.physical import SPARK, Prefix
 from tidegate.route.partitioner import EVERY_INSTANCE
 
@@ -241,7 +240,6 @@ def _deal_task(job: Job, names: Sequence[str]) -> Callable[[Batches], Batches]:
                 if sieve is not None and sieve.by is not None:
                     tuples, _ = sieve.marked(tuples)
                 parcels = deal(job, split, tuples.combine_chunks())
-                parcels += shed_parcels(split, shed_of(sieve, tuples))
             except TidegateError as error:
                 parcels = [_failed(error)]
             yield _packed(_to_every(job, parcels))

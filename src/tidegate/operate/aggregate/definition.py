@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.errors import QueryError
+from tidegate.operate.aggregate.estimate import KEPT
 from tidegate.operate.kernels.family import Family
 from tidegate.operate.kernels.order import is_ordered
 from tidegate.schema import type_name
@@ -117,12 +118,15 @@ class AggregateFunction:
       None where there is none.
     - `skips_null`: a tuple whose last argument is NULL does not count. FILTER (WHERE c) is then
       arguments that are NULL where c does not hold; else FILTER is not available.
+    - `decides` is the place of the argument that is looked at first: where it is NULL the tuple
+      does not count, and the others are not evaluated. None: all are.
     - `in_order`: its kernels also get the columns of the total order, after its own.
     - `edge`: its value is that of the first (0) or the last (-1) tuple, whatever the others are.
     - `holistic`: exact, but its state grows with the number of values.
     - `by_user`: it is code of the user's, so that a tuple is much work.
-    - `estimate` is how a sample of the tuples answers it WITH ERROR, one of `estimate.py`; None
-      where no sample can, for the reason `unsampled`.
+    - `estimate` is how it is answered WITH ERROR, one of `estimate.py`: exactly, unless it says
+      otherwise, because panes keep its state anyway. `unsampled` says why it is refused there,
+      where that is so.
     - `scales`: its value grows with the number of tuples, so that what is computed of some of them
       is scaled to all. `unscaled` says why it has no answer from some of them, where that is so.
     - `form` is how a call is written in messages, with `{inside}` for the arguments.
@@ -139,12 +143,13 @@ class AggregateFunction:
     means: tuple[str, tuple[float, ...]] | None = None
     distinct: str | None = None
     skips_null: bool = True
+    decides: int | None = None
     in_order: bool = False
     edge: int | None = None
     holistic: bool = False
     by_user: bool = False
-    estimate: str | None = None
-    unsampled: str = "no bound for the error of a sample is known"
+    estimate: str = KEPT
+    unsampled: str | None = None
     scales: bool = False
     unscaled: str | None = None
     form: str | None = None

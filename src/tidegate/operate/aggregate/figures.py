@@ -7,7 +7,7 @@ relative to the mean here: 0.5 says that the fullest instance has half as much a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.figures import MOST_WINDOWS, PaneFigures, Shown, ToldWindow, WindowFigures
+from tidegate.operate.kept import Kept
 from tidegate.operate.kernels.order import Ints, flat, integers
 from tidegate.route.ledger import Ledger
 from tidegate.route.sent import Sent
@@ -53,6 +54,39 @@ def sent_figures(spec: AggregateSpec, sent: Sent, ledger: Ledger | None) -> Pane
     return PaneFigures.of(counts.panes * spec.pane_us, counts.instances, values)
 
 
+class WindowWatch(Protocol):
+    """Takes in the rows of windows that an instance closes in a batch, and tells of these."""
+
+    def add(self, rows: pa.Table) -> None:
+        """Rows of windows, one for each group, sorted by `window_end`."""
+
+    def figures(self) -> tuple[WindowFigures, ...]:
+        """What is told of the newest windows; called once, at the end of the batch."""
+
+    def counts(self) -> dict[str, int]:
+        """What is added to the counts of the batch."""
+
+
+class ToldColumns(Protocol):
+    """Where closed windows have what is told of them, and what that is."""
+
+    @property
+    def shown(self) -> tuple[Shown, ...]:
+        """The figures that people see."""
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """The same where the columns have other names."""
+
+    def watch(self, range_us: int, kept: Kept) -> WindowWatch:
+        """Who looks at the windows of a batch; `kept` is what it may leave for the next."""
+
+    def window(self, told: ToldWindow) -> dict[str, float]:
+        """The figures of a window, from what its instances told."""
+
+    def details(self) -> list[str]:
+        """What a plan says of it."""
+
+
 class WindowTotals:
     """Adds up what an instance has of each window, in the order of their ends; keeps the newest."""
 
@@ -60,16 +94,27 @@ class WindowTotals:
         self._range_us = range_us
         self._held: dict[int, dict[str, float]] = {}
 
-    def add_rows(self, ends: Ints, columns: Mapping[str, Numbers]) -> None:
-        """Numbers of rows that are sorted by the ends of their windows, one array for each name."""
+    def add_rows(
+        self,
+        ends: Ints,
+        columns: Mapping[str, Numbers],
+        largest: Mapping[str, npt.NDArray[np.float64]] | None = None,
+    ) -> None:
+        """Numbers of rows that are sorted by the ends of their windows, one array for each name.
+
+        Those of `columns` are added up; of `largest` the greatest counts.
+        """
         if not len(ends):
             return
         first = np.flatnonzero(np.append(True, ends[1:] != ends[:-1]))[-MOST_WINDOWS:]
         sums = {name: np.add.reduceat(column, first) for name, column in columns.items()}
+        tops = {n: np.maximum.reduceat(column, first) for n, column in (largest or {}).items()}
         for i, end_us in enumerate(ends[first].tolist()):
             held = self._held.setdefault(end_us, {})
             for name, of_windows in sums.items():
                 held[name] = held.get(name, 0) + int(of_windows[i])
+            for name, of_windows in tops.items():
+                held[name] = max(held.get(name, 0.0), float(of_windows[i]))
         for end_us in sorted(self._held)[:-MOST_WINDOWS]:
             del self._held[end_us]
 

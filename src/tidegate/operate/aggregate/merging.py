@@ -10,15 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.collect.window import WindowOrder
-from tidegate.operate.aggregate.figures import MERGED_SHOWN, WindowCounts, merged_window
+from tidegate.operate.aggregate.figures import (
+    MERGED_SHOWN,
+    ToldColumns,
+    WindowCounts,
+    merged_window,
+)
 from tidegate.operate.aggregate.pane import AggregateSpec, finished, with_finished
 from tidegate.operate.aggregate.rows import window_rows
-from tidegate.operate.aggregate.shed_figures import (
-    SHED_SHOWN,
-    ShedColumns,
-    ShedWindows,
-    shed_window,
-)
 from tidegate.operate.bucket_work import rows_by_bucket
 from tidegate.operate.figures import Shown, ToldWindow, Values
 from tidegate.operate.operator import (
@@ -52,8 +51,8 @@ class MergeWindows(Operator):
 
     spec: AggregateSpec
     key_names: tuple[str, ...]
-    told: ShedColumns | None = None
-    """Where it has what is told of windows of an aggregate that sheds."""
+    told: ToldColumns | None = None
+    """Where its windows have what is told of them, where they shed or are within an error."""
 
     partitioner = BY_HASH
     order = WindowOrder()
@@ -81,9 +80,10 @@ class MergeWindows(Operator):
         windows.add(results, sizes)
         figures = windows.figures()
         if self.told is not None:
-            shed = ShedWindows(self.told, self.spec.range_us, work.kept)
-            shed.add(results)
-            figures += shed.figures()
+            watch = self.told.watch(self.spec.range_us, work.kept)
+            watch.add(results)
+            figures += watch.figures()
+            counts |= watch.counts()
         return Result(
             rows,
             count,
@@ -93,14 +93,15 @@ class MergeWindows(Operator):
         )
 
     def window_figures(self, told: ToldWindow) -> Values:
-        return merged_window(told) | shed_window(told.totals())
+        return merged_window(told) | ({} if self.told is None else self.told.window(told))
 
     @property
     def shown_figures(self) -> tuple[Shown, ...]:
-        return MERGED_SHOWN if self.told is None else (*SHED_SHOWN, *MERGED_SHOWN)
+        return MERGED_SHOWN if self.told is None else (*self.told.shown, *MERGED_SHOWN)
 
     def title(self) -> str:
         return f"merge windows by {', '.join(self.key_names) or 'nothing'}"
 
     def details(self, texts: Mapping[str, str]) -> list[str]:
-        return ["finish windows: one task per instance, shuffle by bucket"]
+        lines = [] if self.told is None else self.told.details()
+        return [*lines, "finish windows: one task per instance, shuffle by bucket"]

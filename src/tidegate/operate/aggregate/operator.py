@@ -38,7 +38,9 @@ from tidegate.operate.aggregate.choice import (
 from tidegate.operate.aggregate.figures import (
     MEMORY,
     SENT_SHOWN,
+    ToldColumns,
     WindowCounts,
+    WindowWatch,
     sent_figures,
     sent_window,
 )
@@ -58,12 +60,6 @@ from tidegate.operate.aggregate.pane import (
     sealed_before,
 )
 from tidegate.operate.aggregate.rows import window_rows
-from tidegate.operate.aggregate.shed_figures import (
-    SHED_SHOWN,
-    ShedColumns,
-    ShedWindows,
-    shed_window,
-)
 from tidegate.operate.aggregate.state import PANES, PaneKeeper, read_panes, write_panes
 from tidegate.operate.aggregate.tenure import (
     closings,
@@ -128,8 +124,8 @@ class WindowAggregate(Operator):
     """Whether it is `auto` that has chosen its partitioner, for good where that is `hash`."""
     finishes: bool = False
     """Whether it finishes windows itself of which no key can be at several instances."""
-    told: ShedColumns | None = None
-    """Where it has what is told of windows, where it sheds and finishes them itself."""
+    told: ToldColumns | None = None
+    """Where windows that it finishes have what is told of them, where it sheds or has an error."""
     balancing: Balancing | None = None
     """How it balances the tuples of windows by trimming groups, where it does."""
 
@@ -223,9 +219,9 @@ class WindowAggregate(Operator):
         segments |= {} if balance is None else balance.written()
         work.spans.mark("instance write")
         counts = WindowCounts(spec.range_us)
-        shed = None if self.told is None else ShedWindows(self.told, spec.range_us, work.kept)
+        watch = None if self.told is None else self.told.watch(spec.range_us, work.kept)
         steps = self._steps(panes, work, self._split(work, chosen), balance)
-        closed, groups = self._closed(steps, work, counts, shed)
+        closed, groups = self._closed(steps, work, counts, watch)
         if held is not None:
             held = self._lasting(held, work)
             work.kept.leave(PANES, held, held.nbytes)
@@ -235,11 +231,11 @@ class WindowAggregate(Operator):
             closed,
             sum(part.num_rows for part in rows),
             segments,
-            {"closed": groups},
+            {"closed": groups} | ({} if watch is None else watch.counts()),
             bucket_work=self._touched([*touched, panes], work.mapping.buckets),
             windows=(
                 *(counts.figures() if self._tells else ()),
-                *(() if shed is None else shed.figures()),
+                *(() if watch is None else watch.figures()),
                 *(() if balance is None else balance.figures()),
             ),
             changes=changes_of(work, spec, chosen),
@@ -252,7 +248,8 @@ class WindowAggregate(Operator):
 
     def window_figures(self, told: ToldWindow) -> Values:
         p = self.partitioner.p if isinstance(self.partitioner, Hybrid) else _EVEN
-        found = sent_window(told, p) | shed_window(told.totals()) | balanced_window(told)
+        found = sent_window(told, p) | balanced_window(told)
+        found |= {} if self.told is None else self.told.window(told)
         if self.partly:
             return found
         return found | {"groups": found["parts"], "groups_split": 0, "aggregation_cost": 1}
@@ -260,7 +257,7 @@ class WindowAggregate(Operator):
     @property
     def shown_figures(self) -> tuple[Shown, ...]:
         if self.told is not None:
-            return SHED_SHOWN
+            return self.told.shown
         if self._balances and not self.partly:
             return BALANCED_SHOWN
         return SENT_SHOWN if self.partitioner.splits_keys else ()
@@ -328,20 +325,20 @@ class WindowAggregate(Operator):
         steps: Iterator[tuple[bool, pa.Table]],
         work: InstanceWork,
         counts: WindowCounts,
-        shed: ShedWindows | None = None,
+        watch: WindowWatch | None = None,
     ) -> tuple[tuple[pa.Table, ...], int]:
         """The rows of windows that end, by port, and how many groups these windows have.
 
-        They are made step by step, for they may be very many; `counts` and `shed` are told of them.
+        They are made step by step, for they may be very many; `counts` and `watch` see them.
         """
         spec, closed = self.spec, 0
-        spills = [Spill(work.store, f"{work.name}-rows-{i}") for i in range(len(work.ports))]
+        spills = [Spill.of(work, i) for i in range(len(work.ports))]
         try:
             for partly, results in chain(self._none(), steps):
                 closed += results.num_rows
                 counts.add(results)
-                if shed is not None:
-                    shed.add(results)
+                if watch is not None:
+                    watch.add(results)
                 work.spans.mark("instance close")
                 keys = [name for name, _ in spec.keys] + [PART] * partly
                 for place, (port, spill) in enumerate(zip(work.ports, spills, strict=True)):
@@ -413,6 +410,7 @@ class WindowAggregate(Operator):
         if holistic:
             lines.append(f"exact holistic, values kept per pane: {', '.join(holistic)}")
         lines += [] if self.balancing is None else self.balancing.details()
+        lines += [] if self.told is None else self.told.details()
         lines += self._routing()
         way = "bucket" if not self.partitioner.splits_keys else text_of(self.partitioner)
         return [*lines, f"merge panes, close windows: one task per instance, shuffle by {way}"]

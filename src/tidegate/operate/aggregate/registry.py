@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.errors import QueryError, near
-from tidegate.operate.aggregate import process, represented, sampled, user
+from tidegate.operate.aggregate import process, ranked, represented, sampled, user
 from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.functions import (
     approximate,
@@ -47,6 +47,7 @@ TABLE = (
     unfolded.UNFOLDED,
     held.HELD,
     sampled.SAMPLED,
+    ranked.RANKED,
     represented.REPRESENTED,
     spread.SPREAD,
 )

@@ -83,8 +83,7 @@ class Represented:
             for f in self.rule.functions
             for part, type_ in f.family.state
         )
-        named = zip(self.rule.inputs, self.types, strict=True)
-        spare = ((f"spare_{name}", pa.list_(type_)) for name, type_ in named)
+        spare = ((f"spare_{i}", pa.list_(type_)) for i, type_ in enumerate(self.types))
         counts = ((TUPLES, pa.int64()), (KEPT, pa.int64()))
         return (*counts, *inner, ("spare", pa.list_(pa.uint64())), *spare)
 

@@ -1,15 +1,15 @@
-"""Sampled: the tuples that answers are estimated from, as an aggregate function among others.
+"""Sampled: the tuples that an answer is estimated from, as an aggregate function among others.
 
 Panes, merging, handovers and restarts treat it as any function, because a sample of a union can be
-made from samples of its parts (`approx.sample`). A query has one for all functions that are
-estimated. No user can call it: who finishes windows reads its states, takes their rows, and runs
-the ordinary families over them.
+made from samples of its parts (`approx.sample`). No user can call it: who finishes windows reads
+its states, takes their rows, and runs the ordinary families over them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 
 from tidegate.approx.array import Words
 from tidegate.approx.priority import priorities
-from tidegate.approx.sample import lowest, lowest_of_one
+from tidegate.approx.sample import sampled
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import Ints
+from tidegate.operate.kernels.order import Ints, Mask, valid
 from tidegate.operate.kernels.total import sum_integers
 
 _MOST_ARGUMENTS = 64
@@ -31,16 +31,25 @@ _MOST_ARGUMENTS = 64
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which tuples a sample takes: those below a rate, and at least the k lowest of each group."""
+    """Which tuples a sample takes: at least k of each group.
+
+    With `skips_null`, tuples whose arguments are all NULL are not among those it is taken of. These
+    are also the ones for which the condition of a FILTER does not hold.
+    """
 
     seed: int
     k: int
-    rate: float = 0.0
+    skips_null: bool = True
 
     def __post_init__(self) -> None:
-        if self.k < 0 or not 0 <= self.rate <= 1:
-            got = f"k={self.k}, rate={self.rate}"
-            raise QueryError("sample", "k >= 0 and a rate between 0 and 1 are required", got)
+        if self.k < 1:
+            raise QueryError("sample", "k >= 1 is required", f"k={self.k}")
+
+    def seen(self, arguments: Sequence[pa.Array]) -> Mask | None:
+        """The tuples that there are for an aggregate of these arguments; None for all of them."""
+        masks = [valid(column) for column in arguments] if self.skips_null else []
+        there = [mask for mask in masks if mask is not None]
+        return reduce(np.logical_or, there) if masks and len(there) == len(masks) else None
 
 
 @dataclass(frozen=True)
@@ -68,9 +77,10 @@ class SampledRows:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A sample of the tuples of a group, with all arguments, NULL included, and their number.
+    """A sample of the tuples of a group that an aggregate sees, and their number.
 
-    The state depends on the tuples alone: their places, their arguments.
+    What a state holds depends on the tuples alone: their places, their arguments. Its lists are in
+    any order.
     """
 
     types: tuple[pa.DataType, ...]
@@ -85,59 +95,81 @@ class Sampled:
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         *arguments, _, src, seq = columns
         words = priorities(self.sampling.seed, src.to_numpy(), seq.to_numpy())
-        return [pa.array(groups.counts), *self._samples(groups, words, arguments)]
+        return self.sample(groups, words, arguments)
+
+    def sample(self, groups: Groups, words: Words, arguments: Sequence[pa.Array]) -> States:
+        """The states of groups of tuples that have these priorities."""
+        seen = self.sampling.seen(arguments)
+        if seen is not None:
+            groups, words = groups.where(seen), words[seen]
+            arguments = [column.filter(pa.array(seen)) for column in arguments]
+        return [pa.array(groups.counts), *self._lists(groups, words, arguments)]
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         tuples = sum_integers(groups, states[0].to_numpy())
-        rows = rows_of(states)
-        inside = Groups(groups.codes[rows.groups.codes], groups.n)
-        return [pa.array(tuples), *self._samples(inside, rows.priority, rows.columns)]
+        _, priority, *arguments = states
+        codes = np.repeat(groups.codes, list_sizes(priority))
+        words: Words = priority.flatten().to_numpy()
+        inside = Groups(codes, groups.n)
+        return [
+            pa.array(tuples),
+            *self._lists(inside, words, [column.flatten() for column in arguments]),
+        ]
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         """How many tuples there were, sampled or not."""
         return states[0]
 
-    def _samples(self, groups: Groups, words: Words, arguments: Sequence[pa.Array]) -> States:
-        rule = self.sampling
-        if groups.n == 1 and not rule.rate:
-            taken = lowest_of_one(words, rule.k)
-            sizes = np.array([len(taken)])
-        else:
-            taken = lowest(groups.codes, groups.n, words, rule.k, rule.rate)
-            sizes = np.bincount(groups.codes[taken], minlength=groups.n)
-        return _lists(sizes, [pa.array(words[taken]), *_take(arguments, taken)])
+    def _lists(self, groups: Groups, words: Words, arguments: Sequence[pa.Array]) -> States:
+        """The samples of groups as lists, those of the priorities first."""
+        taken = sampled(groups.codes, groups.n, words, self.sampling.k)
+        rows = None if taken is None else np.flatnonzero(taken)
+        groups = groups.where(taken)
+        if not bool(np.all(groups.codes[1:] >= groups.codes[:-1])):
+            rows = groups.order if rows is None else rows[groups.order]
+        columns = [pa.array(words), *arguments]
+        if rows is not None:
+            columns = [column.take(pa.array(rows)) for column in columns]
+        return _as_lists(groups.counts, columns)
+
+
+def list_sizes(lists: pa.Array) -> Ints:
+    """How many values are in each list."""
+    sizes: Ints = pc.list_value_length(lists).to_numpy().astype(np.int64)
+    return sizes
 
 
 def rows_of(states: Sequence[pa.Array]) -> SampledRows:
     """The rows in states of `Sampled`, each with the number of its state as its group."""
     _, priority, *arguments = states
-    sizes = _sizes(priority)
-    groups = Groups(np.repeat(np.arange(len(sizes)), sizes), len(sizes))
+    sizes = list_sizes(priority)
+    codes = np.repeat(np.arange(len(sizes)), sizes)
     words: Words = priority.flatten().to_numpy()
-    return SampledRows(groups, words, [column.flatten() for column in arguments])
+    order = np.lexsort((words, codes))
+    columns = [column.flatten().take(pa.array(order)) for column in arguments]
+    return SampledRows(Groups(codes, len(sizes)), words[order], columns)
 
 
-def trimmed(states: Sequence[pa.Array], sizes: Ints) -> States:
-    """States with samples of at most so many rows, one size for each: those of lowest priority."""
+def chosen_rows(states: Sequence[pa.Array], chosen: Mask) -> States:
+    """States of `Sampled` with some of their rows, which are marked in the order of the lists."""
+    count, *lists = states
+    sizes = list_sizes(lists[0])
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    left = np.bincount(codes[chosen], minlength=len(sizes))
+    return [count, *_as_lists(left, [c.flatten().filter(pa.array(chosen)) for c in lists])]
+
+
+def lowest_rows(states: Sequence[pa.Array], k: int) -> States:
+    """States of `Sampled` with at most k rows of each: those of lowest priority."""
     rows = rows_of(states)
-    kept = np.flatnonzero(rows.ranks < sizes[rows.groups.codes])
-    columns = [pa.array(rows.priority[kept]), *_take(rows.columns, kept)]
-    return [states[0], *_lists(np.minimum(rows.sizes, np.maximum(sizes, 0)), columns)]
+    kept = np.flatnonzero(rows.ranks < k)
+    columns = [column.take(pa.array(kept)) for column in (pa.array(rows.priority), *rows.columns)]
+    return [states[0], *_as_lists(np.minimum(rows.sizes, k), columns)]
 
 
-def _lists(sizes: Ints, columns: Sequence[pa.Array]) -> States:
+def _as_lists(sizes: Ints, columns: Sequence[pa.Array]) -> States:
     offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
     return [pa.ListArray.from_arrays(offsets, column) for column in columns]
-
-
-def _sizes(lists: pa.Array) -> Ints:
-    sizes: Ints = pc.list_value_length(lists).to_numpy().astype(np.int64)
-    return sizes
-
-
-def _take(columns: Sequence[pa.Array], rows: Ints) -> list[pa.Array]:
-    picked = pa.array(rows)
-    return [column.take(picked) for column in columns]
 
 
 class SampledFunction(AggregateFunction):
@@ -147,6 +179,9 @@ class SampledFunction(AggregateFunction):
     def star(self) -> bool:
         return False
 
+    def title(self, parameters: Sequence[Any]) -> str:
+        return "sample"
+
     def completed(self, parameters: Sequence[Any]) -> tuple[Any, ...]:
         if [isinstance(value, Sampling) for value in parameters] != [True]:
             raise QueryError("aggregate", "a sample needs its Sampling", self.name)
@@ -154,14 +189,16 @@ class SampledFunction(AggregateFunction):
 
     def shown(self, parameters: Sequence[Any]) -> list[str]:
         (rule,) = parameters
-        lowest = [f"{rule.k:,} rows of each group"] if rule.k else []
-        return [*lowest, *([f"{rule.rate:.4g} of all"] if rule.rate else [])]
+        return [
+            f"{rule.k:,} rows or more of each group",
+            *(() if rule.skips_null else ("NULL too",)),
+        ]
 
 
 SAMPLED = SampledFunction(
     name="sampled",
     python=None,
-    doc="A sample of the tuples, for functions that are estimated from it.",
+    doc="A sample of the tuples, for a function that is estimated from it.",
     arguments=(ANYTHING,) * _MOST_ARGUMENTS,
     least=0,
     skips_null=False,

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import pi, sqrt
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from tidegate.approx.concept import GroupConcept, ScalarConcept
 from tidegate.approx.drift import drift_of, drift_parts
 from tidegate.operate.aggregate.functions.spread import MEAN, VALUES, VARIANCE
 from tidegate.operate.aggregate.represented import TUPLES
-from tidegate.operate.figures import MOST_WINDOWS, Shown, Values, WindowFigures
+from tidegate.operate.figures import MOST_WINDOWS, Shown, ToldWindow, Values, WindowFigures
 from tidegate.operate.kept import Kept
 from tidegate.operate.kernels.order import Ints, flat, integers
 from tidegate.route.bucket import hash_of
@@ -105,6 +106,17 @@ class ShedColumns:
     sums: bool
     estimated: str | None = None
 
+    shown: ClassVar = SHED_SHOWN
+
+    def watch(self, range_us: int, kept: Kept) -> ShedWindows:
+        return ShedWindows(self, range_us, kept)
+
+    def window(self, told: ToldWindow) -> dict[str, float]:
+        return shed_window(told.totals())
+
+    def details(self) -> list[str]:
+        return []
+
     def renamed(self, names: Mapping[str, str]) -> ShedColumns:
         """The same where the columns have other names."""
         if self.state is not None:
@@ -124,6 +136,12 @@ class ShedWindows:
     """Takes in closed windows, in the order of their ends; holds the newest, and one concept."""
 
     def __init__(self, columns: ShedColumns, range_us: int, kept: Kept) -> None:
+        self.rows_shed = 0
+        """By concept, tuples that results are not from, of windows that follow without overlap.
+
+        Where windows overlap these are every second, third and so on, so that no tuple counts
+        twice. What map tasks have dropped depends on how the input was cut; this does not.
+        """
         self._columns = columns
         self._range_us = range_us
         self._kept = kept
@@ -135,6 +153,7 @@ class ShedWindows:
         ends = integers(flat(rows.column("window_end")))
         if not len(ends):
             return
+        self.rows_shed += self._shed(rows, ends)
         first = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1]]))[-MOST_WINDOWS:]
         groups = self._groups(rows.slice(first[0]))
         bounds = [*(first - first[0]).tolist(), len(groups.kept)]
@@ -142,6 +161,9 @@ class ShedWindows:
             self._tell(int(ends[first[0] + start]), groups.part(start, stop))
         for end_us in sorted(self._told)[:-MOST_WINDOWS]:
             del self._told[end_us]
+
+    def counts(self) -> dict[str, int]:
+        return {"shed": self.rows_shed}
 
     def figures(self) -> tuple[WindowFigures, ...]:
         """What is told; the newest concept is left for the next batch."""
@@ -153,6 +175,16 @@ class ShedWindows:
             WindowFigures(end_us - self._range_us, end_us, values)
             for end_us, values in self._told.items()
         )
+
+    def _shed(self, rows: pa.Table, ends: Ints) -> int:
+        columns = self._columns
+        if columns.state is None:  # map tasks drop what is shed for good
+            return 0
+        apart_us = -(-self._range_us // columns.slide_us) * columns.slide_us
+        counts = (columns.column(rows, name).to_numpy() for name in (TUPLES, columns.counts))
+        tuples, kept = counts
+        shed: Ints = (tuples - kept)[(ends - self._range_us) % apart_us == 0]
+        return int(shed.sum())
 
     def _groups(self, rows: pa.Table) -> _Groups:
         columns = self._columns

@@ -15,6 +15,7 @@ from tidegate.operate.aggregate.estimate import OWN
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, flat
+from tidegate.schema import own_type
 
 State = dict[str, Any]
 """State columns by name: numpy arrays for numbers and booleans, Arrow arrays for other types."""
@@ -65,6 +66,10 @@ class Aggregator:
     """Whether WITH ERROR keeps the arguments of all tuples, to compute windows exactly where the
     sample will not do. Without, the sample is all that is kept and answers every window, and the
     interval says how well, also where it is wider than was asked for."""
+    skips_null: ClassVar[bool] = True
+    """Whether a tuple whose arguments are all NULL changes nothing, as for the aggregates of SQL.
+    WITH ERROR and WITH BALANCE then sample the other tuples alone. False is for a class that counts
+    such tuples. `tidegate.testing.check_aggregate` checks it of a class that is `mean_like`."""
 
     @property
     def name(self) -> str:
@@ -122,6 +127,7 @@ class UserFamily:
                     "nothing",
                     f"Add a class attribute {attribute} ({what}).",
                 )
+        own_type(self.user.result, f"{self._where} result")
 
     @property
     def _where(self) -> str:
@@ -133,7 +139,7 @@ class UserFamily:
 
     @property
     def result(self) -> pa.DataType:
-        return self.user.result
+        return own_type(self.user.result, f"{self._where} result")
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         returned = self._call("fold", self.user.fold, self._init(groups.n), groups.codes, *columns)

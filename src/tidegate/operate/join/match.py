@@ -8,8 +8,8 @@ time for a scan and a union. Candidates come from `search` and `union`, the pred
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -107,45 +107,85 @@ class Stored:
     needed: int = MIN_US
 
 
-def match(
-    spec: JoinSpec,
-    news: tuple[News, News],
-    newest: tuple[Newest, Newest],
-    stored: tuple[Stored, Stored],
-    by_row: bool = False,
-) -> tuple[list[Pairs], Work]:
-    """All pairs of a new tuple and an earlier one that is held here, each once, in no order.
+@dataclass(frozen=True)
+class Matching:
+    """New tuples of both sides and what they meet: the newest, and those stored before.
 
-    `by_row` has what was compared counted for each new tuple too.
+    Pairs are asked for by the places of their later tuples, so that many come in pieces, one after
+    the other in the order of the output. `by_row` has what was compared counted for each new tuple.
     """
-    found: list[Pairs] = []
-    few: list[Pairs] = []
-    work = Work()
-    if by_row:
-        counts = [np.zeros(n.table.num_rows, np.int64) for n in news]
-        work.rows = counts[LEFT], counts[RIGHT]
-    waiting = 0
-    for side in (LEFT, RIGHT):
-        asking, other, work.side = news[1 - side], newest[1 - side], 1 - side
-        if not asking.table.num_rows:
-            continue
-        search = _Search.of(spec, side, asking, news[side])
-        for meeting in search.meetings(newest[side], stored[side]):
-            for ask_rows, held_rows in search.candidates(meeting, stored[side].needed, work):
-                rows = held_rows if meeting.rows is None else meeting.rows[held_rows]
-                asks = ask_rows + other.behind if other.behind else ask_rows
-                sides = Rows(meeting.table, rows), Rows(other.table, asks)
-                left, right = sides if side == LEFT else sides[::-1]
-                pairs = Pairs(left, right, 1 - side, asking.place[ask_rows])
-                if len(ask_rows) > _FEW_PAIRS:
-                    found += _decided(spec, [pairs])
+
+    spec: JoinSpec
+    news: tuple[News, News]
+    newest: tuple[Newest, Newest]
+    stored: tuple[Stored, Stored]
+    by_row: bool = False
+
+    def pairs(self, low: int, high: int, most: int) -> tuple[list[Pairs], Work] | None:
+        """All pairs of a new tuple at such a place and an earlier one that is held, in no order.
+
+        Each once, and what was compared for them. None where there are more than `most`.
+        """
+        asking = [n.between(low, high) for n in self.news]
+        starts = asking[LEFT][1], asking[RIGHT][1]
+        work = Work.of([n for n, _ in asking], self.by_row, starts)
+        found, few, waiting = _Found(self.spec, most), list[Pairs](), 0
+        for side in (LEFT, RIGHT):
+            (asks, start), work.side = asking[1 - side], 1 - side
+            if not asks.table.num_rows:
+                continue
+            for pairs in self._candidates(side, asks, start, work):
+                if len(pairs.place) > _FEW_PAIRS:
+                    if not found.add([pairs]):
+                        return None
                     continue
                 few.append(pairs)
-                waiting += len(ask_rows)
+                waiting += len(pairs.place)
                 if waiting > _FEW_PAIRS:
-                    found += _decided(spec, few)
+                    if not found.add(few):
+                        return None
                     few, waiting = [], 0
-    return found + _decided(spec, few), work
+        return (found.pairs, work) if found.add(few) else None
+
+    def _candidates(self, side: int, asking: News, start: int, work: Work) -> Iterator[Pairs]:
+        """Pairs that may match, of new tuples from a row on that ask those of a side."""
+        search = _Search.of(self.spec, side, asking, self.news[side])
+        other, needed = self.newest[1 - side], self.stored[side].needed
+        before = other.behind + start
+        for meeting in self._meetings(side, search):
+            for ask_rows, held_rows in search.candidates(meeting, needed, work):
+                rows = held_rows if meeting.rows is None else meeting.rows[held_rows]
+                asks = ask_rows + before if before else ask_rows
+                sides = Rows(meeting.table, rows), Rows(other.table, asks)
+                left, right = sides if side == LEFT else sides[::-1]
+                yield Pairs(left, right, 1 - side, asking.place[ask_rows])
+
+    def _meetings(self, side: int, search: _Search) -> list[_Meeting]:
+        """What is asked; found once, for it does not depend on who asks."""
+        if side not in self._met:
+            self._met[side] = search.meetings(self.newest[side], self.stored[side])
+        return self._met[side]
+
+    @cached_property
+    def _met(self) -> dict[int, list[_Meeting]]:
+        return {}
+
+
+@dataclass
+class _Found:
+    """Pairs that fulfil the predicate, up to so many."""
+
+    spec: JoinSpec
+    most: int
+    pairs: list[Pairs] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, candidates: Sequence[Pairs]) -> bool:
+        """Decide about candidates; false where there are too many pairs now."""
+        decided = _decided(self.spec, candidates)
+        self.pairs += decided
+        self.count += sum(len(p.place) for p in decided)
+        return self.count <= self.most
 
 
 def _decided(spec: JoinSpec, found: Sequence[Pairs]) -> list[Pairs]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import ClassVar
@@ -27,15 +27,16 @@ from tidegate.operate.join.left import Found, find, leave
 from tidegate.operate.join.match import (
     RANK,
     Held,
+    Matching,
     Pairs,
     Stored,
-    match,
     order_columns,
     places,
     with_key,
 )
 from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
+from tidegate.operate.join.pieces import in_pieces
 from tidegate.operate.join.search import Ints, News, Work
 from tidegate.operate.join.spec import LEFT, RIGHT, Extent, JoinSpec
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, Sight, seen_by, sights
@@ -54,6 +55,7 @@ from tidegate.operate.operator import (
     Share,
     plain_names,
 )
+from tidegate.operate.spill import Spill
 from tidegate.route.former import Position
 from tidegate.route.hash import Hash
 from tidegate.route.mapping import Mapping as BucketMapping
@@ -87,13 +89,14 @@ class StreamJoin(Operator):
 
     It works on what the prefixes put out: l0, l1, ... and r0, r1, ... `sides` says by input which
     side it feeds: 0 left, 1 right. `conjuncts` are the conditions of the predicate as the query
-    writes them, `reasons` why this method and routing. `comparisons` and `warned` say how much is
-    compared without an index. `before` is how many tuples of each side came in earlier batches.
-    `sieve` says which tuples are kept where others are shed by concept; tuples are then routed by
-    their keys.
+    writes them, `reasons` why this method and routing. `expected` and `warned` say how much is
+    compared without an index, and put out. `before` is how many tuples of each side came in earlier
+    batches. `sieve` says which tuples are kept where others are shed by concept; tuples are then
+    routed by their keys.
     """
 
     kind: ClassVar[str] = "join"
+    multiplies: ClassVar[bool] = True
     counted: ClassVar[tuple[str, ...]] = SIDES
     totals: ClassVar[tuple[str, ...]] = ("comparisons", "compared")
     map_steps = ("project", "sort")
@@ -103,8 +106,8 @@ class StreamJoin(Operator):
     routing: str
     reasons: tuple[str, ...]
     conjuncts: tuple[str, ...] = ()
-    comparisons: str | None = None
-    warned: str | None = None
+    expected: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
     before: tuple[int, int] = (0, 0)
     remote: bool = False
     sieve: ConceptSieve | None = None
@@ -177,12 +180,13 @@ class StreamJoin(Operator):
         work.spans.mark("instance merge")
         in_memory = find(work, self._stored(work))
         sides: list[_SideTuples] = []
+        compared = Work.of(news, self.routing == BY_KEY)
         if self.spread == OVER_GRID and work.mapping.formers:
-            found, compared = self._matched_by_epoch(work, news)
+            parts, compared = self._by_epoch(work, news), Work()
         else:
-            found, compared, sides = self._matched(work, news, in_memory)
-        rows = tuple(output_rows(port, self.spec, found) for port in work.ports)
-        work.spans.mark("instance output")
+            part, sides = self._matching(work, news, in_memory)
+            parts = [part]
+        rows = self._rows(work, in_pieces(parts, sum(map(len, at)), compared))
         segments = {SIDES[side]: self._kept(work, side, news[side], own[side]) for side in range(2)}
         if first is not None:
             segments[FIRST] = first.written()
@@ -191,7 +195,7 @@ class StreamJoin(Operator):
         work.spans.mark("instance write")
         counts = {
             "comparisons": compared.implied,
-            "compared": compared.made,
+            "compared": compared.candidates,
             SIDES[0]: int(own[0].sum()),
             SIDES[1]: int(own[1].sum()),
         }
@@ -222,32 +226,42 @@ class StreamJoin(Operator):
             touched += held_work(tuples.newest, tuples.stored, asking, buckets)
         return touched
 
-    def _matched(
+    def _rows(self, work: InstanceWork, pieces: Iterator[list[Pairs]]) -> tuple[pa.Table, ...]:
+        """The output rows by port, made piece by piece and spilled where they are many."""
+        spills = [Spill.of(work, i) for i in range(len(work.ports))]
+        try:
+            for found in pieces:
+                work.spans.mark("instance match")
+                for port, spill in zip(work.ports, spills, strict=True):
+                    spill.add(output_rows(port, self.spec, found))
+                work.spans.mark("instance output")
+            return tuple(spill.table() for spill in spills)
+        finally:
+            for spill in spills:
+                spill.drop()
+
+    def _matching(
         self,
         work: InstanceWork,
         news: Sequence[News],
         in_memory: Sequence[Found],
         sights: Sequence[Sequence[Sight]] | None = None,
-    ) -> tuple[list[Pairs], Work, list[_SideTuples]]:
-        """The pairs of new tuples and stored ones, or of those stored that are in sight."""
+    ) -> tuple[Matching, list[_SideTuples]]:
+        """New tuples and the stored ones they meet, or those of them that are in sight."""
         sights = self._sights(work) if sights is None else sights
         sides = [self._side(work, i, news, in_memory[i], sights[i]) for i in range(2)]
         work.spans.mark("instance read state")
         newest, stored = (sides[0].newest, sides[1].newest), (sides[0].stored, sides[1].stored)
         by_row = self.routing == BY_KEY
-        found, compared = match(self.spec, (news[0], news[1]), newest, stored, by_row=by_row)
-        work.spans.mark("instance match")
-        return found, compared, sides
+        return Matching(self.spec, (news[0], news[1]), newest, stored, by_row), sides
 
-    def _matched_by_epoch(
-        self, work: InstanceWork, news: Sequence[News]
-    ) -> tuple[list[Pairs], Work]:
+    def _by_epoch(self, work: InstanceWork, news: Sequence[News]) -> list[Matching]:
         """The same where epochs have grids of their own, while former owners finish something.
 
         What was stored in an epoch lies over its grid, and a new tuple meets it where the grid has
         both. So each epoch has the new tuples that its grid gives to this instance.
         """
-        found, compared = list[Pairs](), Work()
+        parts = []
         # Nothing is left for the next batch, so nothing is put together for it.
         nothing = [Found(Chain(self._begin(work, side))) for side in range(2)]
         for epoch in zip(*self._sights(work), strict=True):
@@ -256,11 +270,8 @@ class StreamJoin(Operator):
                 seen = np.flatnonzero(sight.buckets[new.table.column(BUCKET).to_numpy()])
                 held = np.full(len(seen), sight.newest)
                 asking.append(News(new.table.take(seen), new.place[seen], held, new.before))
-            pairs, made, _ = self._matched(work, asking, nothing, [[s] for s in epoch])
-            found += pairs
-            compared.implied += made.implied
-            compared.made += made.made
-        return found, compared
+            parts.append(self._matching(work, asking, nothing, [[s] for s in epoch])[0])
+        return parts
 
     @property
     def reach(self) -> Reach | str:
@@ -308,7 +319,7 @@ class StreamJoin(Operator):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return () if self.warned is None else (self.warned,)
+        return self.warned
 
     def title(self) -> str:
         left, right = (_extent(s.extent) for s in (self.spec.left, self.spec.right))
@@ -316,9 +327,7 @@ class StreamJoin(Operator):
 
     def details(self, texts: Mapping[str, str]) -> list[str]:
         spec = self.spec
-        lines = [f"method: {self.reasons[0]}"]
-        if self.comparisons is not None:
-            lines.append(f"comparisons: {self.comparisons}")
+        lines = [f"method: {self.reasons[0]}", *self.expected]
         probed = [i.text for i in spec.probe.indexed]
         lines += [f"index: {text}" for text in probed]
         for number, branch in enumerate(spec.branches):

@@ -6,7 +6,7 @@ stored. Intervals narrow a run down to candidates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,23 +15,27 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MIN_US, TS, ints
+from tidegate.cancellation import between_pieces
 from tidegate.operate.join.bound import bounds_of, key_of
 from tidegate.operate.join.part import Part
 from tidegate.operate.join.run_index import Searched
 from tidegate.operate.join.spec import Extent, Probe
 from tidegate.operate.kernels.bisect import bisect
 from tidegate.operate.kernels.order import inverse
-from tidegate.operate.kernels.pair import find, passing
+from tidegate.operate.kernels.pair import NO_LIMIT, find, find_few, passing
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 _FIRST_PAIRS = 2**24
-_MOST_PAIRS = 2**31
+_MOST_PAIRS = 2**30
 _FEW_PAIRS = 2**12
-_HITS = 2**22
+_HITS = 2**20
 """How many candidates one step should give."""
+
+_MOST_HITS = 2**22
+"""A step that gives more is made again with fewer of those that ask."""
 
 
 @dataclass
@@ -39,13 +43,39 @@ class Work:
     """How much was compared: what the definition implies, and what was done.
 
     `rows` has the latter for each new tuple of a side, as it asks; None where nobody wants to know.
-    `side` is the one that asks now.
+    They are some of all, which begin at these `starts`. `side` is the one that asks now.
     """
 
     implied: int = 0
     made: int = 0
     rows: tuple[Ints, Ints] | None = None
     side: int = 0
+    starts: tuple[int, int] = (0, 0)
+
+    @staticmethod
+    def of(news: Sequence[News], by_row: bool, starts: tuple[int, int] = (0, 0)) -> Work:
+        """Nothing yet, for these new tuples of either side."""
+        if not by_row:
+            return Work()
+        left, right = (np.zeros(n.table.num_rows, np.int64) for n in news)
+        return Work(rows=(left, right), starts=starts)
+
+    def add(self, other: Work) -> None:
+        """Take in what was done for some of the new tuples."""
+        self.implied += other.implied
+        self.made += other.made
+        if self.rows is not None and other.rows is not None:
+            for mine, more, start in zip(self.rows, other.rows, other.starts, strict=True):
+                mine[start : start + len(more)] += more
+
+    @property
+    def candidates(self) -> int:
+        """How many pairs of the windows were looked at, at most.
+
+        An index by a range looks at tuples outside the windows too, of which large batches have
+        more than the windows hold; several indexes of one join may look at the same pair.
+        """
+        return min(self.made, self.implied)
 
     def count(self, ask: Ask, compared: Ints) -> None:
         """Note with how many each probe was compared."""
@@ -71,6 +101,16 @@ class News:
     held: Mask
     before: int = 0
     _keys: dict[tuple[int, ...], Floats] = field(default_factory=dict, repr=False, compare=False)
+
+    def between(self, low: int, high: int) -> tuple[News, int]:
+        """Those at places from `low` to before `high`, and the row at which they begin."""
+        start, stop = (int(i) for i in np.searchsorted(self.place, (low, high)))
+        if stop - start == len(self.place):
+            return self, 0
+        keys = {wanted: key[start:stop] for wanted, key in self._keys.items()}
+        some = slice(start, stop)
+        table = self.table.slice(start, stop - start)
+        return News(table, self.place[some], self.held[some], self.before, keys), start
 
     @property
     def ranks(self) -> Ints:
@@ -198,11 +238,12 @@ def _passing(run: Run, ask: Ask, first: Ints, last: Ints, made: int) -> Iterator
         yield passing(*find(first, last, (), (), ()), lows, highs, values)
         return
     for a, b, hits in _steps(first, last, bool(values)):
-        probe, place = find(
-            first[a:b], last[a:b], [x[a:b] for x in lows], [x[a:b] for x in highs], values
-        )
-        hits.append(len(probe))
-        yield probe + a, place
+        bounds = [x[a:b] for x in lows], [x[a:b] for x in highs]
+        most = _MOST_HITS if b - a > 1 else NO_LIMIT
+        found = find_few(first[a:b], last[a:b], *bounds, values, most)
+        if found is not None:
+            hits.append(len(found[0]))
+            yield found[0] + a, found[1]
 
 
 def candidates_of(part: Part, run: Run, ask: Ask, work: Work) -> list[tuple[Ints, Ints]] | None:
@@ -294,7 +335,8 @@ def _window(run: Run, ask: Ask) -> tuple[Ints, Ints]:
 def _steps(first: Ints, last: Ints, narrowed: bool) -> Iterator[tuple[int, int, list[int]]]:
     """Ranges of asking tuples with so many pairs that their candidates fit into memory.
 
-    The caller appends how many candidates a step gave, which decides about the next.
+    The caller appends how many candidates a step gave, which decides about the next; nothing where
+    they were too many, and fewer are to ask.
     """
     ends = np.cumsum(last - first)
     start, done = 0, 0
@@ -304,7 +346,11 @@ def _steps(first: Ints, last: Ints, narrowed: bool) -> Iterator[tuple[int, int, 
         hits: list[int] = []
         yield start, stop, hits
         made = int(ends[stop - 1]) - done
-        if hits and made:
+        between_pieces(made)
+        if not hits:
+            most = made // 4
+            continue
+        if made:
             share = max(hits[0], 1) / made
             most = int(min(max(_HITS / share, _HITS), _MOST_PAIRS))
         start, done = stop, int(ends[stop - 1])

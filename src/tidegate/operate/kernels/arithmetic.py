@@ -83,12 +83,16 @@ def _reject_zero(left: Any, right: Any) -> None:
 def negate(type_: pa.DataType, value: Any) -> Any:
     if pa.types.is_duration(type_):
         return checked(pc.negate_checked, value.view(pa.int64())).view(type_)
+    if pa.types.is_decimal(type_):
+        return decimal.negate(value)
     return checked(pc.negate_checked, value)
 
 
 def absolute(type_: pa.DataType, value: Any) -> Any:
     if pa.types.is_duration(type_):
         return checked(pc.abs_checked, value.view(pa.int64())).view(type_)
+    if pa.types.is_decimal(type_):
+        return decimal.absolute(value)
     return checked(pc.abs_checked, value)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.kernels.vector import both
+from tidegate.operate.kernels.vector import both, repeat
 
 
 def _is_float(value: Any) -> bool:
@@ -93,6 +93,26 @@ def nanvl(type_: pa.DataType, value: Any, other: Any) -> Any:
     return pc.if_else(pc.is_nan(value), other, value)
 
 
+def case(_: pa.DataType, *args: Any) -> Any:
+    """Arguments: condition, value, ..., default. The first condition that is true decides."""
+    rows = next(len(arg) for arg in args if isinstance(arg, pa.Array))
+    flags = [repeat(c, rows) if isinstance(c, pa.Scalar) else c for c in args[:-1:2]]
+    names = [str(number) for number in range(len(flags))]
+    return pc.case_when(pc.make_struct(*flags, field_names=names), *args[1:-1:2], args[-1])
+
+
+def coalesce(_: pa.DataType, *values: Any) -> Any:
+    return pc.coalesce(*values)
+
+
+def conjunction(_: pa.DataType, left: Any, right: Any) -> Any:
+    return pc.and_kleene(left, right)
+
+
+def disjunction(_: pa.DataType, left: Any, right: Any) -> Any:
+    return pc.or_kleene(left, right)
+
+
 def _pick(keep: Any, type_: pa.DataType, values: tuple[Any, ...]) -> Any:
     """Fold the arguments pairwise: the first stays unless `keep` says the next one wins."""
     best = values[0]
@@ -129,6 +149,10 @@ OPS: dict[str, Callable[..., Any]] = {
     "ge": ge,
     "null_safe_eq": null_safe_eq,
     "in": is_in,
+    "case": case,
+    "coalesce": coalesce,
+    "and": conjunction,
+    "or": disjunction,
     "not": negation,
     "is_null": is_null,
     "is_true": is_true,

@@ -1,14 +1,18 @@
-"""CASE, COALESCE, AND and OR, which evaluate an argument only on the rows that need it.
+"""Which rows each argument of a call is evaluated on: those that Spark evaluates it on, no others.
 
 Guards must work: in ``CASE WHEN b <> 0 THEN a / b END`` no row with ``b = 0`` may reach the
-division. Arguments that cannot fail are evaluated on all rows at once, which is cheaper.
+division. So the arguments of a call take turns. After a turn the rows that need no further argument
+leave with their value, and the next argument is evaluated on the others alone. `_ORDERS` declares
+the turns of every operation that does not simply stop at the first NULL, as all others do.
 
-The kernels here are steps of a descent: they yield the evaluations they need.
+`in_turns` is a step of a descent: it yields the evaluations it needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,150 +20,216 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.descent import Step
-from tidegate.expression.tree import SIGNS, Call, Expr, Literal, is_total
+from tidegate.errors import TaskError
+from tidegate.expression.tree import Call, Expr, is_total
+from tidegate.operate.kernels.vector import repeat
 
-_DIVISIONS = ("divide", "int_divide", "remainder")
+Ints = np.ndarray[Any, Any]
+
+Leaves = Callable[[Any], Any]
+"""From the values of an argument to flags, none of them NULL: which rows need no other argument."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The argument at `place` is evaluated on the rows that have not left.
+
+    Those that leave get the argument at `takes`, evaluated on them alone; None: they get NULL.
+    """
+
+    place: int
+    leaves: Leaves
+    takes: int | None = None
+
+
+@dataclass(frozen=True)
+class Order:
+    """The turns of a call by its number of arguments.
+
+    Rows that never leave get what the kernel computes from all arguments. `guards` says that users
+    write the call to keep rows from an argument that can fail. Other calls first try all arguments
+    on all rows, which is cheaper, and take turns where that fails.
+    """
+
+    turns: Callable[[int], tuple[Turn, ...]]
+    guards: bool = False
 
 
 class Rows(Protocol):
     """The rows an expression is evaluated on; the evaluator's side of this module."""
 
-    def array(self, expr: Expr) -> Step[Any]:
-        """The value of an expression on every row."""
-        ...
-
     def value(self, expr: Expr) -> Step[Any]:
-        """The same, a scalar where the value is one constant."""
+        """The value of an expression on every row; a scalar where it is one constant."""
         ...
 
-    def take(self, indices: np.ndarray[Any, Any]) -> Rows:
-        """Some of the rows."""
+    def take(self, indices: Ints, careful: bool) -> Rows:
+        """Some of the rows; if `careful`, every call on them takes turns from the first."""
         ...
 
     def __len__(self) -> int: ...
 
 
-class _Pieces:
-    """Values computed for parts of the rows, put back in the order of the rows at the end."""
+def _nobody(values: Any) -> Any:
+    return repeat(pa.scalar(False), len(values))
+
+
+def _everyone(values: Any) -> Any:
+    return repeat(pa.scalar(True), len(values))
+
+
+def _null(values: Any) -> Any:
+    return values.is_null()
+
+
+def _given(values: Any) -> Any:
+    return values.is_valid()
+
+
+def _true(values: Any) -> Any:
+    return values.fill_null(False)
+
+
+def _false(values: Any) -> Any:
+    return pc.invert(values.fill_null(True))
+
+
+def _not_nan(values: Any) -> Any:
+    return pc.invert(pc.is_nan(values).fill_null(False))
+
+
+def _each(leaves: Leaves, count: int) -> tuple[Turn, ...]:
+    return tuple(Turn(place, leaves) for place in range(count))
+
+
+def _case(count: int) -> tuple[Turn, ...]:
+    """Arguments: condition, value, ..., default. The first condition that is true decides."""
+    conditions = (Turn(place, _true, place + 1) for place in range(0, count - 1, 2))
+    return (*conditions, Turn(count - 1, _everyone, count - 1))
+
+
+def _coalesce(count: int) -> tuple[Turn, ...]:
+    first = (Turn(place, _given, place) for place in range(count - 1))
+    return (*first, Turn(count - 1, _everyone, count - 1))
+
+
+def _connective(decides: Leaves) -> Order:
+    return Order(lambda _: (Turn(0, decides, 0), Turn(1, _nobody)), guards=True)
+
+
+STRICT = Order(lambda count: _each(_null, count))
+"""From left to right; a row leaves at its first NULL, which is then its value."""
+
+_DIVISOR_FIRST = Order(lambda _: (Turn(1, _null), Turn(0, _null)))
+_ALL = Order(lambda count: _each(_nobody, count))
+
+_ORDERS: dict[str, Order] = {
+    "case": Order(_case, guards=True),
+    "coalesce": Order(_coalesce, guards=True),
+    "nanvl": Order(lambda _: (Turn(0, _not_nan, 0), Turn(1, _everyone, 1)), guards=True),
+    "and": _connective(_false),
+    "or": _connective(_true),
+    **dict.fromkeys("divide int_divide remainder positive_remainder".split(), _DIVISOR_FIRST),
+    **dict.fromkeys("null_safe_eq greatest least in is_null is_true is_false is_nan".split(), _ALL),
+}
+"""The orders of operations by name; all others are STRICT."""
+
+
+def order_of(op: str) -> Order:
+    """The order in which an operation has its arguments evaluated."""
+    return _ORDERS.get(op, STRICT)
+
+
+@cache
+def turns_of(op: str, count: int) -> tuple[Turn, ...]:
+    """The turns of a call with so many arguments."""
+    return order_of(op).turns(count)
+
+
+@cache
+def places_of(op: str, count: int) -> tuple[int, ...]:
+    """The places of all arguments in the order in which they are evaluated."""
+    return tuple(dict.fromkeys([*(turn.place for turn in turns_of(op, count)), *range(count)]))
+
+
+def must_take_turns(call: Call) -> bool:
+    """Whether a guard may keep rows from an argument that can fail."""
+    return order_of(call.op).guards and not all(map(is_total, call.args[1:]))
+
+
+def in_turns(
+    rows: Rows,
+    call: Call,
+    compute: Callable[[Call, list[Any]], Any],
+    known: Mapping[int, Any],
+    failure: TaskError | None = None,
+) -> Step[Any]:
+    """The values of a call whose arguments take turns.
+
+    `known` has arguments by place that were evaluated on all rows, before one of them ended in
+    `failure`. What failed is not tried on the same rows again, and on fewer rows nothing is tried
+    that might fail: inside a long sum every term would double the work.
+    """
+    careful = failure is not None
+    settled = _Settled(call.type)
+    open_, part = np.arange(len(rows)), rows
+    values: dict[int, tuple[Ints, Any]] = {}
+    for turn in turns_of(call.op, len(call.args)):
+        if turn.place in known:
+            value = _some(known[turn.place], open_, len(rows))
+        elif failure is not None and part is rows:
+            raise failure
+        else:
+            value = yield part.value(call.args[turn.place])
+        leaves = _flags(turn.leaves, value, len(open_))
+        values[turn.place] = open_, value
+        if not leaves.any():
+            continue
+        gone = open_[leaves]
+        if turn.takes == turn.place:
+            settled.add(gone, _some(value, np.flatnonzero(leaves), len(open_)))
+        elif turn.takes is None:
+            settled.add(gone, pa.scalar(None, call.type))
+        else:
+            taking = part if len(gone) == len(rows) else rows.take(gone, careful)
+            settled.add(gone, (yield taking.value(call.args[turn.takes])))
+        open_ = open_[~leaves]
+        if not len(open_):
+            return settled.joined()
+        part = rows.take(open_, careful)
+    args = [_some(v, np.searchsorted(p, open_), len(p)) for _, (p, v) in sorted(values.items())]
+    settled.add(open_, compute(call, args))
+    return settled.joined()
+
+
+class _Settled:
+    """Values of rows that have left, put back in the order of the rows at the end."""
 
     def __init__(self, type_: pa.DataType) -> None:
-        self.type = type_
-        self.arrays: list[Any] = []
-        self.places: list[np.ndarray[Any, Any]] = []
+        self._type = type_
+        self._arrays: list[Any] = []
+        self._places: list[Ints] = []
 
-    def add(self, rows: Rows, expr: Expr, places: np.ndarray[Any, Any]) -> Step[None]:
-        if len(places):
-            part = rows if len(places) == len(rows) else rows.take(places)
-            self.arrays.append((yield part.array(expr)))
-            self.places.append(places)
+    def add(self, places: Ints, values: Any) -> None:
+        is_constant = isinstance(values, pa.Scalar)
+        self._arrays.append(repeat(values, len(places)) if is_constant else values)
+        self._places.append(places)
 
     def joined(self) -> Any:
-        if len(self.arrays) == 1:
-            return self.arrays[0]
-        order = np.concatenate(self.places)
+        if len(self._arrays) == 1:
+            return self._arrays[0]
+        order = np.concatenate(self._places)
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
-        return pa.concat_arrays(self.arrays).take(pa.array(back))
+        return pa.concat_arrays(self._arrays).take(pa.array(back))
 
 
-def _flags(array: Any, null: bool) -> np.ndarray[Any, Any]:
-    values: np.ndarray[Any, Any] = array.fill_null(null).to_numpy(zero_copy_only=False)
-    return values
+def _some(value: Any, places: Ints, rows: int) -> Any:
+    """The values of some of the rows."""
+    if isinstance(value, pa.Scalar) or len(places) == rows:
+        return value
+    return value.take(pa.array(places))
 
 
-def case(rows: Rows, call: Call) -> Step[Any]:
-    """Arguments: condition, value, ..., default. The first condition that is true decides."""
-    conditions, values = call.args[:-1:2], call.args[1:-1:2]
-    if all(is_total(arg) for arg in call.args):
-        flags = yield _each(rows.array, conditions)
-        results = yield _each(rows.value, (*values, call.args[-1]))
-        names = [str(i) for i in range(len(conditions))]
-        return pc.case_when(pc.make_struct(*flags, field_names=names), *results)
-    pieces = _Pieces(call.type)
-    left = np.arange(len(rows))
-    for condition, value in zip(conditions, values, strict=True):
-        if not len(left):
-            break
-        truth = yield (rows if len(left) == len(rows) else rows.take(left)).array(condition)
-        hit = _flags(truth, False)
-        yield pieces.add(rows, value, left[hit])
-        left = left[~hit]
-    yield pieces.add(rows, call.args[-1], left)
-    return pieces.joined()
-
-
-def coalesce(rows: Rows, call: Call) -> Step[Any]:
-    """The first argument that is not NULL; later ones are evaluated only where it is still NULL."""
-    result = yield rows.array(call.args[0])
-    if all(is_total(arg) for arg in call.args[1:]):
-        return pc.coalesce(result, *(yield _each(rows.value, call.args[1:])))
-    for arg in call.args[1:]:
-        if not result.null_count:
-            break
-        left = np.flatnonzero(result.is_null().to_numpy(zero_copy_only=False))
-        part = rows if len(left) == len(rows) else rows.take(left)
-        result = pc.replace_with_mask(result, result.is_null(), (yield part.array(arg)))
-    return result
-
-
-def conjunction(rows: Rows, call: Call) -> Step[Any]:
-    """AND: the right side is evaluated where the left is not false, unless it cannot fail."""
-    return _connect(rows, call, pc.and_kleene, decided=False)
-
-
-def disjunction(rows: Rows, call: Call) -> Step[Any]:
-    """OR: the right side is evaluated where the left is not true, unless it cannot fail."""
-    return _connect(rows, call, pc.or_kleene, decided=True)
-
-
-def _connect(rows: Rows, call: Call, connective: Callable[..., Any], decided: bool) -> Step[Any]:
-    left, right = call.args
-    first = yield rows.array(left)
-    if is_total(right):
-        return connective(first, (yield rows.value(right)))
-    open_ = np.flatnonzero(_flags(first, not decided) != decided)
-    if not len(open_):
-        return first
-    pieces = _Pieces(call.type)
-    yield pieces.add(rows, right, open_)
-    settled = np.setdiff1d(np.arange(len(rows)), open_, assume_unique=True)
-    yield pieces.add(rows, Literal(decided, pa.bool_()), settled)
-    return connective(first, pieces.joined())
-
-
-def guarded(rows: Rows, call: Call, before: Sequence[Any]) -> Step[Any]:
-    """A call of two arguments one of which failed: beside a NULL it need not have a value.
-
-    `before` are the values of the arguments before it. As in Spark the left side is looked at
-    first, of divisions the right one. None: it had to have a value. What failed is not tried on the
-    same rows again: inside a long sum every term would double the work.
-    """
-    if len(call.args) != 2 or call.op not in SIGNS or call.op == "null_safe_eq":
-        return None
-    leading = 1 if call.op in _DIVISIONS else 0
-    if leading == len(before):
-        return None
-    first = before[0] if before else (yield rows.value(call.args[leading]))
-    valid = first.is_valid if isinstance(first, pa.Scalar) else first.is_valid().to_numpy(False)
-    known = np.broadcast_to(valid, len(rows))
-    if known.all():
-        return None
-    pieces = _Pieces(call.type)
-    yield pieces.add(rows, call, np.flatnonzero(known))
-    yield pieces.add(rows, Literal(None, call.type), np.flatnonzero(~known))
-    return pieces.joined()
-
-
-def _each(evaluate: Callable[[Expr], Step[Any]], exprs: Sequence[Expr]) -> Step[list[Any]]:
-    values = []
-    for expr in exprs:
-        values.append((yield evaluate(expr)))
-    return values
-
-
-LAZY: dict[str, Callable[[Rows, Call], Step[Any]]] = {
-    "case": case,
-    "coalesce": coalesce,
-    "and": conjunction,
-    "or": disjunction,
-}
+def _flags(leaves: Leaves, value: Any, rows: int) -> np.ndarray[Any, Any]:
+    array = repeat(value, 1) if isinstance(value, pa.Scalar) else value
+    return np.broadcast_to(leaves(array).to_numpy(zero_copy_only=False), rows)

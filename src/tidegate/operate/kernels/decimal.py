@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import ROUND_DOWN, Context, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ NARROW = 38
 
 
 _EXACT = Context(prec=200, rounding=ROUND_DOWN)
+_NEGATION = Context(prec=34, rounding=ROUND_HALF_EVEN)
+"""Spark negates with so many digits, though its decimals may have 38."""
 _STEP = 9
 """Digits dropped at once: 10**9 is one word of 32 bits, and Arrow divides wrongly by longer ones
 when a word of the quotient has all bits set (pc.trunc of 4294967295.5 with 15 digits is ...94)."""
@@ -127,10 +129,10 @@ def _fitted(value: Any, type_: pa.DataType, args: tuple[Any, ...]) -> Any:
     return result
 
 
-def _wide(value: Any, more: int = 0) -> Any:
-    """The same value with room for `more` further digits behind the point."""
+def _wide(value: Any, more: int = 0, whole: int = 0) -> Any:
+    """The same value with room for further digits: `more` behind the point, `whole` before it."""
     type_ = value.type
-    return value.cast(pa.decimal256(type_.precision + more, type_.scale + more))
+    return value.cast(pa.decimal256(type_.precision + more + whole, type_.scale + more))
 
 
 def _exactly(kernel: Callable[..., Any], digits: Callable[..., int]) -> Callable[..., Any]:
@@ -200,6 +202,29 @@ def _divided(left: Any, right: Any) -> Any:
         for a, b in zip(left.take(rows).to_pylist(), right.take(rows).to_pylist(), strict=True)
     ]
     return pc.replace_with_mask(quotient, pa.array(doubtful), pa.array(again, quotient.type))
+
+
+def negate(value: Any) -> Any:
+    """The negative, rounded to the digits that Spark negates with."""
+    type_, negative = value.type, pc.negate(value)
+    if type_.precision <= _NEGATION.prec:
+        return negative
+    least = pa.scalar(Decimal(1).scaleb(_NEGATION.prec - type_.scale), type_)
+    long = pc.greater_equal(pc.abs(value), least).fill_null(False)
+    if not long.true_count:
+        return negative
+    rounded = [_NEGATION.plus(number) for number in negative.filter(long).to_pylist()]
+    wide = _wide(negative, 0, 1)
+    return _fitted(pc.replace_with_mask(wide, long, pa.array(rounded, wide.type)), type_, (value,))
+
+
+def absolute(value: Any) -> Any:
+    """The value without its sign; what is negative is negated."""
+    if value.type.precision <= _NEGATION.prec:
+        return pc.abs(value)
+    below = pc.less(value, pa.scalar(0, pa.int8()).cast(pa.decimal128(3, 0)).cast(value.type))
+    none = pa.scalar(None, value.type)
+    return pc.coalesce(negate(pc.if_else(below, value, none)), value)
 
 
 def divide(type_: pa.DataType, left: Any, right: Any) -> Any:

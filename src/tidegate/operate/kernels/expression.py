@@ -29,7 +29,7 @@ from tidegate.operate.kernels import (
     temporal,
     text,
 )
-from tidegate.operate.kernels.condition import LAZY, guarded
+from tidegate.operate.kernels.condition import in_turns, must_take_turns, places_of
 from tidegate.operate.kernels.failure import RowFailure
 from tidegate.operate.kernels.user import called
 from tidegate.operate.kernels.vector import repeat
@@ -50,7 +50,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "field": _field,
 }
 """Kernels by name: called with the result type and the arguments, at least one of them an array and
-the others arrays of its length or scalars. The lazy ones are in `condition.LAZY`."""
+the others arrays of its length or scalars. Which rows they see is said in `condition`."""
 
 
 def evaluate(expr: Expr, table: pa.Table) -> pa.Array:
@@ -83,19 +83,31 @@ class _Rows:
     What is not shared is not kept, so that a long sum holds two arrays and not one for each term.
     """
 
-    def __init__(self, rows: int, fetch: Callable[[str], Any], shared: frozenset[int]) -> None:
+    def __init__(
+        self,
+        rows: int,
+        fetch: Callable[[str], Any],
+        shared: frozenset[int],
+        careful: bool = False,
+    ) -> None:
         self._rows = rows
         self._fetch = fetch
         self._shared = shared
+        self._careful = careful
         self._columns: dict[str, Any] = {}
         self._known: dict[int, Any] = {}
 
     def __len__(self) -> int:
         return self._rows
 
-    def take(self, indices: np.ndarray[Any, Any]) -> _Rows:
+    def take(self, indices: np.ndarray[Any, Any], careful: bool) -> _Rows:
         places = pa.array(indices)
-        return _Rows(len(indices), lambda name: self._column(name).take(places), self._shared)
+        return _Rows(
+            len(indices),
+            lambda name: self._column(name).take(places),
+            self._shared,
+            careful or self._careful,
+        )
 
     def array(self, expr: Expr) -> Step[Any]:
         value = yield self.value(expr)
@@ -122,20 +134,20 @@ class _Rows:
         return self._columns[name]
 
     def _call(self, call: Call) -> Step[Any]:
-        if call.op in LAZY:
-            return (yield LAZY[call.op](self, call))
         if call.op == USER:
             return (yield self._user(call))
-        args: list[Any] = []
+        known: dict[int, Any] = {}
+        if self._careful or must_take_turns(call):
+            return (yield in_turns(self, call, _computed, known))
         try:
-            for arg in call.args:
-                args.append((yield self.value(arg)) if isinstance(arg, Call) else self._plain(arg))
-        except TaskError:
-            rest = yield guarded(self, call, args)
-            if rest is None:
-                raise
-            return rest
-        return _computed(call, args)
+            for place in places_of(call.op, len(call.args)):
+                arg = call.args[place]
+                known[place] = (
+                    (yield self.value(arg)) if isinstance(arg, Call) else self._plain(arg)
+                )
+        except TaskError as failure:
+            return (yield in_turns(self, call, _computed, known, failure))
+        return _computed(call, [known[place] for place in range(len(call.args))])
 
     def _user(self, call: Call) -> Step[Any]:
         args = []

@@ -15,6 +15,9 @@ Words = NDArray[np.uint32] | NDArray[np.uint64]
 LOOP_TESTS = 3
 """How many tests the compiled loop makes; the others are made on what passed these."""
 
+NO_LIMIT = 2**62
+"""More pairs than there can be."""
+
 _WORDS = {"float32": "uint32", "float64": "uint64"}
 
 
@@ -32,6 +35,23 @@ def find(
     float32 or float64, and may be read-only. Up to three tests run in compiled code: put the most
     selective first, the others see only what passed. Costs about 0.1 ns a pair of a probe and a
     place in its range (float32, two tests), and holds up to 48 bytes a hit while it runs.
+    """
+    found = find_few(first, last, lows, highs, values, NO_LIMIT)
+    assert found is not None
+    return found
+
+
+def find_few(
+    first: Int64s,
+    last: Int64s,
+    lows: Sequence[Floats],
+    highs: Sequence[Floats],
+    values: Sequence[Floats],
+    most: int,
+) -> tuple[Int64s, Int64s] | None:
+    """The same, or None where more than `most` pass the tests of the compiled code.
+
+    Then the search has ended there, so it holds little more than `most`.
     """
     if not values:
         return _all_pairs(first, last)
@@ -55,7 +75,9 @@ def find(
         )
     if not bool((starts[1:] >= starts[:-1]).all()):
         order = order[np.argsort(starts)]
-    p, s = _loop(order, first, last, bounds, values[:LOOP_TESTS])
+    p, s = _loop(order, first, last, bounds, values[:LOOP_TESTS], most)
+    if len(p) > most:
+        return None
     return passing(p, s, lows[LOOP_TESTS:], highs[LOOP_TESTS:], values[LOOP_TESTS:])
 
 
@@ -88,7 +110,12 @@ def _coded(bound: Floats, word: str, below_zero: bool) -> Words:
 
 
 def _loop(
-    order: Int64s, first: Int64s, last: Int64s, bounds: Words, values: Sequence[Floats]
+    order: Int64s,
+    first: Int64s,
+    last: Int64s,
+    bounds: Words,
+    values: Sequence[Floats],
+    most: int,
 ) -> tuple[Int64s, Int64s]:
     from tidegate.operate.kernels.pair_loop import compiled
 
@@ -98,7 +125,7 @@ def _loop(
     sign = word.type(1 << (8 * word.itemsize - 1))
     loop = compiled(len(values), word.name)
     places = (_fixed(order, np.int64), _fixed(first, np.int64), _fixed(last, np.int64))
-    found: tuple[Int64s, Int64s] = loop(*places, _fixed(bounds), sign, *tests)
+    found: tuple[Int64s, Int64s] = loop(*places, _fixed(bounds), sign, most, *tests)
     return found
 
 

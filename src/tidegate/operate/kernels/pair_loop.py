@@ -117,14 +117,23 @@ def _place(run_p: Any, run_hits: Any, runs: Any, hits: Any, total: Any, probes: 
 
 
 def _pairs(
-    order: Any, first: Any, last: Any, bounds: Any, sign: Any, one: Any, two: Any, three: Any
+    order: Any,
+    first: Any,
+    last: Any,
+    bounds: Any,
+    sign: Any,
+    most: Any,
+    one: Any,
+    two: Any,
+    three: Any,
 ) -> Any:
     """Pairs of a probe in `order` and a place in its range that pass all tests, sorted.
 
     `order`: probes with a range that is not empty, by `first`. `bounds`: a row of (low, high - low)
     per test and probe, coded. `one`, `two`, `three`: bits of the values, None where there is no
     test. Probes whose ranges begin near each other go over the values together, block by block: a
-    block is coded once for all of them and stays in the first-level cache.
+    block is coded once for all of them and stays in the first-level cache. Where more than `most`
+    pass, the loop ends, and gives the first of them in any order: more than `most`.
     """
     one_c = np.empty(_BLOCK, bounds.dtype)
     two_c = None if two is None else np.empty(_BLOCK, bounds.dtype)
@@ -174,6 +183,8 @@ def _pairs(
                         run_hits = _grown(run_hits, runs, runs + 1)
                         run_p[runs], run_hits[runs] = p, more - n
                         runs, n = runs + 1, more
+            if n > most:
+                return hits[:n], hits[:n]
         dense = 2 * (runs - before) > tried
         i = j
     return _place(run_p, run_hits, runs, hits, n, len(first))
@@ -194,5 +205,5 @@ def compiled(tests: int, word: str) -> Callable[..., Any]:
     result = types.UniTuple(types.Array(types.int64, 1, "C"), 2)
     given = [values] * tests + [types.none] * (LOOP_TESTS - tests)
     bounds = types.Array(unsigned, 2, "C", readonly=True)
-    signature = result(places, places, places, bounds, unsigned, *given)
+    signature = result(places, places, places, bounds, unsigned, types.int64, *given)
     return machine_code.compiled(signature, function)

@@ -12,25 +12,35 @@ from tidegate.operate.kernels.group import stable_order
 from tidegate.operate.kernels.order import Floats, Ints, inverse
 
 
-def places_in_order(values: Floats, first: Ints, last: Ints, k: Ints) -> tuple[Floats, Floats]:
-    """Of each window the values at place k in ascending order and at the next one, if there is one.
+class Sliding:
+    """The values of windows in ascending order, for those who ask for some of their places.
 
-    NaN is greatest. An empty window has any value. Costs O(log(run)) for every value and window,
-    where a run is the values that windows lead over to.
+    Sorts the values once, in O(values log(values)).
     """
-    from tidegate.operate.kernels import slide_loop
 
-    if len(values) == 0 or len(first) == 0:
-        return np.zeros(len(first)), np.zeros(len(first))
-    starts_run = np.append(True, first[1:] >= np.maximum.accumulate(last)[:-1])
-    starts, run = first[starts_run], np.cumsum(starts_run) - 1
-    ends = np.append(starts[1:], len(values))
-    run_of = np.searchsorted(starts, np.arange(len(values)), side="right")
-    by_value = np.argsort(values)
-    order = by_value[stable_order(run_of[by_value], len(starts) + 1)]
-    given = (inverse(order), starts[run], (ends - starts)[run], first, last, k)
-    low, high = slide_loop.select()(*map(np.ascontiguousarray, given))
-    return values[order[low]], values[order[high]]
+    def __init__(self, values: Floats, first: Ints, last: Ints) -> None:
+        self._values, self._bounds = values, (first, last)
+        starts_run = np.append(True, first[1:] >= np.maximum.accumulate(last)[:-1])[: len(first)]
+        starts, run = first[starts_run], np.cumsum(starts_run) - 1
+        ends = np.append(starts[1:], len(values))
+        run_of = np.searchsorted(starts, np.arange(len(values)), side="right")
+        by_value = np.argsort(values)
+        self._order = by_value[stable_order(run_of[by_value], len(starts) + 1)]
+        self._runs = (inverse(self._order), starts[run], (ends - starts)[run])
+
+    def places(self, k: Ints) -> tuple[Floats, Floats]:
+        """Of each window the values at place k in ascending order and at the next, if there is one.
+
+        NaN is greatest. An empty window has any value. Costs O(log(run)) for every value and
+        window, where a run is the values that windows lead over to.
+        """
+        from tidegate.operate.kernels import slide_loop
+
+        if len(self._values) == 0 or len(k) == 0:
+            return np.zeros(len(k)), np.zeros(len(k))
+        given = (*self._runs, *self._bounds, k)
+        low, high = slide_loop.select()(*map(np.ascontiguousarray, given))
+        return self._values[self._order[low]], self._values[self._order[high]]
 
 
 def distinct_counts(codes: Ints, size: int, first: Ints, last: Ints) -> Ints:

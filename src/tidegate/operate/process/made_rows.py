@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tidegate.cancellation import between_pieces
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.process.definition import ROW, ProcessSpec
 from tidegate.operate.process.feed import Ints, Trigger
@@ -89,6 +90,7 @@ class OutputRows:
             wrong = numbers[(numbers < 0) | (numbers >= count)]
             requirement = self._must("process", f"name rows from 0 to {count - 1} as {ROW}")
             raise Mistake(requirement, str(wrong[0]))
+        between_pieces(len(numbers))
         places = np.argsort(numbers, kind="stable")
         # Taking copies: memory that the object lent may change in its next call.
         kept = table.select(self._names).take(pa.array(places))
@@ -105,6 +107,7 @@ class OutputRows:
 
     def _settle(self) -> None:
         """Make columns of the rows that wait."""
+        between_pieces(len(self._rows))
         columns = [self._column(place, values) for place, values in enumerate(zip(*self._rows))]
         rows = pa.table(columns, schema=self._output)
         self._tables.append(self._with(rows, list(np.array(self._triggers, np.int64).T)))
@@ -120,6 +123,7 @@ class OutputRows:
     def _add_table(self, bucket: int, method: str, trigger: Trigger, made: Any) -> None:
         table = self._table(method, made, self._names)
         count = table.num_rows
+        between_pieces(count)
         kept = self._cast(method, table.select(self._names).take(pa.array(np.arange(count))))
         self._given.append((bucket, [np.full(count, t, np.int64) for t in trigger], kept))
 

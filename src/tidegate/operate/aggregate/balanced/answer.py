@@ -13,21 +13,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.approx.decision import Windows
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.bounded.answering import Answer
 from tidegate.operate.aggregate.bounded.cells import Cells, exactly
-from tidegate.operate.aggregate.bounded.moment import decided_moment
 from tidegate.operate.aggregate.bounded.own import own
 from tidegate.operate.aggregate.bounded.quantile import quantile
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
-from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
+from tidegate.operate.aggregate.estimate import KEPT, QUANTILES
 from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
-from tidegate.operate.aggregate.sampled import Sampled, Sampling
+from tidegate.operate.aggregate.sampled import Sampled, lowest_rows
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, Mask
 
 
@@ -45,9 +42,7 @@ class Balanced:
 
 def balanced(rules: Balancing, states: Mapping[str, States]) -> Balanced:
     """Answer rows of merged states, by the names of the functions whose states they are."""
-    sample = rules.answering.sample
-    assert sample is not None
-    n, trim, *lists = states[sample]
+    n, trim, *lists = states[rules.state.name]
     tuples: Ints = n.to_numpy()
     chosen: Mask = trim.to_numpy(zero_copy_only=False) & (tuples > rules.fewest)
     held = _evaluated(rules, [n, *lists], chosen)
@@ -81,50 +76,47 @@ def _evaluated(rules: Balancing, states: States, chosen: Mask) -> _Held:
     mine = _those(states, chosen)
     cells = _sampled_cells(rules, mine)
     tuples: Ints = mine[0].to_numpy()
-    looked_at = np.maximum.reduce([np.where(c.exact, tuples, c.rows) for c in cells.values()])
+    looked_at = np.maximum.reduce([_evaluated_rows(c, tuples) for c in cells.values()])
     if not chosen.all():
         others = _exact(rules, rules.held, _those(states, ~chosen))
         cells = {name: _joined(chosen, c, exactly(others[name])) for name, c in cells.items()}
     return _Held(cells, looked_at)
 
 
+def _evaluated_rows(cells: Cells, tuples: Ints) -> Ints:
+    assert cells.looked is not None
+    return np.where(cells.exact, tuples, cells.looked.rows)
+
+
 def _sampled_cells(rules: Balancing, states: States) -> dict[str, Cells]:
     """What samples say of rows, each a window of its own, and all tuples where that is too little.
 
-    A sample is as large as one can be that is worth it; who answers looks at as much as it takes.
+    A sample is of the tuples that an aggregate sees, and as large as one can be that is worth it;
+    who answers looks at as much as it takes.
     """
-    answering, count = rules.answering, len(states[0])
-    family = Sampled(rules.types, Sampling(rules.seed, answering.size))
-    lowest = family.merge(Groups(np.arange(count), count), states)
-    held = {_all(a): [states[0], *_arguments(rules, a, states)] for a in rules.held}
-    known = held | {str(answering.sample): lowest}
-    found = SampledWindows(answering, known, Windows(np.arange(count), count))
+    count = len(states[0])
+    groups, (words, *_) = unfolded_rows(states[:2])
     cells: dict[str, Cells] = {}
     for answer in rules.held:
-        name = answer.function.name
-        if answer.way == QUANTILES:
-            cells[name] = quantile(found, answer)
-        elif answer.way == OWN:
-            cells[name] = own(found, replace(answer, state=_all(answer)))
-        else:
-            cells[name] = _moment(rules, found, answer, states)
+        sampled = answer.sampled
+        assert sampled is not None
+        lists = _arguments(rules, answer, states)
+        (rule,) = sampled.parameters
+        family = Sampled(sampled.types, rule.sampling if answer.way == QUANTILES else rule)
+        drawn = family.sample(groups, words.to_numpy(), [column.flatten() for column in lists])
+        lowest = lowest_rows(drawn, family.sampling.k)
+        known = {sampled.name: lowest, _ALL: [states[0], *lists]}
+        for mean, column in zip(answer.means, lists, strict=False):
+            if mean is not None:
+                known[mean.name] = mean.family.fold(groups, [column.flatten()])
+        whole = replace(answer, state=_ALL)
+        found = SampledWindows(rules.answering, whole, known, Windows(np.arange(count), count))
+        cells[answer.function.name] = (quantile if answer.way == QUANTILES else own)(found)
     return cells
 
 
-def _all(answer: Answer) -> str:
-    """The name of all tuples of rows for an aggregate, which no state has."""
-    return f"all of {answer.function.name}"
-
-
-def _moment(rules: Balancing, found: SampledWindows, answer: Answer, states: States) -> Cells:
-    """A sum, mean or variance; what the sample does not give is computed for these rows alone."""
-    said = decided_moment(found, answer)
-    exact = pa.nulls(len(said.chosen), answer.function.result)
-    if not said.chosen.all():
-        name = answer.function.name
-        value = _exact(rules, [answer], _those(states, ~said.chosen))[name]
-        exact = pc.replace_with_mask(exact, pa.array(~said.chosen), value)
-    return said.cells(exact)
+_ALL = "all"
+"""The name of all tuples of rows for an aggregate, which no state has."""
 
 
 def _exact(rules: Balancing, answers: Sequence[Answer], states: States) -> dict[str, pa.Array]:
@@ -139,7 +131,7 @@ def _exact(rules: Balancing, answers: Sequence[Answer], states: States) -> dict[
 
 def _arguments(rules: Balancing, answer: Answer, states: States) -> list[pa.Array]:
     """The lists of the arguments of an aggregate, out of (n, priority, arguments...)."""
-    places = [rules.answering.arguments.index(name) for name in answer.function.arguments]
+    places = [rules.state.arguments.index(name) for name in answer.function.arguments]
     return [states[2 + place] for place in places]
 
 
@@ -160,6 +152,4 @@ def _joined(mask: Mask, there: Cells, elsewhere: Cells) -> Cells:
         column(there.high, elsewhere.high),
         np.concatenate([there.exact, elsewhere.exact])[place],
         np.concatenate([there.error, elsewhere.error])[place],
-        np.concatenate([there.rows, elsewhere.rows])[place],
-        np.concatenate([there.needed, elsewhere.needed])[place],
     )

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.definition import NUMBER
-from tidegate.operate.aggregate.estimate import KEPT, QUANTILES
+from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 
 
@@ -23,24 +23,29 @@ from tidegate.operate.aggregate.pane import AggregateSpec, Function
 class Balancing:
     """What was asked for, and what it comes to for each aggregate of the query.
 
-    The answers are those of one group by itself: `answering` has neither groups nor a budget. Its
-    sample is the state that holds the tuples, whose arguments are of these `types`; `seed` is that
-    of their priorities.
+    The answers are those of one group by itself: `answering` has neither groups nor a budget.
+    `held_as` is the function whose state holds the tuples; `seed` is that of their priorities.
     """
 
     answering: Answering
-    types: tuple[pa.DataType, ...] = ()
+    held_as: Function | None = None
     seed: int = 0
 
     @property
     def holds(self) -> bool:
         """Whether there are groups to trim; else all aggregates are folded, and nothing is done."""
-        return self.answering.sample is not None
+        return self.held_as is not None
+
+    @property
+    def state(self) -> Function:
+        """Whose state holds the tuples."""
+        assert self.held_as is not None
+        return self.held_as
 
     @property
     def held(self) -> tuple[Answer, ...]:
         """The aggregates that are evaluated from held tuples."""
-        return tuple(a for a in self.answering.answers if a.way != KEPT)
+        return self.answering.sampled
 
     @cached_property
     def fewest(self) -> int:
@@ -54,7 +59,7 @@ class Balancing:
     @cached_property
     def surveyed(self) -> tuple[tuple[str, pa.DataType], ...]:
         """The arguments whose spread says how many tuples a sample takes; quantiles need none."""
-        known = dict(zip(self.answering.arguments, self.types, strict=True))
+        known = dict(zip(self.state.arguments, self.state.types, strict=True))
         used = (n for a in self.held if a.way != QUANTILES for n in a.function.arguments)
         return tuple((n, known[n]) for n in dict.fromkeys(used) if NUMBER.accepts(known[n]))
 
@@ -74,7 +79,10 @@ class Balancing:
 
     def renamed(self, names: Mapping[str, str]) -> Balancing:
         """The same over states of other names."""
-        return replace(self, answering=self.answering.renamed(names))
+        made = [f for answer in self.held for f in (answer.sampled, *answer.means) if f is not None]
+        own = {function.name: function.name for function in made}
+        state = replace(self.state, name=names[self.state.name])
+        return replace(self, answering=self.answering.renamed({**names, **own}), held_as=state)
 
     def details(self) -> list[str]:
         """What becomes of each aggregate, for people."""
@@ -83,10 +91,12 @@ class Balancing:
         lines = [f"{a.text}: {self._said(a)}" for a in rules.answers]
         if self.holds:
             return [f"balance: groups of the fullest buckets are trimmed, {asked}", *lines]
-        return ["balance: nothing is trimmed, for folding tuples has balanced them", *lines]
+        return ["balance: nothing is trimmed, for all work is shared or folded", *lines]
 
     def _said(self, answer: Answer) -> str:
         if answer.way == KEPT:
+            if answer.function.definition.estimate in (QUANTILES, OWN):
+                return "exact, as overlapping windows share its work"
             return "exact, as tuples are folded where they come"
         if answer.way == QUANTILES:
             rows = self.answering.quantile_rows(answer.function)

@@ -76,7 +76,7 @@ class BalancedBatch:
         found = [self._surveyed.trim(end_us) for end_us in windows.tolist()]
         chosen = np.array([one.buckets for one in found]).reshape(-1, buckets)[codes, place]
         skipped = np.array([one.skipped for one in found], np.bool_)[codes]
-        name = f"{self._rules.answering.sample}.trim"
+        name = f"{self._rules.state.name}.trim"
         at = states.schema.get_field_index(name)
         return states.set_column(at, states.schema.field(at), pa.array(chosen)), skipped
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidegate.approx.bound import Kind
 from tidegate.approx.trim import SAVING, Trim, sample_size, trim
 from tidegate.batch import ints
 from tidegate.operate.aggregate.balanced.balancing import Balancing
@@ -19,10 +18,6 @@ from tidegate.operate.aggregate.estimate import QUANTILES
 from tidegate.operate.aggregate.pane import AggregateSpec, close_steps
 from tidegate.operate.kernels.exact_sum import covariances, round_sums
 from tidegate.operate.kernels.order import Floats, Ints, Mask, flat
-
-_SQUARES = 2.0
-"""The variance of squared deviations by the square of their mean, for a normal distribution: what
-variances and deviations are taken to need, for nothing else is known of bins."""
 
 
 class Surveyed:
@@ -77,8 +72,6 @@ def _needed(rules: Balancing, bins: pa.Table | None, tuples: Ints) -> Ints:
             continue
         known = [places[n] for n in answer.function.arguments if n in places]
         spreads = [] if bins is None else [_spread(bins, number) for number in known]
-        if answer.way in (Kind.VARIANCE.value, Kind.DEVIATION.value):
-            spreads = [(tuples, np.ones(len(tuples)), np.full(len(tuples), _SQUARES))]
         for rows, mean, variance in spreads:
             size = sample_size(tuples, rows, mean, variance, answering.error, answering.confidence)
             needed = np.maximum(needed, size)

@@ -57,12 +57,12 @@ def survey_partials(
     rules: Balancing, spec: AggregateSpec, partials: pa.Table, buckets: int
 ) -> pa.Table:
     """The survey of tuples that map tasks have put into lists; O(partials), and the values seen."""
-    held = rules.answering.sample
+    held = rules.state.name
     sizes = ints(partials, f"{held}.n")
     rows = np.repeat(np.arange(len(sizes)), sizes) if rules.surveyed else np.empty(0, np.int64)
     values = {
         name: flat(partials.column(f"{held}.x{i}")).flatten()
-        for i, name in enumerate(rules.answering.arguments)
+        for i, name in enumerate(rules.state.arguments)
     }
     words: Words = flat(partials.column(f"{held}.priority")).flatten().to_numpy()
     return _survey(rules, spec, partials, buckets, sizes, rows, words, values)

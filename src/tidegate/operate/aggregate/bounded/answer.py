@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.approx.decision import Windows
-from tidegate.operate.aggregate.bounded.answering import Answer, Answering
+from tidegate.operate.aggregate.bounded.answering import Answering
 from tidegate.operate.aggregate.bounded.cells import Cells, exactly
 from tidegate.operate.aggregate.bounded.moment import moment
 from tidegate.operate.aggregate.bounded.own import own
@@ -24,32 +24,24 @@ from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import dense, rank
-from tidegate.operate.kernels.order import Floats, Ints, Mask
-
-
-@dataclass(frozen=True)
-class AnswerFigures:
-    """What answering took, one entry for each window in the order of their ends.
-
-    `error` is the largest that a value of the window may have, in relation to it or in ranks.
-    `rows` is how many sampled tuples were looked at, `needed` how many the error takes as far as
-    they say, and `budget` how many there could have been.
-    """
-
-    ends: pa.Array
-    approximate: Mask
-    error: Floats
-    rows: Ints
-    needed: Ints
-    budget: Ints
+from tidegate.operate.kernels.order import Mask
 
 
 @dataclass(frozen=True)
 class Answered:
-    """The columns that `Answering.columns` names, a row for each window and group; and figures."""
+    """The columns that `Answering.columns` names, a row for each window and group.
 
-    columns: list[pa.Array]
-    figures: AnswerFigures
+    `cells` are those of each aggregate, in the order of the query; `exact` are rows that are so in
+    all of them.
+    """
+
+    cells: list[Cells]
+    exact: Mask
+
+    @property
+    def columns(self) -> list[pa.Array]:
+        ends = [column for c in self.cells for column in (c.value, c.low, c.high)]
+        return [*ends, pa.array(self.exact)]
 
 
 def answer(rules: Answering, states: Mapping[str, States], ends: pa.Array) -> Answered:
@@ -58,28 +50,16 @@ def answer(rules: Answering, states: Mapping[str, States], ends: pa.Array) -> An
     `states` are merged, by the names of the functions whose states they are.
     """
     window = dense(rank(ends))
-    found = SampledWindows(rules, states, Windows(window.codes, window.n))
-    cells = [_WAYS[answer.way](found, answer) for answer in rules.answers]
-    columns = [column for c in cells for column in (c.value, c.low, c.high)]
-    exact: Mask = np.logical_and.reduce([c.exact for c in cells])
-    error = np.zeros(window.n)
-    np.maximum.at(error, window.codes, np.maximum.reduce([c.error for c in cells]))
-    rows, needed = (
-        np.bincount(window.codes, np.maximum.reduce(of), window.n).astype(np.int64)
-        for of in ([c.rows for c in cells], [c.needed for c in cells])
-    )
-    ends = ends.take(pa.array(window.rows))
-    figures = AnswerFigures(
-        ends, found.windows.any(~exact), error, rows, needed, found.window_budgets
-    )
-    return Answered([*columns, pa.array(exact)], figures)
+    windows = Windows(window.codes, window.n)
+    cells = [_WAYS[one.way](SampledWindows(rules, one, states, windows)) for one in rules.answers]
+    return Answered(cells, np.logical_and.reduce([c.exact for c in cells]))
 
 
-def _kept(found: SampledWindows, answer: Answer) -> Cells:
-    return exactly(answer.function.family.finish(found.exact_states(answer)))
+def _kept(found: SampledWindows) -> Cells:
+    return exactly(found.answer.function.family.finish(found.exact_states))
 
 
-_WAYS: dict[str, Callable[[SampledWindows, Answer], Cells]] = {
+_WAYS: dict[str, Callable[[SampledWindows], Cells]] = {
     KEPT: _kept,
     **dict.fromkeys(MOMENTS, moment),
     QUANTILES: quantile,

@@ -1,16 +1,15 @@
 """How aggregates within an error bound are answered, between a query's bound and finished windows.
 
-An aggregate is *kept* where its state is one number, and answered from a sample where it is not.
-One sample serves all aggregates of a query: of every group and pane the tuples of lowest priority,
-`size` of them. Beside it there are the exact states of those aggregates whose error the sample may
-turn out not to keep.
+An aggregate is *kept* where panes have its exact value anyway, and answered from a sample where
+that costs: of every group and pane at least so many of the tuples that it sees. Beside the sample
+there is what gives a user's aggregate exactly, whose error the sample may turn out not to keep.
+Aggregates of the same arguments share a sample.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -30,25 +29,35 @@ GROUPS = 1_000
 
 @dataclass(frozen=True)
 class Answer:
-    """How one aggregate is answered: its way, and the name of the state that has it exactly.
+    """How one aggregate is answered: its way, and whose states that takes.
 
-    For a user's aggregate the state has the tuples to compute it from. Without a state, as for
-    quantiles and for a user's aggregate that wants no fallback, the sample answers alone. `text`
-    is the aggregate as the query writes it.
+    `sampled` is the function that samples for it; without one it is exact. `state` is the name of
+    the state that has it exactly, for a user's aggregate the tuples to compute it from. Without
+    one, as for quantiles and for a user's aggregate that wants no fallback, the sample answers
+    alone. `means` give the exact means of its arguments, where these are numbers: a sample that
+    disagrees with them is not relied on. `text` is the aggregate as the query writes it.
     """
 
     function: Function
     way: str
-    state: str | None
     text: str
+    state: str | None = None
+    sampled: Function | None = None
+    means: tuple[Function | None, ...] = ()
+
+    def renamed(self, names: Mapping[str, str]) -> Answer:
+        """The same over states of other names."""
+        sampled, *means = (
+            function and replace(function, name=names[function.name])
+            for function in (self.sampled, *self.means)
+        )
+        state = self.state and names[self.state]
+        return replace(self, state=state, sampled=sampled, means=tuple(means))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answering:
-    """What was asked for, and what it comes to for each aggregate of the query.
-
-    `sample` is the name of the state with the sample, `arguments` the columns that it has.
-    """
+    """What was asked for, and what it comes to for each aggregate of the query."""
 
     error: float
     confidence: float
@@ -56,8 +65,6 @@ class Answering:
     budget_rows: int | None
     grouped: bool
     answers: tuple[Answer, ...] = ()
-    sample: str | None = None
-    arguments: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         of = f", by the {self.metric} of its groups" if self.grouped else ""
@@ -82,28 +89,20 @@ class Answering:
         (fraction,) = function.parameters
         return rank_rows(self.error, self.rank_confidence, fraction)
 
-    def way(self, function: Function) -> str:
-        """How an aggregate is answered; one whose sample would exceed the budget is kept."""
-        way = function.definition.estimate
-        if way is None:
-            raise ValueError(f"{function.title} has no estimate")
-        if way != QUANTILES or self.budget_rows is None:
-            return way
-        return QUANTILES if self.quantile_rows(function) <= self.budget_rows else KEPT
+    def samples_quantile(self, function: Function) -> bool:
+        """Whether the sample of a quantile, at most about twice what it takes, is in the budget."""
+        return self.budget_rows is None or 2 * self.quantile_rows(function) <= self.budget_rows
 
     @property
     def mean_rows(self) -> int:
-        """The largest sample of a group that all but quantiles are answered from.
-
-        Of two first looks at least, as some values may be NULL.
-        """
+        """The largest sample of a group that all but quantiles are answered from."""
         worth = max(most(self.error, self.confidence), 2 * self.promise.pilot)
         return min(worth, MOST_ROWS if self.budget_rows is None else self.budget_rows)
 
-    @cached_property
-    def size(self) -> int:
-        """How many tuples of every group and pane are sampled."""
-        return max(self._rows(answer) for answer in self.answers if answer.way != KEPT)
+    @property
+    def sampled(self) -> tuple[Answer, ...]:
+        """The aggregates that are answered from samples."""
+        return tuple(answer for answer in self.answers if answer.sampled is not None)
 
     @property
     def columns(self) -> list[pa.Field]:
@@ -115,8 +114,7 @@ class Answering:
 
     def renamed(self, names: Mapping[str, str]) -> Answering:
         """The same over states of other names."""
-        answers = tuple(replace(a, state=a.state and names[a.state]) for a in self.answers)
-        return replace(self, answers=answers, sample=self.sample and names[self.sample])
+        return replace(self, answers=tuple(answer.renamed(names) for answer in self.answers))
 
     def details(self) -> list[str]:
         """What becomes of each aggregate, for people."""
@@ -125,22 +123,21 @@ class Answering:
             lines.append(f"budget: {self.budget_rows:,} rows of a window")
         return lines
 
-    def _rows(self, answer: Answer) -> int:
-        return self.quantile_rows(answer.function) if answer.way == QUANTILES else self.mean_rows
-
     def _said(self, answer: Answer) -> str:
-        if answer.way == KEPT:
-            if answer.function.definition.estimate == KEPT:
-                return "kept exactly, as one number"
-            needed = self.quantile_rows(answer.function)
-            return f"exact, as a sample of a group needs {needed:,} rows, more than the budget"
-        rows = f"{self._rows(answer):,} rows"
+        estimate = answer.function.definition.estimate
         if answer.way == QUANTILES:
-            return f"from {rows} of each group, by rank; no exact state is kept"
+            rows = f"{self.quantile_rows(answer.function):,} values or more of each group"
+            return f"from {rows}, by rank; no exact state is kept"
+        rows = f"from up to {self.mean_rows:,} rows of each group"
         if answer.way == OWN and answer.state is None:
-            return f"from up to {rows} of each group, as good as they are; nothing else is kept"
+            return f"{rows}, as good as they are; nothing else is kept"
         if answer.way == OWN:
-            return (
-                f"from up to {rows} of each group; else its arguments, which are kept, are folded"
-            )
-        return f"from up to {rows} of each group; else from the exact state, which is kept"
+            return f"{rows}; else its arguments, which are kept, are folded"
+        if answer.way != KEPT:
+            return f"{rows}; else from the exact state, which is kept"
+        if estimate == QUANTILES:
+            needed = 2 * self.quantile_rows(answer.function)
+            return f"exact, as a sample of a group has up to {needed:,} rows, more than the budget"
+        if estimate == OWN:
+            return "exact, as overlapping windows share its work"
+        return "exact, from the state that panes keep anyway"

@@ -19,12 +19,26 @@ _INTEGER = {NEAREST: np.rint, DOWN: np.floor, UP: np.ceil}
 
 
 @dataclass(frozen=True)
+class Looked:
+    """What answering took of each row.
+
+    `tuples` is how many the aggregate sees, `kept` how many of them are in the sample, `rows` how
+    many of these were looked at, and `needed` how many it would take, as far as they say.
+    """
+
+    tuples: Ints
+    kept: Ints
+    rows: Ints
+    needed: Ints
+
+
+@dataclass(frozen=True)
 class Cells:
     """An aggregate, a row for each window and group: its value, and between what the exact one is.
 
     `exact` says which values are exact themselves, and `error` how far off the others may be: in
-    relation to the value, or in ranks; 0 where they are exact. `rows` is how many sampled tuples
-    were looked at, and `needed` how many it would take, as far as they say.
+    relation to the value, or in ranks; 0 where they are exact. `looked` says what samples took, of
+    aggregates that have some.
     """
 
     value: pa.Array
@@ -32,20 +46,16 @@ class Cells:
     high: pa.Array
     exact: Mask
     error: Floats
-    rows: Ints
-    needed: Ints
+    looked: Looked | None = None
 
 
 def exactly(value: pa.Array) -> Cells:
     """Values that are exact."""
-    none = np.zeros(len(value), np.int64)
     every = np.ones(len(value), np.bool_)
-    return Cells(value, value, value, every, np.zeros(len(value)), none, none)
+    return Cells(value, value, value, every, np.zeros(len(value)))
 
 
-def alone(
-    value: pa.Array, found: Interval, error: Floats, whole: Mask, *, rows: Ints, needed: Ints
-) -> Cells:
+def alone(value: pa.Array, found: Interval, error: Floats, whole: Mask, looked: Looked) -> Cells:
     """What samples say where nothing else does: exact only where they are the whole.
 
     Ends that are infinite, or no number of the type, are so in floats and NULL in integers. An
@@ -53,7 +63,7 @@ def alone(
     """
     there = value.is_valid().to_numpy(zero_copy_only=False) & ~whole
     low, high = (_or_null(value, there, *end) for end in ((found.low, DOWN), (found.high, UP)))
-    return Cells(value, low, high, whole, np.minimum(error, 1.0), rows, needed)
+    return Cells(value, low, high, whole, np.minimum(error, 1.0), looked)
 
 
 def _or_null(value: pa.Array, chosen: Mask, ends: Floats, way: str) -> pa.Array:
@@ -69,9 +79,7 @@ def estimated(
     found: Interval,
     error: Floats,
     exact: pa.Array,
-    *,
-    rows: Ints,
-    needed: Ints,
+    looked: Looked,
 ) -> Cells:
     """Estimates where chosen, as numbers of the type that exact values have, and else these.
 
@@ -84,8 +92,7 @@ def estimated(
         _put(exact, chosen, found.high, UP),
         ~chosen,
         np.where(chosen, error, 0.0),
-        rows,
-        needed,
+        looked,
     )
 
 

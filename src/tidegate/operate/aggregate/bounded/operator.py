@@ -9,12 +9,18 @@ from typing import ClassVar
 import pyarrow as pa
 
 from tidegate.collect.window import WindowOrder
-from tidegate.operate.aggregate.bounded.answer import Answered, answer
+from tidegate.operate.aggregate.bounded.answer import answer
 from tidegate.operate.aggregate.bounded.answering import Answering
+from tidegate.operate.aggregate.bounded.figures import (
+    ANSWERED_SHOWN,
+    AnsweredWindows,
+    answered_window,
+)
 from tidegate.operate.aggregate.pane import AggregateSpec, merged_parts
 from tidegate.operate.aggregate.rows import window_rows
 from tidegate.operate.bucket_work import rows_by_bucket
-from tidegate.operate.figures import Shown, WindowFigures
+from tidegate.operate.figures import Shown, ToldWindow, Values
+from tidegate.operate.kernels.order import integers
 from tidegate.operate.operator import (
     Arrival,
     InstanceWork,
@@ -57,49 +63,27 @@ class BoundedWindows(Operator):
         answered = answer(self.answering, named, heads[1])
         results = pa.Table.from_arrays([*heads, *answered.columns], schema=self.result_schema)
         work.spans.mark("instance answer")
+        counts = AnsweredWindows(self.spec.range_us)
+        counts.count_cells(self.answering, integers(heads[1]), answered.exact, answered.cells)
         rows = self._rows(work, results)
         work.spans.mark("instance finish")
         return Result(
             rows,
             parts.num_rows,
             bucket_work=rows_by_bucket([a.rows for a in arrived], work.mapping.buckets),
-            windows=tuple(self._told(answered)),
+            windows=counts.figures(),
         )
 
     def _rows(self, work: InstanceWork, results: pa.Table) -> tuple[pa.Table, ...]:
         keys = [name for name, _ in self.spec.keys]
         return tuple(window_rows(port, keys, results) for port in work.ports)
 
-    def _told(self, answered: Answered) -> list[WindowFigures]:
-        """What became of each window."""
-        figures = answered.figures
-        ends_us: list[int] = figures.ends.cast(pa.int64()).to_pylist()
-        columns = (
-            figures.approximate,
-            figures.error,
-            figures.rows,
-            figures.needed,
-            figures.budget,
-        )
-        rows = zip(ends_us, *(column.tolist() for column in columns), strict=True)
-        return [
-            WindowFigures(
-                end_us - self.spec.range_us,
-                end_us,
-                {
-                    "approximate": float(approximate),
-                    "error": error,
-                    "sample_rows": sampled,
-                    "needed_rows": needed,
-                    "budget_rows": budget,
-                },
-            )
-            for end_us, approximate, error, sampled, needed, budget in rows
-        ]
+    def window_figures(self, told: ToldWindow) -> Values:
+        return answered_window(told, self.answering.budget_rows)
 
     @property
     def shown_figures(self) -> tuple[Shown, ...]:
-        return _SHOWN
+        return ANSWERED_SHOWN
 
     @property
     def result_schema(self) -> pa.Schema:
@@ -113,12 +97,3 @@ class BoundedWindows(Operator):
     def details(self, texts: Mapping[str, str]) -> list[str]:
         lines = self.answering.details()
         return [*lines, "finish windows: one task per instance, shuffle by window"]
-
-
-_SHOWN = (
-    Shown("approximate", "answered from samples", "share", brief=True),
-    Shown("error", "widest error", "share", brief=True),
-    Shown("sample_rows", "sampled tuples looked at"),
-    Shown("needed_rows", "needed"),
-    Shown("budget_rows", "budget", brief=True),
-)

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from tidegate.approx.bound import Interval
 from tidegate.approx.decision import Reason, decided, hopeless
 from tidegate.approx.replicate import PARTS, replicated, replicated_rows
-from tidegate.operate.aggregate.bounded.answering import Answer
 from tidegate.operate.aggregate.bounded.cells import Cells, alone, estimated
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
@@ -26,15 +25,15 @@ PART_ROWS = 2
 """The fewest tuples of a part, so that none is empty, and more than one tuple says something."""
 
 
-def own(found: SampledWindows, answer: Answer) -> Cells:
+def own(found: SampledWindows) -> Cells:
     """The aggregate of the sample in windows that it answers, else that of all tuples.
 
     These were kept as they came, and are folded now: only of windows where it is needed. Where they
     were not kept, the sample answers all windows, with intervals as wide as they are.
     """
-    most = _most(found, answer)
+    falls_back, most = found.answer.state is not None, _most(found)
     first = np.minimum(most, max(found.promise.pilot, PARTS * PART_ROWS))
-    look = _Look.at(found, answer, first)
+    look = _Look.at(found, first)
     needed = replicated_rows(
         look.values,
         look.of_parts,
@@ -44,12 +43,12 @@ def own(found: SampledWindows, answer: Answer) -> Cells:
         error=found.promise.error,
     )
     failed = np.zeros(found.windows.count, np.int64)
-    if answer.state is not None:
+    if falls_back:
         failed = hopeless(needed, most, first < found.tuples, found.windows)
     learned = np.where(needed > 0, np.clip(needed, first, most), most)
-    sizes = most if found.shares is not None and answer.state is not None else learned
+    sizes = most if found.shares is not None and falls_back else learned
     sizes = np.where((failed != Reason.NONE)[found.windows.of_group], first, sizes)
-    look = look if bool(np.all(sizes == first)) else _Look.at(found, answer, sizes)
+    look = look if bool(np.all(sizes == first)) else _Look.at(found, sizes)
     interval, relied_on = replicated(
         look.values,
         look.of_parts,
@@ -58,22 +57,23 @@ def own(found: SampledWindows, answer: Answer) -> Cells:
         alpha=_alpha(found, sizes),
     )
     whole = sizes >= found.tuples
+    relied_on = relied_on & (found.agrees(sizes) | whole)
     error = np.where(whole, 0.0, np.where(relied_on, interval.error, np.inf))
-    counted = {"rows": sizes, "needed": np.where(needed > 0, needed, most)}
-    if answer.state is None:
-        return alone(look.result, _open_ended(interval, relied_on), error, whole, **counted)
+    looked = found.looked(sizes, np.where(needed > 0, needed, most))
+    if not falls_back:
+        return alone(look.result, _open_ended(interval, relied_on), error, whole, looked)
     decision = decided(interval, error, found.promise, found.windows, failed)
-    exact = _exactly(found, answer, look.result, ~decision.by_sample & ~whole)
-    return estimated(decision.by_sample & ~whole, interval, error, exact, **counted)
+    exact = _exactly(found, look.result, ~decision.by_sample & ~whole)
+    return estimated(decision.by_sample & ~whole, interval, error, exact, looked)
 
 
-def _most(found: SampledWindows, answer: Answer) -> Ints:
+def _most(found: SampledWindows) -> Ints:
     """How much of the sample of each row may be looked at: its share of the budget, or all of it.
 
     Where nothing else answers, no group can do without: the budget is then one of a group.
     """
     most = np.minimum(found.sample.sizes, found.rules.mean_rows)
-    if found.shares is None or answer.state is None:
+    if found.shares is None or found.answer.state is None:
         return most
     return np.minimum(found.shares, most)
 
@@ -87,7 +87,8 @@ def _alpha(found: SampledWindows, sizes: Ints) -> Floats:
 class _Look:
     """The aggregate of so many sampled tuples of each row, and of each part of these.
 
-    NULL for rows without any; parts are in the order of `parts_of`, NaN of small ones.
+    NULL for rows of which none was looked at. Parts are in the order of `parts_of`, NaN of small
+    ones.
     """
 
     result: pa.Array
@@ -98,20 +99,22 @@ class _Look:
         return _numbers(self.result)
 
     @staticmethod
-    def at(found: SampledWindows, answer: Answer, sizes: Ints) -> _Look:
+    def at(found: SampledWindows, sizes: Ints) -> _Look:
         """Every tuple is folded once: into its part, and parts are merged into rows."""
-        family = answer.function.family
-        there, enough = sizes > 0, sizes >= PARTS * PART_ROWS
+        function = found.answer.function
+        family = function.family
+        there = (sizes > 0) | (found.tuples == 0)
+        enough = sizes >= PARTS * PART_ROWS
         width = np.where(enough, PARTS, there)
         taken = found.lowest(sizes)
         row, ranks = found.sample.groups.codes[taken], found.sample.ranks[taken]
         part = (np.cumsum(width) - width)[row] + ranks % width[row]
-        columns = [column.filter(pa.array(taken)) for column in found.arguments(answer)]
+        columns = [column.filter(pa.array(taken)) for column in found.sample.columns]
         states = family.fold(Groups(part, int(width.sum())), columns)
         row_of_part = np.repeat(np.arange(len(sizes)), width)
         number = np.cumsum(there) - 1
         merged = family.merge(Groups(number[row_of_part], int(there.sum())), states)
-        known = pa.nulls(len(sizes), answer.function.result)
+        known = pa.nulls(len(sizes), function.result)
         result = pc.replace_with_mask(known, pa.array(there), family.finish(merged))
         of_parts = np.full((len(sizes), PARTS), np.nan)
         of_parts[enough] = _numbers(family.finish(states))[enough[row_of_part]].reshape(-1, PARTS)
@@ -124,13 +127,13 @@ def _open_ended(found: Interval, relied_on: Mask) -> Interval:
     return Interval(found.value, low, np.where(relied_on, found.high, np.inf))
 
 
-def _exactly(found: SampledWindows, answer: Answer, known: pa.Array, wanted: Mask) -> pa.Array:
+def _exactly(found: SampledWindows, known: pa.Array, wanted: Mask) -> pa.Array:
     """Results, of all tuples of a row where wanted."""
     if not wanted.any():
         return known
-    held = [column.filter(pa.array(wanted)) for column in found.exact_states(answer)]
+    held = [column.filter(pa.array(wanted)) for column in found.exact_states]
     groups, columns = unfolded_rows(held)
-    family = answer.function.family
+    family = found.answer.function.family
     results = family.finish(family.fold(groups, columns))
     return pc.replace_with_mask(known, pa.array(wanted), results)
 

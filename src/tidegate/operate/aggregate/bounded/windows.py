@@ -1,4 +1,4 @@
-"""Windows with their samples, between merged states and those who answer one aggregate of them."""
+"""An aggregate of windows with its samples, between merged states and those who answer it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,25 @@ import pyarrow as pa
 from tidegate.approx.allot import congress
 from tidegate.approx.decision import Promise
 from tidegate.approx.decision import Windows as OfGroups
+from tidegate.approx.moments import Moments
+from tidegate.approx.replicate import agrees
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
+from tidegate.operate.aggregate.bounded.cells import Looked
 from tidegate.operate.aggregate.sampled import SampledRows, rows_of
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.order import Ints, Mask
+from tidegate.operate.kernels.order import Ints, Mask, floats, valid
 
 
 @dataclass(frozen=True)
 class SampledWindows:
-    """Windows whose groups are all here: a row for each window and group.
+    """One aggregate of windows whose groups are all here: a row for each window and group.
 
     `states` are merged, by the names of the functions whose states they are; `windows` says of
     which window each row is.
     """
 
     rules: Answering
+    answer: Answer
     states: Mapping[str, States]
     windows: OfGroups
 
@@ -37,18 +41,13 @@ class SampledWindows:
     @cached_property
     def sample(self) -> SampledRows:
         """The sampled tuples, row after row and by priority in each."""
-        return rows_of(self._sampled)
+        return rows_of(self.sampled_states)
 
     @cached_property
     def tuples(self) -> Ints:
-        """How many tuples each row is of, sampled or not."""
-        count: Ints = self._sampled[0].to_numpy()
+        """How many tuples of each row the aggregate sees, sampled or not."""
+        count: Ints = self.sampled_states[0].to_numpy()
         return count
-
-    @cached_property
-    def whole(self) -> Mask:
-        """Rows whose sample is all there is."""
-        return self.sample.sizes >= self.tuples
 
     @cached_property
     def shares(self) -> Ints | None:
@@ -64,31 +63,40 @@ class SampledWindows:
         shares = [congress(counts, budget) for counts in np.split(self.tuples, first[1:])]
         return np.concatenate(shares)
 
-    @property
-    def window_budgets(self) -> Ints:
-        """How many sampled tuples each window may be answered from."""
-        if self.rules.budget_rows is not None:
-            return np.full(self.windows.count, self.rules.budget_rows)
-        if self.rules.sample is None:
-            return np.zeros(self.windows.count, np.int64)
-        kept = np.bincount(self.windows.of_group, self.sample.sizes, self.windows.count)
-        return kept.astype(np.int64)
-
     def lowest(self, sizes: Ints) -> Mask:
         """Of the sampled tuples, those that are among so many of lowest priority in their row."""
         return self.sample.ranks < sizes[self.sample.groups.codes]
 
-    def arguments(self, answer: Answer) -> list[pa.Array]:
-        """What the sample has of the arguments of an aggregate."""
-        places = [self.rules.arguments.index(name) for name in answer.function.arguments]
-        return [self.sample.columns[place] for place in places]
+    def agrees(self, sizes: Ints) -> Mask:
+        """Rows in which so much of the sample has nearly the mean that each argument has.
 
-    def exact_states(self, answer: Answer) -> States:
-        """The states that give an aggregate exactly."""
-        assert answer.state is not None
-        return self.states[answer.state]
+        What no sampled tuple shows, such as one huge value, a sum over all tuples does.
+        """
+        taken, agreed = self.lowest(sizes), np.ones(len(sizes), np.bool_)
+        codes = self.sample.groups.codes[taken]
+        for mean, column in zip(self.answer.means, self.sample.columns, strict=False):
+            if mean is None:
+                continue
+            there = column.filter(pa.array(taken))
+            inside = codes if there.null_count == 0 else codes[valid(there)]
+            found = Moments.of(inside, len(sizes), floats(there.drop_null()))
+            exact = mean.family.finish(self.states[mean.name]).cast(pa.float64(), safe=False)
+            known = exact.to_numpy(zero_copy_only=False)
+            agreed &= agrees(found, known, sizes, self.tuples, self.promise.error)
+        return agreed
+
+    def looked(self, rows: Ints, needed: Ints) -> Looked:
+        """What was looked at of the samples."""
+        return Looked(self.tuples, self.sample.sizes, rows, needed)
 
     @property
-    def _sampled(self) -> States:
-        assert self.rules.sample is not None
-        return self.states[self.rules.sample]
+    def sampled_states(self) -> States:
+        """The states that are samples for the aggregate."""
+        assert self.answer.sampled is not None
+        return self.states[self.answer.sampled.name]
+
+    @property
+    def exact_states(self) -> States:
+        """The states that give the aggregate exactly."""
+        assert self.answer.state is not None
+        return self.states[self.answer.state]

@@ -81,6 +81,7 @@ APPROX_COUNT_DISTINCT = AggregateFunction(
     arguments=(ORDERED,),
     parameters=(Parameter("rsd", "relative standard deviation", 0.001, 0.39, default=0.05),),
     distinct="approx_count_distinct",
+    unsampled="it is estimated from a sketch, whose error is its own parameter",
     unscaled="how many values only shed tuples have cannot be told from the others",
     family=lambda _, rsd: ApproximateCount(rsd),
 )

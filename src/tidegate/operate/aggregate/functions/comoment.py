@@ -101,6 +101,7 @@ CORR = AggregateFunction(
     sql=("CORR",),
     doc="Pearson's correlation of two columns; NULL where one of them does not vary.",
     arguments=(NUMBER, NUMBER),
+    decides=0,
     family=lambda *_: Correlation(),
 )
 COVAR_SAMP = AggregateFunction(
@@ -109,6 +110,7 @@ COVAR_SAMP = AggregateFunction(
     sql=("COVAR_SAMP",),
     doc="The covariance of two columns of a sample; NULL for a single pair.",
     arguments=(NUMBER, NUMBER),
+    decides=0,
     family=lambda *_: Covariance(sample=True),
 )
 COVAR_POP = AggregateFunction(
@@ -117,5 +119,6 @@ COVAR_POP = AggregateFunction(
     sql=("COVAR_POP",),
     doc="The covariance of two columns of a population.",
     arguments=(NUMBER, NUMBER),
+    decides=0,
     family=lambda *_: Covariance(sample=False),
 )

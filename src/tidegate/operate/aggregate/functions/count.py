@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import ANYTHING, BOOLEAN, AggregateFunction
-from tidegate.operate.aggregate.estimate import KEPT
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, Mask, valid
@@ -57,7 +56,6 @@ COUNT = AggregateFunction(
     least=0,
     distinct="distinct",
     scales=True,
-    estimate=KEPT,
     family=lambda *_: Count(),
 )
 COUNT_IF = AggregateFunction(
@@ -67,6 +65,5 @@ COUNT_IF = AggregateFunction(
     doc="The number of tuples in which the condition holds.",
     arguments=(BOOLEAN,),
     scales=True,
-    estimate=KEPT,
     family=lambda _: CountTrue(),
 )

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
-from tidegate.operate.aggregate.estimate import ONE_TUPLE
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints
@@ -67,7 +66,6 @@ FIRST = AggregateFunction(
     skips_null=False,
     in_order=True,
     edge=0,
-    unsampled=ONE_TUPLE,
     family=lambda type_: Edge(type_, last=False),
 )
 LAST = AggregateFunction(
@@ -79,6 +77,5 @@ LAST = AggregateFunction(
     skips_null=False,
     in_order=True,
     edge=-1,
-    unsampled=ONE_TUPLE,
     family=lambda type_: Edge(type_, last=True),
 )

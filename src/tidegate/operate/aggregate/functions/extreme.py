@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import BOOLEAN, ORDERED, AggregateFunction
-from tidegate.operate.aggregate.estimate import AT_THE_EDGE
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import ordered, spread, valid
@@ -54,7 +53,6 @@ MIN = AggregateFunction(
     doc="The smallest value.",
     arguments=(ORDERED,),
     distinct="min",
-    unsampled=AT_THE_EDGE,
     family=lambda type_: Extreme(type_, largest=False),
 )
 MAX = AggregateFunction(
@@ -64,7 +62,6 @@ MAX = AggregateFunction(
     doc="The greatest value; NaN is greater than any number, as in Spark.",
     arguments=(ORDERED,),
     distinct="max",
-    unsampled=AT_THE_EDGE,
     family=lambda type_: Extreme(type_, largest=True),
 )
 BOOL_AND = AggregateFunction(
@@ -74,7 +71,6 @@ BOOL_AND = AggregateFunction(
     doc="Whether the condition holds in all tuples in which it is not NULL.",
     arguments=(BOOLEAN,),
     distinct="bool_and",
-    unsampled=AT_THE_EDGE,
     family=MIN.family,
 )
 BOOL_OR = AggregateFunction(
@@ -84,6 +80,5 @@ BOOL_OR = AggregateFunction(
     doc="Whether the condition holds in some tuple.",
     arguments=(BOOLEAN,),
     distinct="bool_or",
-    unsampled=AT_THE_EDGE,
     family=MAX.family,
 )

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import ANYTHING, ORDERED, AggregateFunction
-from tidegate.operate.aggregate.estimate import AT_THE_EDGE
 from tidegate.operate.aggregate.functions.edge import rows_in_order
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
@@ -71,9 +70,9 @@ MIN_BY = AggregateFunction(
     sql=("MIN_BY",),
     doc="The first column where the second is smallest; of several such tuples, in the first.",
     arguments=(ANYTHING, ORDERED),
+    decides=1,
     distinct="min_by",
     in_order=True,
-    unsampled=AT_THE_EDGE,
     family=lambda type_, key: ExtremeBy(type_, key, largest=False),
 )
 MAX_BY = AggregateFunction(
@@ -82,8 +81,8 @@ MAX_BY = AggregateFunction(
     sql=("MAX_BY",),
     doc="The first column where the second is greatest; of several such tuples, in the first.",
     arguments=(ANYTHING, ORDERED),
+    decides=1,
     distinct="max_by",
     in_order=True,
-    unsampled=AT_THE_EDGE,
     family=lambda type_, key: ExtremeBy(type_, key, largest=True),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +28,7 @@ from tidegate.operate.kernels.order import (
     ordered,
     valid,
 )
-from tidegate.operate.kernels.slide import distinct_counts, places_in_order
+from tidegate.operate.kernels.slide import Sliding, distinct_counts
 
 
 @dataclass(frozen=True)
@@ -49,20 +49,29 @@ class Quantile:
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         sizes = _sizes(states[0])
         values = floats(states[0].flatten())
+        starts = np.cumsum(sizes) - sizes
+
+        def places(place: Ints) -> tuple[Floats, Floats]:
+            at = np.minimum(starts + place, len(values) - 1)
+            return values[at], values[np.minimum(at + 1, len(values) - 1)]
+
         if len(values) == 0:
             return pa.nulls(len(sizes), pa.float64())
-        place = self._place(sizes)
-        starts = np.minimum(np.cumsum(sizes) - sizes, len(values) - 1)
-        below = values[starts + np.floor(place).astype(np.int64)]
-        above = values[starts + np.ceil(place).astype(np.int64)]
-        return self._between(below, above, place, sizes == 0)
+        return self.of_places(sizes, places)
 
     def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
         first, last = _within(states[0], first), _within(states[0], last)
-        place = self._place(last - first)
         values = floats(states[0].flatten())
-        below, above = places_in_order(values, first, last, np.floor(place).astype(np.int64))
-        return self._between(below, above, place, first == last)
+        return self.of_places(last - first, Sliding(values, first, last).places)
+
+    def of_places(self, sizes: Ints, places: Callable[[Ints], tuple[Floats, Floats]]) -> pa.Array:
+        """The quantiles of groups of these sizes, whose values in order `places` gives.
+
+        It is asked for places and gives the values there and those after them.
+        """
+        place = self._place(sizes)
+        below, above = places(np.floor(place).astype(np.int64))
+        return self._between(below, above, place, sizes == 0)
 
     def _place(self, sizes: Ints) -> Floats:
         """Where the quantile lies among so many values in order, between two of them or at one."""
@@ -129,9 +138,15 @@ def _sorted(groups: Groups, keys: Ints | Floats) -> Ints:
     return by_key[stable_order(groups.codes[by_key], groups.n)]
 
 
+def sorted_values(groups: Groups, values: Floats) -> Floats:
+    """The values group after group, ascending in each; NaN is greatest."""
+    return values[_sorted(groups, values)]
+
+
 def _sorted_lists(groups: Groups, values: Floats) -> pa.Array:
-    order = _sorted(groups, values)
-    return pa.ListArray.from_arrays(_offsets(groups.counts), pa.array(values[order]))
+    return pa.ListArray.from_arrays(
+        _offsets(groups.counts), pa.array(sorted_values(groups, values))
+    )
 
 
 def _distinct_lists(groups: Groups, column: pa.Array) -> pa.Array:

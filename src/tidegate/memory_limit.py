@@ -1,0 +1,118 @@
+"""How much memory this process may hold, and the check that ends work before the system does.
+
+Counted is what only this process has: pages of mapped files (state, spilled rows) are left out,
+because the system can take them back at any time. Long work checks between its pieces
+(`cancellation.between_pieces`); a check costs some ten microseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+
+SHARE = 0.75
+"""What all processes that run tasks take of the machine or container, where nothing is said."""
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_UNLIMITED = 2**60
+_V2, _V1 = "memory.max", "memory.limit_in_bytes"
+
+
+class MemoryLimit:
+    """The limit of this process; `release` is what gives memory back that can be had again."""
+
+    def __init__(self, limit_bytes: int | None = None) -> None:
+        self.bytes = default_limit(1) if limit_bytes is None else limit_bytes
+        self.release: list[Callable[[], None]] = [_give_back]
+
+    def check(self, more_bytes: int = 0) -> None:
+        """MemoryError where the process holds more than it may, or would with so much more."""
+        if used_bytes() + more_bytes <= self.bytes:
+            return
+        for action in self.release:
+            action()
+            if (used := used_bytes()) + more_bytes <= self.bytes:
+                return
+        wanted = f" and needs {size_text(more_bytes)} more" if more_bytes else ""
+        raise MemoryError(
+            f"{size_text(used)} in one process{wanted}, where {size_text(self.bytes)} are allowed"
+        )
+
+
+def used_bytes() -> int:
+    """What this process holds for itself alone; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            _, resident, shared, *_ = file.read().split()
+    except OSError:
+        return 0
+    return (int(resident) - int(shared)) * _PAGE
+
+
+def default_limit(processes: int) -> int:
+    """The limit of one of so many processes where none is given."""
+    return int(SHARE * available_bytes()) // max(processes, 1)
+
+
+@cache
+def available_bytes() -> int:
+    """What the machine has, or the container where that is less (cgroups of both versions)."""
+    machine = _PAGE * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *_container_limits(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))])
+
+
+def _container_limits(listed: Path, mounted: Path) -> Iterator[int]:
+    """The limits of the control groups that a process is in, and of those above them.
+
+    Inside a container its own group is most often mounted as the root.
+    """
+    try:
+        lines = listed.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        roots, name = ([mounted, mounted / "unified"], _V2)
+        if controllers:
+            roots, name = ([mounted / "memory"], _V1)
+        inside = [p for p in Path(path.lstrip("/")).parts if p != ".."]
+        for root in roots:
+            for depth in range(len(inside) + 1):
+                yield from _limit_in(root.joinpath(*inside[:depth]) / name)
+
+
+def _limit_in(file: Path) -> Iterator[int]:
+    try:
+        text = file.read_text().strip()
+    except OSError:
+        return
+    if text.isdecimal() and 0 < int(text) < _UNLIMITED:
+        yield int(text)
+
+
+def size_text(size: int) -> str:
+    """A size for people: 1.5 GB, 300 MB; units are powers of 1024."""
+    if size >= 2**30:
+        return f"{size / 2**30:.1f} GB"
+    return f"{max(size, 0) / 2**20:.0f} MB"
+
+
+def _give_back() -> None:
+    """Have allocators return to the system what they hold and nobody uses."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+    if trim is not None:
+        trim(0)
+
+
+LIMIT = MemoryLimit()
+"""That of this process."""

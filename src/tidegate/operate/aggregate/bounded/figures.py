@@ -1,0 +1,144 @@
+"""What is told of windows within an error: which share of rows and tuples samples answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.operate.aggregate.bounded.answering import Answering
+from tidegate.operate.aggregate.bounded.cells import Cells, Looked
+from tidegate.operate.aggregate.figures import WindowTotals
+from tidegate.operate.aggregate.ranked import ROWS, TUPLES, Ranking
+from tidegate.operate.figures import Shown, ToldWindow
+from tidegate.operate.kept import Kept
+from tidegate.operate.kernels.order import Floats, Ints, Mask, flat, integers
+
+_ROWS, _TUPLES = "rows", "sampled_of"
+_ESTIMATED, _LOOKED, _KEPT = "rows_estimated", "tuples_taken", "rows_kept"
+_SAMPLE, _NEEDED, _ERROR = "sample_rows", "needed_rows", "error"
+
+ANSWERED_SHOWN = (
+    Shown("windows_from_samples", "windows answered from samples", "share", brief=True),
+    Shown("rows_from_samples", "rows answered from samples", "share", brief=True, weight=_ROWS),
+    Shown("tuples_looked_at", "tuples looked at", "share", weight=_TUPLES),
+    Shown(_ERROR, "widest error", "share", brief=True),
+    Shown(_SAMPLE, "sampled tuples looked at"),
+    Shown(_NEEDED, "needed"),
+    Shown("budget_rows", "budget", brief=True),
+)
+
+
+class AnsweredWindows(WindowTotals):
+    """How many rows of windows are from samples, and what those were."""
+
+    def count(self, ends: Ints, exact: Mask, error: Floats, looked: Sequence[Looked]) -> None:
+        """Rows by the ends of their windows; `looked` has what each sample of them was."""
+
+        def total(columns: Sequence[Ints]) -> Ints:
+            added: Ints = np.sum(columns, axis=0, dtype=np.int64)
+            return added
+
+        self.add_rows(
+            ends,
+            {
+                _ROWS: np.ones(len(ends), np.int64),
+                _ESTIMATED: (~exact).astype(np.int64),
+                _TUPLES: total([one.tuples for one in looked]),
+                _LOOKED: total([np.where(exact, one.tuples, one.rows) for one in looked]),
+                _KEPT: total([one.kept for one in looked]),
+                _SAMPLE: total([one.rows for one in looked]),
+                _NEEDED: total([one.needed for one in looked]),
+            },
+            largest={_ERROR: error},
+        )
+
+    def count_cells(
+        self, rules: Answering, ends: Ints, exact: Mask, cells: Sequence[Cells]
+    ) -> None:
+        """The same of aggregates that are answered one by one; a sample counts once."""
+        by_sample: dict[str, Looked] = {}
+        for answer, cell in zip(rules.answers, cells, strict=True):
+            if answer.sampled is not None and cell.looked is not None:
+                before = by_sample.get(answer.sampled.name, cell.looked)
+                rows, needed = (
+                    np.maximum(getattr(before, name), getattr(cell.looked, name))
+                    for name in ("rows", "needed")
+                )
+                by_sample[answer.sampled.name] = replace(cell.looked, rows=rows, needed=needed)
+        error = np.maximum.reduce([cell.error for cell in cells])
+        self.count(ends, exact, error, list(by_sample.values()))
+
+
+def answered_window(told: ToldWindow, budget_rows: int | None) -> dict[str, float]:
+    """The figures of a window, from what its instances told."""
+    totals = told.totals()
+    if not totals.get(_TUPLES):
+        return {}
+    return {
+        "windows_from_samples": int(totals[_ESTIMATED] > 0),
+        "rows_from_samples": totals[_ESTIMATED] / totals[_ROWS],
+        "tuples_looked_at": totals[_LOOKED] / totals[_TUPLES],
+        _ERROR: told.largest(_ERROR),
+        _SAMPLE: totals[_SAMPLE],
+        _NEEDED: totals[_NEEDED],
+        "budget_rows": totals[_KEPT] if budget_rows is None else budget_rows,
+        _ROWS: totals[_ROWS],
+        _TUPLES: totals[_TUPLES],
+    }
+
+
+@dataclass(frozen=True)
+class RankedColumns:
+    """The columns of closed windows that have quantiles from samples, with what those were.
+
+    `states` are their names and what was asked for.
+    """
+
+    answering: Answering
+    states: tuple[tuple[str, Ranking], ...]
+
+    shown: ClassVar = ANSWERED_SHOWN
+
+    def renamed(self, names: Mapping[str, str]) -> RankedColumns:
+        """The same where the columns have other names."""
+        states = tuple((names[name], ranking) for name, ranking in self.states)
+        return RankedColumns(self.answering.renamed(names), states)
+
+    def watch(self, range_us: int, kept: Kept) -> RankedWindows:
+        return RankedWindows(range_us, self)
+
+    def window(self, told: ToldWindow) -> dict[str, float]:
+        return answered_window(told, self.answering.budget_rows)
+
+    def details(self) -> list[str]:
+        return self.answering.details()
+
+
+class RankedWindows(AnsweredWindows):
+    """Takes in closed windows with the columns of quantiles, in the order of their ends."""
+
+    def __init__(self, range_us: int, columns: RankedColumns) -> None:
+        super().__init__(range_us)
+        self._columns = columns
+
+    def counts(self) -> dict[str, int]:
+        return {}
+
+    def add(self, rows: pa.Table) -> None:
+        """Rows of windows, one for each group, sorted by `window_end`."""
+        if not self._columns.states:
+            return
+        looked, bounds = [], []
+        for name, ranking in self._columns.states:
+            result = flat(rows.column(name))
+            tuples, sampled = (result.field(n).to_numpy() for n in (TUPLES, ROWS))
+            needed = np.minimum(ranking.sampling.k, tuples)
+            looked.append(Looked(tuples, sampled, sampled, needed))
+            bounds.append(ranking.bound(sampled, tuples))
+        exact = np.logical_and.reduce([one.rows >= one.tuples for one in looked])
+        ends = integers(flat(rows.column("window_end")))
+        self.count(ends, exact, np.maximum.reduce(bounds), looked)

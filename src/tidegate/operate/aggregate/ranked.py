@@ -1,0 +1,172 @@
+"""Ranked: quantiles of one argument from a sample of its values, with the ends of their intervals.
+
+The rank error is known before there is a value, whatever the values are, so each group is answered
+by itself and nothing but the sample is kept. Windows that overlap share the sample of a depth, and
+go from one to the next as exact quantiles do (`kernels.slide`). Checked against the promise in
+`tests/property/test_coverage.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.approx.rank import rank_bound, rank_places, rank_rows
+from tidegate.approx.sample import depths, window_depths
+from tidegate.errors import QueryError
+from tidegate.operate.aggregate.definition import NUMBER, AggregateFunction
+from tidegate.operate.aggregate.functions.holistic import Quantile, sorted_values
+from tidegate.operate.aggregate.sampled import Sampled, Sampling, list_sizes
+from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import Floats, Ints, floats, one_zero
+from tidegate.operate.kernels.slide import Sliding
+
+TUPLES, ROWS = "tuples", "rows"
+"""The fields of a result beside those of the quantiles: how many values there were, and how many of
+them were sampled."""
+
+Places = Callable[[Ints], tuple[Floats, Floats]]
+"""The values of groups at places in ascending order, and those after them, if there are such."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Which quantiles are asked for, within which rank error, and how sure that must be."""
+
+    seed: int
+    fractions: tuple[float, ...]
+    error: float
+    confidence: float
+
+    @cached_property
+    def sampling(self) -> Sampling:
+        """As many values as the quantile takes that is farthest from the middle."""
+        return Sampling(self.seed, max(map(self.rows_for, self.fractions)))
+
+    def rows_for(self, fraction: float) -> int:
+        return rank_rows(self.error, self.confidence, fraction)
+
+    def bound(self, rows: Ints, tuples: Ints) -> Floats:
+        """By how much the rank of any of the quantiles is off at most."""
+        bounds = [rank_bound(rows, tuples, self.confidence, f) for f in self.fractions]
+        widest: Floats = np.maximum.reduce(bounds)
+        return widest
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The quantiles of a sample: at least `Ranking.sampling.k` values, or all there are.
+
+    The result has, by the number i of a quantile, `value{i}`, `low{i}` and `high{i}`.
+    """
+
+    type: pa.DataType
+    ranking: Ranking
+
+    @property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        return self._sampled.state
+
+    @property
+    def result(self) -> pa.DataType:
+        numbers = range(len(self.ranking.fractions))
+        ends = ((f"{end}{i}", pa.float64()) for i in numbers for end in ("value", "low", "high"))
+        return pa.struct([(TUPLES, pa.int64()), (ROWS, pa.int64()), *ends])
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        return self._sampled.fold(groups, columns)
+
+    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        return self._sampled.merge(groups, states)
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        tuples, priority, lists = states
+        rows = list_sizes(priority)
+        groups = Groups(np.repeat(np.arange(len(rows)), rows), len(rows))
+        values = np.append(sorted_values(groups, _values(lists)), np.nan)
+        last = np.cumsum(rows) - 1
+        starts = last + 1 - rows
+
+        def places(place: Ints) -> tuple[Floats, Floats]:
+            at = np.where(rows > 0, starts + place, -1)
+            return values[at], values[np.minimum(at + 1, last)]
+
+        return self._answers(tuples.to_numpy(), rows, places)
+
+    def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
+        tuples, priority, lists = states
+        before = np.append(0, np.cumsum(tuples.to_numpy()))
+        counts = before[last] - before[first]
+        starts = np.append(0, np.cumsum(list_sizes(priority)))
+        first, last = starts[first], starts[last]
+        values, depth = _values(lists), depths(priority.flatten().to_numpy())
+        found: list[pa.Array] = []
+        place = np.empty(len(first), np.int64)
+        for _, windows, taken in window_depths(depth, first, last, self.ranking.sampling.k):
+            place[windows] = sum(len(part) for part in found) + np.arange(len(windows))
+            among = np.append(0, np.cumsum(taken))
+            bounds = among[first[windows]], among[last[windows]]
+            sliding = Sliding(values[taken], *bounds)
+            found.append(self._answers(counts[windows], bounds[1] - bounds[0], sliding.places))
+        return pa.concat_arrays(found).take(pa.array(place))
+
+    def _answers(self, tuples: Ints, rows: Ints, places: Places) -> pa.Array:
+        """The results of groups or windows; where the sample is all there is, all ends are one."""
+        whole, empty = rows >= tuples, rows == 0
+        columns: list[pa.Array] = [pa.array(tuples), pa.array(rows)]
+        for fraction in self.ranking.fractions:
+            value = Quantile(fraction).of_places(rows, places)
+            columns.append(value)
+            exact = value.fill_null(0.0).to_numpy(zero_copy_only=False)
+            if whole.all():
+                columns += [value, value]
+                continue
+            ends = rank_places(rows, tuples, fraction=fraction, confidence=self.ranking.confidence)
+            for end, beyond in zip(ends, (-np.inf, np.inf), strict=True):
+                inside = (end >= 0) & (end < rows)
+                found, _ = places(np.where(inside, end, 0))
+                reached = np.where(inside, found, beyond)
+                columns.append(pa.array(np.where(whole, exact, reached), mask=empty))
+        return pa.StructArray.from_arrays(columns, [field.name for field in self.result])
+
+    @cached_property
+    def _sampled(self) -> Sampled:
+        return Sampled((self.type,), self.ranking.sampling)
+
+
+def _values(lists: pa.Array) -> Floats:
+    return one_zero(floats(lists.flatten()))
+
+
+class RankedFunction(AggregateFunction):
+    """The row of quantiles from samples: its only parameter is the Ranking."""
+
+    def title(self, parameters: Sequence[Any]) -> str:
+        return "sample"
+
+    def completed(self, parameters: Sequence[Any]) -> tuple[Any, ...]:
+        if [isinstance(value, Ranking) for value in parameters] != [True]:
+            raise QueryError("aggregate", "quantiles from a sample need their Ranking", self.name)
+        return tuple(parameters)
+
+    def shown(self, parameters: Sequence[Any]) -> list[str]:
+        """The state is the same for all quantiles that take as large a sample."""
+        (rule,) = parameters
+        return [f"{rule.sampling.k:,} values or more of each group"]
+
+
+RANKED = RankedFunction(
+    name="ranked",
+    python=None,
+    doc="Quantiles from a sample of the values, for queries within an error.",
+    arguments=(NUMBER,),
+    skips_null=False,
+    in_order=True,
+    family=Ranked,
+)

@@ -1,0 +1,57 @@
+"""The pairs of a batch in pieces of bounded size, so that memory does not grow with the output.
+
+A piece has all pairs of some later tuples, which are neighbours in the total order; so the rows of
+one piece after the other are in the order of the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tidegate.operate.join.match import Matching, Pairs
+from tidegate.operate.join.search import Work
+from tidegate.operate.kernels.pair import NO_LIMIT
+
+PIECE_PAIRS = 2**20
+"""About how many pairs are found, and become rows, at a time."""
+
+
+def in_pieces(
+    parts: Sequence[Matching], places: int, work: Work, most: int | None = None
+) -> Iterator[list[Pairs]]:
+    """The pairs of several matchings, one piece at least.
+
+    `places` is how many new tuples there are, and `work` grows. A piece has at most so many pairs
+    (PIECE_PAIRS), but for those of a single tuple. One that has more is made again of half the
+    tuples, and one that has few lets the next be larger: so what is found in vain is little beside
+    the rest, and who has few pairs gets them all at once.
+    """
+    most = PIECE_PAIRS if most is None else most
+    low, step = 0, max(places, 1)
+    while True:
+        high = min(low + step, places)
+        found = _between(parts, low, high, work, most if high - low > 1 else NO_LIMIT)
+        if found is None:
+            step = (high - low) // 2
+            continue
+        yield found
+        if high == places:
+            return
+        count, done = sum(len(p.place) for p in found), high - low
+        low, step = high, max(min(2 * done, done * most // (2 * count + 1)), 1)
+
+
+def _between(
+    parts: Sequence[Matching], low: int, high: int, work: Work, most: int
+) -> list[Pairs] | None:
+    """All pairs of these places; None where there are more than `most`, and nothing counts."""
+    found, done = list[Pairs](), list[Work]()
+    for part in parts:
+        more = part.pairs(low, high, most - sum(len(p.place) for p in found))
+        if more is None:
+            return None
+        found += more[0]
+        done.append(more[1])
+    for one in done:
+        work.add(one)
+    return found
