@@ -21,10 +21,10 @@ from tidegate.operate.kernels.order import flat
 from tidegate.operate.process.definition import CALLS, Process, ProcessSpec
 from tidegate.operate.process.entry import StateRow
 from tidegate.operate.process.feed import FarTime, Share, Trigger
+from tidegate.operate.process.hot import HotBucket
 from tidegate.operate.process.made_rows import Mistake, OutputRows
-from tidegate.operate.process.object_state import ObjectState
 from tidegate.operate.process.plain import NotPlain
-from tidegate.operate.process.stored import BucketRows
+from tidegate.operate.process.snapshot import ObjectState
 
 TIMER_SRC = MAX_US
 """Where timers stand among the tuples of their time: after all of them."""
@@ -77,9 +77,9 @@ class ObjectCalls:
         kept = rows.where(booleans)
         return kept if kept.rows else None
 
-    def run(self, stored: BucketRows | None, rows: Share | None, frontier_us: int) -> None:
+    def run(self, bucket: HotBucket, rows: Share | None, frontier_us: int) -> None:
         """Call the object for these tuples and all timers below the frontier."""
-        object_ = self._begin(stored)
+        object_ = self._begin(bucket)
         try:
             if rows is not None and hasattr(object_, "on_tuple"):
                 self._one_by_one(rows)
@@ -138,11 +138,11 @@ class ObjectCalls:
             if in_timer:
                 self._chained.add(ts_us)
 
-    def _begin(self, stored: BucketRows | None) -> Process:
+    def _begin(self, bucket: HotBucket) -> Process:
         object_: Process = self._call("__init__", self._spec.factory)
         vars(object_)[CALLS] = self
         self._object = object_
-        self._state = ObjectState(object_, stored, f"{self._where}, bucket {self.bucket}")
+        self._state = ObjectState(object_, bucket, f"{self._where}, bucket {self.bucket}")
         self._state.attach(self._now_us)
         kept = self._state.kept
         if kept is not None:

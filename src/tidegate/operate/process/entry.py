@@ -1,20 +1,17 @@
 """The rows that keep the objects of buckets in segments.
 
 A bucket has a row for its **head**, which is all of its object but its declared state, and a row
-for each **entry** of declared state. A row is known by its name, made of the state's name and the
-key, and is found by a number made of both. The newest row of a name counts; one that hides says
-that the entry is gone.
+for each **entry** of declared state. A row is known by its name, which is made of the state's name
+and the key. The newest row of a name counts; one that hides says that the entry is gone.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from decimal import Decimal
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from functools import lru_cache
-from json.encoder import encode_basestring_ascii as text_of
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -22,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, MIN_US, ints
+from tidegate.batch import MIN_US, ints
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.layered_state import HIDES, LayeredKeeper, LayerHorizon
 from tidegate.state.segment import Segment
@@ -45,6 +42,14 @@ HEAD = 0
 """The `entry` of heads; those of entries are greater."""
 
 
+class StoredEntry(NamedTuple):
+    """What is stored of an entry beside its name."""
+
+    number: int
+    until_us: int
+    data: bytes
+
+
 class StateRow(NamedTuple):
     """One row of a bucket."""
 
@@ -59,16 +64,21 @@ class StateRow(NamedTuple):
         return StateRow(HEAD, 0, pending_us, b"", value)
 
     @staticmethod
-    def gone(entry: int, name: bytes) -> StateRow:
-        return StateRow(entry | HIDES, 0, MAX_US, name, b"")
+    def of(name: bytes, stored: StoredEntry) -> StateRow:
+        return StateRow(entry_of(name), stored.number, stored.until_us, name, stored.data)
+
+    @staticmethod
+    def gone(name: bytes, stored: StoredEntry) -> StateRow:
+        """What says that an entry was removed, for as long as it could have lived."""
+        return StateRow(entry_of(name) | HIDES, 0, stored.until_us, name, b"")
 
 
 @dataclass(frozen=True)
 class EntryHorizon(LayerHorizon):
     """The same without entries that have expired, which are dropped when segments are merged.
 
-    Entries of one name expire in the order in which they were written, so that none of an older
-    layer comes to light.
+    Rows of one name expire in the order in which they were written, so that none of an older layer
+    comes to light.
     """
 
     frontier_us: int = MIN_US
@@ -116,91 +126,89 @@ def table_of(buckets: Sequence[tuple[int, Sequence[StateRow]]]) -> pa.Table:
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, STATE)], schema=STATE)
 
 
-class EntryNames:
-    """How the entries of one attribute are named and found."""
-
-    def __init__(self, attribute: str) -> None:
-        # A text of JSON has an end, so that no other name begins so.
-        self.prefix = text_of(attribute).encode() + b":"
-        self._seed = crc32(self.prefix)
-
-    def entry(self, key: Any) -> int | None:
-        """The number that the entry of a key is found by.
-
-        Keys that are equal have one number, also of different types (1, 1.0 and True), and others
-        rarely do. None for a key of which that cannot be promised: one that is not equal to itself,
-        or not of a plain type.
-        """
-        found = _hash(key, self._seed)
-        return None if found is None else found + 1 + HEAD
-
-    def name(self, key: bytes) -> bytes:
-        """The name of an entry, by its packed key."""
-        return self.prefix + key
-
-    def key(self, name: bytes) -> bytes:
-        """The packed key of an entry."""
-        return name[len(self.prefix) :]
+def prefix_of(state: str) -> bytes:
+    """How the names of the entries of a state begin, and no others: its own name has no colon."""
+    return f"{state}:".encode()
 
 
 @lru_cache
-def names_of(attribute: str) -> EntryNames:
-    """Those of an attribute; every batch asks for the same few."""
-    return EntryNames(attribute)
+def span_of(prefix: bytes) -> tuple[int, int]:
+    """The first number of the entries of a state, and the first after them."""
+    first = (crc32(prefix) >> 3) + 1
+    return first << 32, (first + 1) << 32
 
 
-def _hash(key: Any, seed: int) -> int | None:
-    of_type = _HASHES.get(type(key))
-    return None if of_type is None else of_type(key, seed)
+def entry_of(name: bytes) -> int:
+    """The number that rows are sorted and found by; few names share one."""
+    return span_of(name[: name.index(b":") + 1])[0] | crc32(name)
 
 
-def _of_text(key: str, seed: int) -> int:
-    return crc32(key.encode("utf-8", "surrogatepass"), seed)
+def plain_key(key: Any) -> Any:
+    """The one key that stands for all that are equal to it, as 1 does for 1.0 and True.
+
+    TypeError for a key of which that cannot be said: one that is not equal to itself, or not of a
+    plain type. It gives the key itself where it can.
+    """
+    of_type = _PLAIN_KEYS.get(type(key))
+    if of_type is None or key != key:  # noqa: PLR0124 - NaN, which a mapping may have several times
+        raise TypeError(
+            "a key must be a number other than NaN, a text, bytes, a date or time, a duration, "
+            f"None, or a tuple or frozenset of these; got {key!r}"
+        )
+    return of_type(key)
 
 
-def _of_number(key: Any, seed: int) -> int | None:
-    if key != key:  # noqa: PLR0124 - NaN, which a mapping may have several times
-        return None
-    # Numbers of all types that are equal have one hash, and it is the same in every process.
-    return crc32(hash(key).to_bytes(8, "little", signed=True), seed)
+def _itself(key: Any) -> Any:
+    return key
 
 
-def _of_tuple(key: tuple[Any, ...], seed: int) -> int | None:
-    for item in key:
-        found = _hash(item, seed)
-        if found is None:
-            return None
-        seed = found
-    return crc32(b"%d" % len(key), seed)
+def _of_float(key: float) -> float:
+    return int(key) if key.is_integer() else key
 
 
-def _of_set(key: frozenset[Any], seed: int) -> int | None:
-    members = [_hash(member, seed) for member in key]
-    return None if None in members else crc32(repr(sorted(members)).encode(), seed)  # type: ignore[type-var]
+def _of_decimal(key: Decimal) -> Any:
+    if key.is_finite() and key == key.to_integral_value():
+        return int(key)
+    if float(key) == key:
+        return float(key)
+    digits = len(key.as_tuple().digits)  # as many as there are: trailing zeros go, nothing else
+    return key.normalize(Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN))
 
 
-def _of_moment(key: datetime, seed: int) -> int:
-    # As Python compares them: by the instant, or by the clock where there is no zone.
-    clock = key.replace(tzinfo=None, fold=0) - datetime.min
-    return _of_duration(clock - (key.replace(fold=0).utcoffset() or timedelta()), seed)
+def _of_moment(key: datetime) -> datetime:
+    # As Python compares them: by the instant, or by the clock where there is no zone. In a zone
+    # with summer time an instant may be equal to nothing but itself.
+    if key.tzinfo is not None and type(key.tzinfo) is not timezone:
+        raise TypeError(f"a key that is a time must be in UTC or have no zone; got {key!r}")
+    if key.fold:
+        key = key.replace(fold=0)
+    return key if key.tzinfo is None or key.tzinfo is UTC else key.astimezone(UTC)
 
 
-def _of_duration(key: timedelta, seed: int) -> int:
-    return crc32(struct.pack("<3i", key.days, key.seconds, key.microseconds), seed)
+def _of_tuple(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    plain = tuple(map(plain_key, key))
+    return key if all(map(_is, plain, key)) else plain
 
 
-_NUMBERS = (bool, int, float, complex, Decimal, np.bool_, np.float16, np.float32, np.float64)
+def _of_set(key: frozenset[Any]) -> frozenset[Any]:
+    members = list(key)
+    plain = list(map(plain_key, members))
+    return key if all(map(_is, plain, members)) else frozenset(plain)
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+_SCALARS = (np.bool_, np.float16, np.float32, np.float64, np.str_, np.bytes_)
 _INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
-_HASHES: dict[type, Callable[[Any, int], int | None]] = {
-    str: _of_text,
-    np.str_: _of_text,
-    bytes: crc32,
-    np.bytes_: crc32,
-    type(None): lambda key, seed: crc32(b"none", seed),
+_PLAIN_KEYS: dict[type, Callable[[Any], Any]] = {
+    **dict.fromkeys((str, int, bytes, date, timedelta, type(None)), _itself),
+    bool: int,
+    float: _of_float,
+    Decimal: _of_decimal,
+    datetime: _of_moment,
     tuple: _of_tuple,
     frozenset: _of_set,
-    date: lambda key, seed: crc32(struct.pack("<i", key.toordinal()), seed),
-    datetime: _of_moment,
-    timedelta: _of_duration,
-    **dict.fromkeys((*_NUMBERS, *_INTEGERS), _of_number),
+    **dict.fromkeys((*_SCALARS, *_INTEGERS), lambda key: plain_key(key.item())),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -31,7 +31,7 @@ from tidegate.operate.process.definition import ProcessSpec, declarations_of
 from tidegate.operate.process.entry import ENTRY, EntryKeeper
 from tidegate.operate.process.first_rows import limit_of
 from tidegate.operate.process.hot import HotState
-from tidegate.operate.process.object_state import is_kept_by_attribute
+from tidegate.operate.process.snapshot import is_kept_by_attribute
 from tidegate.operate.process.stored import StoredState
 from tidegate.route.broadcast import Broadcast
 from tidegate.route.hash import Hash
@@ -136,12 +136,11 @@ def _reads(spec: ProcessSpec) -> str:
 
 def _state(work: InstanceWork, mine: Sequence[int]) -> HotState:
     """The state of the instance's buckets, as the batch before left it in memory or as stored."""
-    open_: Callable[[], StoredState] = partial(_stored, work, mine)
     state: HotState | None = work.kept.take(BUCKETS)
     if state is None or state.buckets != tuple(mine):
-        stored = open_()
-        state, open_ = HotState(mine, stored), lambda: stored
-    state.begin(open_, MEMORY.limit_bytes // _SHARE // work.mapping.instances)
+        state = HotState(mine)
+    most_bytes = MEMORY.limit_bytes // _SHARE // work.mapping.instances
+    state.begin(partial(_stored, work, mine), most_bytes)
     return state
 
 

@@ -1,8 +1,9 @@
-"""Writes and reads the head of a bucket: its timers, and the state of its object.
+"""Reads and writes the state of a bucket's object.
 
-A head has its kind, then JSON with the timers, the state and the last number of an entry, then the
-buffers that the JSON refers to. The state is what `snapshot` of the class returned, or where the
-class has none of its own the attributes of the object, one after the other.
+A bucket has a head, and a row for each entry of declared state. A head has its kind, then JSON with
+the timers, the state and the last number of an entry, then the buffers that the JSON refers to. The
+state is what `snapshot` of the class returned, or where the class has none of its own the
+attributes of the object, one after the other.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from __future__ import annotations
 import json
 import pickle
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tidegate.batch import MAX_US
 from tidegate.errors import StateError
-from tidegate.operate.process.packed import pack, unpack
-from tidegate.operate.process.plain import Encoder, decode, encode
+from tidegate.operate.process.definition import Process, declarations_of
+from tidegate.operate.process.entry import StateRow
+from tidegate.operate.process.hot import HotBucket
+from tidegate.operate.process.plain import Encoder, decode, encode, pack, unpack
 
 _MAGIC = b"TGP2"
 _START = struct.Struct("<4scQ")
@@ -34,6 +37,48 @@ class Kept:
     state: Any
     timers: tuple[int, ...]
     count: int = 0
+
+
+class ObjectState:
+    """What is stored of an object, and what becomes of it in a batch."""
+
+    def __init__(self, made: Process, bucket: HotBucket, where: str) -> None:
+        self._made = made
+        self._bucket = bucket
+        self._declared = declarations_of(made)
+        self.kept = None if bucket.head is None else read(bucket.head, made.pickle, where)
+        """What `restore` of the object is to be given, and its timers; None for a new one."""
+        self._count = 0 if self.kept is None else self.kept.count
+
+    def attach(self, now_us: Callable[[], int]) -> None:
+        """Give the declared state of the object its entries, and the event time."""
+        self._declared.close()
+        for state in self._declared.declared.values():
+            state.attach(self._bucket, now_us, self._number)
+
+    def changes(self, state: Any, timers: Sequence[int]) -> list[StateRow]:
+        """The rows to write, `state` being what `snapshot` of the object returned."""
+        encoder = Encoder()
+        entries = self._declared.declared.values()
+        rows = [row for declared in entries for row in declared.changes(encoder)]
+        if is_kept_by_attribute(self._made):
+            head = write_attributes(state, timers, self._count, encoder)
+        else:
+            head = write(Kept(state, tuple(timers), self._count), self._made.pickle)
+        if head != self._bucket.head:
+            rows.append(StateRow.head(min(timers, default=MAX_US), head))
+        return rows
+
+    def _number(self) -> int:
+        self._count += 1
+        return self._count
+
+
+def is_kept_by_attribute(made: Process) -> bool:
+    """Whether the state of an object is its attributes, and they are plain values."""
+    kind = type(made)
+    own = kind.snapshot is not Process.snapshot or kind.restore is not Process.restore
+    return not own and not made.pickle
 
 
 def write(kept: Kept, pickled: bool) -> bytes:
@@ -87,11 +132,6 @@ def read(data: bytes, pickled: bool, where: str) -> Kept:
         return Kept(pickle.loads(buffers[0]), tuple(timers), *count)
     timers, state, *count = decode(document, buffers)
     return Kept(dict(state) if kind == _ATTRIBUTES else state, tuple(timers), *count)
-
-
-def pending(timers: Sequence[int]) -> int:
-    """The earliest timer, MAX_US where there is none."""
-    return min(timers, default=MAX_US)
 
 
 def _written(
