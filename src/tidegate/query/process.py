@@ -117,9 +117,9 @@ class Process(Logical):
         chosen = None if self.filter is None else named(self.filter)
         output = ", ".join(f"{name} {type_}" for name, type_ in self.output)
         told = f"process {named(self.factory)} keys {keys} filter {chosen} output {output}"
-        # What is stored says when it expires: other times to live are another query.
-        states = declarations_of(self.factory()).declared.values()
-        told += f" state {', '.join(state.text() for state in states)}" if states else ""
+        # Entries are stored with the time at which they expire: other times are another query.
+        expiring = declarations_of(self.factory()).expiring()
+        told += f" state {', '.join(expiring)}" if expiring else ""
         return told if self.order is None else f"{told} order {self.order}"
 
     def spec(self, types: Mapping[str, pa.DataType] | None = None) -> ProcessSpec:
@@ -268,7 +268,7 @@ def _check_class(tried: UserProcess) -> None:
             "the class must have on_tuple(tuple, keys) or process(batch), one of them",
             " and ".join(given) or "neither",
         )
-    expiring = [s.text() for s in declarations_of(tried).declared.values() if s.ttl_us is not None]
+    expiring = declarations_of(tried).expiring()
     if expiring and "on_tuple" not in given and not hasattr(tried, "on_frontier"):
         raise QueryError(
             where,

@@ -34,7 +34,7 @@ class HotBucket:
     def __init__(self, head: bytes | None, whole: bool) -> None:
         self.head = head
         self.whole = whole
-        self.behind: Callable[[], StoredBucket | None] | None = None
+        self.behind: Callable[[], StoredBucket] | None = None
         self._rows: dict[bytes, _Row] = {}
         """By name, those that were used last at the end."""
         self._bytes = 0
@@ -49,17 +49,15 @@ class HotBucket:
         if row is not None:
             self._rows[name] = row
             return StoredEntry(*row)
-        behind = self._behind()
-        stored = None if behind is None else behind.find(name)
+        stored = None if self.behind is None else self.behind().find(name)
         if stored is not None:
             self._put(name, *stored)
         return stored
 
     def load(self, prefix: bytes) -> dict[bytes, StoredEntry]:
         """All entries of a state by name, in any order."""
-        behind = self._behind()
-        if behind is not None:
-            return behind.load(prefix)
+        if self.behind is not None:
+            return self.behind().load(prefix)
         return {n: StoredEntry(*row) for n, row in self._rows.items() if n.startswith(prefix)}
 
     def change(self, row: StateRow) -> None:
@@ -81,9 +79,6 @@ class HotBucket:
             self._bytes -= _bytes(name, self._rows.pop(name))
             self.whole = False
 
-    def _behind(self) -> StoredBucket | None:
-        return None if self.behind is None else self.behind()
-
     def _put(self, name: bytes, number: int, until_us: int, data: bytes) -> None:
         row = self._rows[name] = (number, until_us, data)
         self._bytes += _bytes(name, row)
@@ -100,6 +95,8 @@ class HotState:
         self._places = {bucket: place for place, bucket in enumerate(buckets)}
         self._pending_us: Ints | None = None
         self._hot: dict[int, HotBucket] = {}
+        self._new: set[int] = set()
+        """Buckets that have had no object yet."""
         self._open: Callable[[], StoredState] | None = None
         self._most_bytes = 0
 
@@ -107,7 +104,9 @@ class HotState:
         """Go on with a batch; `open_` opens the segments that there are now, and may cost."""
         self._open, self._most_bytes = cache(open_), most_bytes
         if self._pending_us is None:
-            self._pending_us = self._open().pending_us.copy()
+            stored = self._open()
+            self._pending_us = stored.pending_us.copy()
+            self._new.update(stored.new())
 
     def due(self, frontier_us: int) -> list[int]:
         """The buckets that have a timer before a frontier."""
@@ -118,9 +117,9 @@ class HotState:
         """What there is of a bucket that is at work."""
         hot = self._hot.get(bucket)
         if hot is None:
-            stored = self._stored(bucket)
-            hot = HotBucket(None, whole=True) if stored is None else HotBucket(stored.head, False)
-            self._hot[bucket] = hot
+            new = bucket in self._new
+            hot = self._hot[bucket] = HotBucket(None if new else self._stored(bucket).head, new)
+            self._new.discard(bucket)
         hot.behind = None if hot.whole else cache(partial(self._stored, bucket))
         return hot
 
@@ -154,7 +153,7 @@ class HotState:
         assert self._pending_us is not None
         return self._pending_us
 
-    def _stored(self, bucket: int) -> StoredBucket | None:
+    def _stored(self, bucket: int) -> StoredBucket:
         assert self._open is not None
         return self._open().bucket(bucket)
 

@@ -76,7 +76,7 @@ class MapState(MutableMapping[Any, Any]):
         return self._live(key).value
 
     def __contains__(self, key: Any) -> bool:
-        return self._now_us() < (self._cells.get(key) or self._cell(key)).until_us
+        return (self._cells.get(key) or self._cell(key)).until_us > self._now_us()
 
     def get(self, key: Any, default: Any = None) -> Any:
         """The value of a key, or the default; the one of Mapping costs an exception."""
@@ -195,14 +195,14 @@ class ValueState:
     def __init__(self, name: str, default: Any, ttl_us: int | None) -> None:
         self.name = name
         self.ttl_us = ttl_us
+        self.default = default
         self._stored = MapState(name, ttl_us)
-        self._default = default
         self.attach = self._stored.attach
         self.changes = self._stored.changes
 
     def get(self) -> Any:
         """The value; a copy of the default where it was never set, was cleared or has expired."""
-        return self._stored[_ONLY] if self.exists() else copy.deepcopy(self._default)
+        return self._stored[_ONLY] if self.exists() else copy.deepcopy(self.default)
 
     def update(self, value: Any) -> None:
         """Set the value."""
@@ -242,6 +242,10 @@ class StateDeclarations:
     def value(self, name: str, default: Any = None, ttl: Duration | None = None) -> ValueState:
         """One value, apart from the attributes; in `__init__`, or again by its name later."""
         return self._named(name, ValueState, lambda: ValueState(name, default, _ttl_us(name, ttl)))
+
+    def expiring(self) -> list[str]:
+        """What is declared with a time to live, as text."""
+        return [state.text() for state in self.declared.values() if state.ttl_us is not None]
 
     def close(self) -> None:
         """From now on only what is declared can be had."""

@@ -42,13 +42,14 @@ class StoredState:
             self._head_in[fresh] = number
             self.pending_us[fresh] = layer.pending_us(fresh)
 
-    def bucket(self, bucket: int) -> StoredBucket | None:
-        """What is stored of a bucket; None if nothing."""
+    def new(self) -> list[int]:
+        """The buckets of which nothing is stored."""
+        return [bucket for bucket, place in self._places.items() if self._head_in[place] < 0]
+
+    def bucket(self, bucket: int) -> StoredBucket:
+        """What is stored of a bucket that is not new."""
         place = self._places[bucket]
-        head_in = int(self._head_in[place])
-        if head_in < 0:
-            return None
-        head = self._layers[head_in]
+        head = self._layers[self._head_in[place]]
         spans = [(layer, *layer.spans[place]) for layer in self._layers]
         parts = [_Part(layer, low, high) for layer, low, high in spans if low < high]
         return StoredBucket(head.values[head.spans[place][0]], parts)
