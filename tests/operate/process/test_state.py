@@ -389,6 +389,14 @@ def test_declarations_that_are_refused(declare: Any, error: Any, message: str) -
         Bucket(declare)
 
 
+def test_the_name_is_taken_and_windows_have_none() -> None:
+    with pytest.raises(AttributeError, match="give the attribute another name"):
+        Declaring(lambda made: setattr(made, "state", {}))
+    kind = type("Merged", (Declaring,), {"mergeable": True})
+    with pytest.raises(RuntimeError, match="state is not for a process that is mergeable"):
+        kind(lambda made: made.state.map("x"))
+
+
 def test_state_is_declared_in_init_only_and_used_at_work_only() -> None:
     bucket = Bucket(two_maps)
     assert bucket.object.state.map("x") is bucket.object.x

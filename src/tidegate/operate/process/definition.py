@@ -93,6 +93,10 @@ class Process:
             raise RuntimeError("state is not for a process that is mergeable: use attributes")
         return declarations_of(self)
 
+    @state.setter
+    def state(self, value: object) -> None:
+        raise AttributeError("state is what declares state: give the attribute another name")
+
     @property
     def bucket(self) -> int:
         """The number of this object's bucket, from 0 on; not known yet in `__init__`."""

@@ -138,11 +138,9 @@ class Encoder:
 
     def packed(self, values: Sequence[Any], path: str) -> bytes:
         """A list of values with the buffers of these alone, as `unpacked` reads it."""
-        simple = _simple_text(values[0]) if len(values) == 1 else None
-        if simple is not None:
-            return f"[{simple}]".encode("ascii")
         others, self.buffers = self.buffers, []
-        data = pack(f"[{','.join([self.text(value, path) for value in values])}]", self.buffers)
+        texts = ",".join([self.text(value, path) for value in values])
+        data = pack(f"[{texts}]", self.buffers)
         self.buffers = others
         return data
 

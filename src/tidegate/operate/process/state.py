@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 _ONLY = None
 """The key of the one entry of a value."""
 
-
 _GONE = MIN_US
 """When an entry expired that is not there."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Cell:
     """An entry that was asked for in this batch, or read.
 
@@ -82,6 +81,12 @@ class MapState(MutableMapping[Any, Any]):
         """The value of a key, or the default; the one of Mapping costs an exception."""
         cell = self._cells.get(key) or self._cell(key)
         return cell.value if self._now_us() < cell.until_us else default
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        """The value of a key, which is set to the default if there is none."""
+        if key not in self:
+            self[key] = default
+        return self._cells[key].value
 
     def __setitem__(self, key: Any, value: Any) -> None:
         cell = self._cells.get(key) or self._cell(key)
@@ -146,7 +151,7 @@ class MapState(MutableMapping[Any, Any]):
 
     def _cell(self, key: Any) -> _Cell:
         """The cell of a key that is asked for the first time in this batch."""
-        bucket = self._at_work()
+        bucket = self._bucket or self._at_work()
         plain, name = self._named(key)
         stored = None if self._all_read else bucket.find(name)
         if stored is not None:
