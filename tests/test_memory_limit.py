@@ -82,6 +82,8 @@ def test_a_limit_counts_what_the_process_holds_itself() -> None:
 
 
 def test_what_can_be_had_again_is_given_up_before_work_fails() -> None:
+    for action in MemoryLimit().release:  # what earlier tests left behind is not counted below
+        action()
     held = [np.ones(2**24)]
     limit = MemoryLimit(used_bytes() - 2**26)
     limit.release.append(held.clear)
