@@ -58,8 +58,9 @@ class Bucket:
     `layers` are what was written, the oldest first, and `now_us` is the event time.
     """
 
-    def __init__(self, declare: Callable[[Any], None]) -> None:
+    def __init__(self, declare: Callable[[Any], None], kind: type[Declaring] = Declaring) -> None:
         self.layers: list[pa.Table] = []
+        self._kind = kind
         self.now_us = 0
         self._declare = declare
         self.begin()
@@ -68,7 +69,7 @@ class Bucket:
         """A new object at the begin of a batch."""
         layers, state = list(self.layers), HotState([1, 3])
         state.begin(lambda: StoredState(layers, [1, 3]), 2**30)
-        self.object: Any = Declaring(self._declare)
+        self.object: Any = self._kind(self._declare)
         self._state = ObjectState(self.object, state.bucket(3), "test")
         self._state.attach(lambda: self.now_us)
         if self._state.kept is not None:
@@ -387,6 +388,27 @@ def test_what_cannot_be_kept_is_named(action: Any, path: str, problem: str) -> N
 def test_declarations_that_are_refused(declare: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         Bucket(declare)
+
+
+class Own(Declaring):
+    """Keeps its attributes itself."""
+
+    def snapshot(self) -> Any:
+        return vars(self)["n"]
+
+    def restore(self, state: Any) -> None:
+        vars(self)["n"] = state
+
+
+def test_a_snapshot_of_its_own_is_kept_beside_declared_state() -> None:
+    bucket = Bucket(two_maps, Own)
+    bucket.object.n = [7]
+    bucket.object.x["a"] = 1
+    assert bucket.commit() == ["head", 'x:"a"']
+    assert (bucket.object.n, bucket.object.x["a"]) == ([7], 1)
+    bucket.object.x["b"] = bucket.object.n
+    with pytest.raises(NotPlain, match="is the same object as"):
+        bucket.commit()
 
 
 def test_the_name_is_taken_and_windows_have_none() -> None:

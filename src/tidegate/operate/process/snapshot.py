@@ -20,7 +20,7 @@ from tidegate.errors import StateError
 from tidegate.operate.process.definition import Process, declarations_of
 from tidegate.operate.process.entry import StateRow
 from tidegate.operate.process.hot import HotBucket
-from tidegate.operate.process.plain import Encoder, decode, encode, pack, unpack
+from tidegate.operate.process.plain import Encoder, decode, pack, unpack
 
 _MAGIC = b"TGP2"
 _START = struct.Struct("<4scQ")
@@ -64,7 +64,7 @@ class ObjectState:
         if is_kept_by_attribute(self._made):
             head = write_attributes(state, timers, self._count, encoder)
         else:
-            head = write(Kept(state, tuple(timers), self._count), self._made.pickle)
+            head = write(Kept(state, tuple(timers), self._count), self._made.pickle, encoder)
         if head != self._bucket.head:
             rows.append(StateRow.head(min(timers, default=MAX_US), head))
         return rows
@@ -81,20 +81,21 @@ def is_kept_by_attribute(made: Process) -> bool:
     return not own and not made.pickle
 
 
-def write(kept: Kept, pickled: bool) -> bytes:
+def write(kept: Kept, pickled: bool, encoder: Encoder | None = None) -> bytes:
     """The head of a state as it is; equal states give equal bytes. NotPlain names what cannot be
-    kept."""
+    kept. `encoder` knows the declared state, which nothing may share."""
     if pickled:
         data = [pickle.dumps(kept.state, protocol=5)]
         return _written(_PICKLED, kept.timers, "null", kept.count, data)
-    text, buffers = encode(kept.state, "the state")
-    return _written(_WHOLE, kept.timers, text, kept.count, buffers)
+    encoder = encoder or Encoder()
+    text = encoder.text(kept.state, "the state")
+    return _written(_WHOLE, kept.timers, text, kept.count, encoder.buffers)
 
 
 def write_attributes(
     attributes: Mapping[Any, Any], timers: Sequence[int], count: int, encoder: Encoder
 ) -> bytes:
-    """The head of attributes; `encoder` knows the declared state, which nothing may share."""
+    """The head of attributes, which messages call by their names."""
     parts = [
         f"[{encoder.text(name, 'the name of an attribute')},{encoder.text(value, f'self.{name}')}]"
         for name, value in attributes.items()
