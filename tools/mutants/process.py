@@ -35,6 +35,13 @@ MUTANTS = (
         "tests/operate/process/test_hot.py",
     ),
     Mutant(
+        "entries are let go before they have expired",
+        "operate/process/hot.py",
+        "if until_us <= since_us]",
+        "if until_us <= since_us + 9]",
+        "tests/operate/process/test_hot.py",
+    ),
+    Mutant(
         "a bucket that lost entries is taken to be whole",
         "operate/process/hot.py",
         "            self.whole = False\n",

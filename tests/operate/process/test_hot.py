@@ -62,7 +62,7 @@ def courses(
         most = room[batch % len(room)] if room else None
         if hot is None or most is None:
             hot = HotState(buckets)
-        hot.begin(opened, MUCH if most is None else most)
+        hot.begin(opened, MUCH if most is None else most, previous)
         made, written = advance(spec, buckets, hot, news, previous, frontier, "test", total=TOTAL)
         assert hot.rest() <= (MUCH if most is None else most)
         found.append((made, written))
@@ -314,6 +314,19 @@ def test_what_is_kept_is_bounded_and_told_as_it_is() -> None:
     assert 20_000 < hot.rest() <= 100_000
     hot.begin(lambda: StoredState([], [0, 1]), 100)
     assert hot.rest() == 0, "not even the head fits"
+
+
+def test_what_has_expired_does_not_stay_in_memory() -> None:
+    hot = HotState([0])
+    for batch in range(1_000):
+        hot.begin(lambda: StoredState([], [0]), MUCH, since_us=batch)
+        bucket = hot.bucket(0)
+        assert bucket.find(b"x:%d" % (batch - 1)) is not None or not batch
+        rows = [StateRow(1, 1, batch + 20, b"x:%d" % batch, b""), StateRow.head(MAX_US, b"")]
+        hot.changed(0, rows)
+        assert len(bucket.load(b"x:")) <= 200
+        hot.rest()
+    assert {b"x:%d" % batch for batch in range(980, 1_000)} <= set(bucket.load(b"x:"))
 
 
 def test_the_bound_is_part_of_the_memory_for_caches(

@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import StateError
-from tidegate.operate.process.plain import Encoder, NotPlain, decode, encode
-from tidegate.operate.process.snapshot import Kept, read, write, write_attributes
+from tidegate.operate.process.plain import NotPlain, decode, encode
+from tidegate.operate.process.snapshot import Kept, read, write
 from tidegate.operate.process.tuple import Tuple
 
 TUPLE = Tuple({"a": 0, "tags": 1}, 5, (1, ["x", "y"]))
@@ -213,8 +213,9 @@ def test_a_state_that_is_too_deep_is_refused() -> None:
 
 def test_a_head_has_the_timers_in_their_order() -> None:
     assert read(write(Kept({"a": 1}, (7, 3, 5)), False), False, "w") == Kept({"a": 1}, (3, 5, 7))
-    kept = read(write_attributes({"a": 0, "b": [1]}, [4], 7, Encoder()), False, "w")
-    assert kept == Kept({"a": 0, "b": [1]}, (4,), 7)
+    kept = Kept({"a": 0, 5: [1], "t": pa.array([1])}, (4,), 7)
+    assert read(write(kept, False, attributes=True), False, "w") == kept
+    assert write(kept, False, attributes=True) == write(kept, False)
 
 
 def test_a_head_that_kept_mappings_by_entry_is_refused() -> None:

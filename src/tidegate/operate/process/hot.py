@@ -14,12 +14,16 @@ from functools import cache, partial
 
 import numpy as np
 
+from tidegate.batch import MIN_US
 from tidegate.operate.layered_state import HIDES
 from tidegate.operate.process.entry import HEAD, StateRow, StoredEntry
 from tidegate.operate.process.stored import Ints, StoredBucket, StoredState
 
 _ROW_BYTES = 320
 """What a row takes up beside its name and value: two objects of bytes, two numbers, a place."""
+
+_FEW_ROWS = 64
+"""So many rows of a bucket are not worth a look at what has expired."""
 
 _Row = tuple[int, int, bytes]
 """What a StoredEntry has, as a tuple that the garbage collector does not look at again."""
@@ -38,6 +42,7 @@ class HotBucket:
         self._rows: dict[bytes, _Row] = {}
         """By name, those that were used last at the end."""
         self._bytes = 0
+        self._most_rows = _FEW_ROWS
 
     @property
     def nbytes(self) -> int:
@@ -71,6 +76,13 @@ class HotBucket:
         if row.entry < HIDES:
             self._put(row.name, row.number, row.pending_us, row.value)
 
+    def sweep(self, since_us: int) -> None:
+        """Let go of what has expired, each time when there are twice as many rows."""
+        if len(self._rows) > self._most_rows:
+            for name in [n for n, (_, until_us, _) in self._rows.items() if until_us <= since_us]:
+                self._bytes -= _bytes(name, self._rows.pop(name))
+            self._most_rows = 2 * len(self._rows) + _FEW_ROWS
+
     def shrink(self, most_bytes: int) -> None:
         """Let go of the rows that were not used for longest."""
         for name in list(self._rows):
@@ -99,10 +111,16 @@ class HotState:
         """Buckets that have had no object yet."""
         self._open: Callable[[], StoredState] | None = None
         self._most_bytes = 0
+        self._since_us = MIN_US
 
-    def begin(self, open_: Callable[[], StoredState], most_bytes: int) -> None:
-        """Go on with a batch; `open_` opens the segments that there are now, and may cost."""
-        self._open, self._most_bytes = cache(open_), most_bytes
+    def begin(
+        self, open_: Callable[[], StoredState], most_bytes: int, since_us: int = MIN_US
+    ) -> None:
+        """Go on with a batch from an event time on.
+
+        `open_` opens the segments that there are now, and may cost.
+        """
+        self._open, self._most_bytes, self._since_us = cache(open_), most_bytes, since_us
         if self._pending_us is None:
             stored = self._open()
             self._pending_us = stored.pending_us.copy()
@@ -120,6 +138,7 @@ class HotState:
             new = bucket in self._new
             hot = self._hot[bucket] = HotBucket(None if new else self._stored(bucket).head, new)
             self._new.discard(bucket)
+        hot.sweep(self._since_us)
         hot.behind = None if hot.whole else cache(partial(self._stored, bucket))
         return hot
 

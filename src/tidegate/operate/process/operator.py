@@ -140,7 +140,7 @@ def _state(work: InstanceWork, mine: Sequence[int]) -> HotState:
     if state is None or state.buckets != tuple(mine):
         state = HotState(mine)
     most_bytes = MEMORY.limit_bytes // _SHARE // work.mapping.instances
-    state.begin(partial(_stored, work, mine), most_bytes)
+    state.begin(partial(_stored, work, mine), most_bytes, work.previous_us)
     return state
 
 

@@ -2,8 +2,7 @@
 
 A bucket has a head, and a row for each entry of declared state. A head has its kind, then JSON with
 the timers, the state and the last number of an entry, then the buffers that the JSON refers to. The
-state is what `snapshot` of the class returned, or where the class has none of its own the
-attributes of the object, one after the other.
+state is what `snapshot` of the class returned: the attributes, where it has none of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from tidegate.operate.process.plain import Encoder, decode, pack, unpack
 
 _MAGIC = b"TGP2"
 _START = struct.Struct("<4scQ")
-_WHOLE, _PICKLED, _ATTRIBUTES = b"J", b"P", b"D"
+_PLAIN, _PICKLED = b"J", b"P"
 _BY_ENTRY = b"A"
 """Heads of earlier versions, which kept attributes that are mappings entry by entry."""
 
@@ -61,10 +60,8 @@ class ObjectState:
         encoder = Encoder()
         entries = self._declared.declared.values()
         rows = [row for declared in entries for row in declared.changes(encoder)]
-        if is_kept_by_attribute(self._made):
-            head = write_attributes(state, timers, self._count, encoder)
-        else:
-            head = write(Kept(state, tuple(timers), self._count), self._made.pickle, encoder)
+        kept = Kept(state, tuple(timers), self._count)
+        head = write(kept, self._made.pickle, encoder, is_kept_by_attribute(self._made))
         if head != self._bucket.head:
             rows.append(StateRow.head(min(timers, default=MAX_US), head))
         return rows
@@ -81,26 +78,28 @@ def is_kept_by_attribute(made: Process) -> bool:
     return not own and not made.pickle
 
 
-def write(kept: Kept, pickled: bool, encoder: Encoder | None = None) -> bytes:
-    """The head of a state as it is; equal states give equal bytes. NotPlain names what cannot be
-    kept. `encoder` knows the declared state, which nothing may share."""
-    if pickled:
-        data = [pickle.dumps(kept.state, protocol=5)]
-        return _written(_PICKLED, kept.timers, "null", kept.count, data)
-    encoder = encoder or Encoder()
-    text = encoder.text(kept.state, "the state")
-    return _written(_WHOLE, kept.timers, text, kept.count, encoder.buffers)
-
-
-def write_attributes(
-    attributes: Mapping[Any, Any], timers: Sequence[int], count: int, encoder: Encoder
+def write(
+    kept: Kept, pickled: bool, encoder: Encoder | None = None, attributes: bool = False
 ) -> bytes:
-    """The head of attributes, which messages call by their names."""
-    parts = [
-        f"[{encoder.text(name, 'the name of an attribute')},{encoder.text(value, f'self.{name}')}]"
-        for name, value in attributes.items()
-    ]
-    return _written(_ATTRIBUTES, timers, f"[{','.join(parts)}]", count, encoder.buffers)
+    """The head of a state as it is; equal states give equal bytes. NotPlain names what cannot be
+    kept: `attributes` says that the state is a dict of these. `encoder` knows the declared state,
+    which nothing may share."""
+    encoder = encoder or Encoder()
+    if pickled:
+        text, buffers = "null", [pickle.dumps(kept.state, protocol=5)]
+    else:
+        write_text = _attributes_text if attributes else Encoder.text
+        text, buffers = write_text(encoder, kept.state, "the state"), encoder.buffers
+    last = f",{kept.count}" if kept.count else ""
+    content = pack(f"[[{','.join(map(str, sorted(kept.timers)))}],{text}{last}]", buffers)
+    return _START.pack(_MAGIC, _PICKLED if pickled else _PLAIN, len(content)) + content
+
+
+def _attributes_text(encoder: Encoder, attributes: Mapping[Any, Any], path: str) -> str:
+    """A dict as it is always written, but messages call its values by the names of attributes."""
+    names = [encoder.text(name, "the name of an attribute") for name in attributes]
+    values = [encoder.text(value, f"self.{name}") for name, value in attributes.items()]
+    return f'{{"dict":[[{",".join(names)}],[{",".join(values)}]]}}'
 
 
 def read(data: bytes, pickled: bool, where: str) -> Kept:
@@ -132,15 +131,7 @@ def read(data: bytes, pickled: bool, where: str) -> Kept:
         timers, _, *count = json.loads(document)
         return Kept(pickle.loads(buffers[0]), tuple(timers), *count)
     timers, state, *count = decode(document, buffers)
-    return Kept(dict(state) if kind == _ATTRIBUTES else state, tuple(timers), *count)
-
-
-def _written(
-    kind: bytes, timers: Sequence[int], text: str, count: int, buffers: Sequence[bytes]
-) -> bytes:
-    last = f",{count}" if count else ""
-    content = pack(f"[[{','.join(map(str, sorted(timers)))}],{text}{last}]", buffers)
-    return _START.pack(_MAGIC, kind, len(content)) + content
+    return Kept(state, tuple(timers), *count)
 
 
 def _damaged(where: str, got: str) -> StateError:
