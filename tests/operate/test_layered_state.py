@@ -25,10 +25,9 @@ from tidegate.operate.process.entry import (
     EntryHorizon,
     EntryKeeper,
     StateRow,
-    StoredEntry,
-    span_of,
     table_of,
 )
+from tidegate.operate.process.key import StoredEntry, span_of
 from tidegate.operate.process.stored import StoredState
 from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.state import TUPLES, TupleKeeper

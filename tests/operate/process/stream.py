@@ -14,8 +14,9 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign
 from tidegate.operate.process.definition import TRIGGER
-from tidegate.operate.process.entry import STATE, newest, prefix_of
+from tidegate.operate.process.entry import STATE, newest
 from tidegate.operate.process.hot import HotState
+from tidegate.operate.process.key import prefix_of
 from tidegate.operate.process.operator import UserProcess
 from tidegate.operate.process.plain import encode
 from tidegate.operate.process.snapshot import read

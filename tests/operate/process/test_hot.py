@@ -27,6 +27,7 @@ from tidegate.operate.process import entry, operator, stored
 from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign
 from tidegate.operate.process.entry import StateRow, newest
 from tidegate.operate.process.hot import HotState
+from tidegate.operate.process.key import span_of
 from tidegate.operate.process.stored import StoredState
 
 MUCH = 2**30
@@ -198,7 +199,7 @@ def test_what_is_kept_cannot_be_told_from_what_is_read(
     entry_of = entry.entry_of
 
     def collide(name: bytes) -> int:
-        first, _ = entry.span_of(name[: name.index(b":") + 1])
+        first, _ = span_of(name[: name.index(b":") + 1])
         return first + entry_of(name) % 3
 
     with pytest.MonkeyPatch.context() as patch:

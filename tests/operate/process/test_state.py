@@ -18,15 +18,9 @@ from tidegate.errors import QueryError
 from tidegate.operate.layered_state import HIDES
 from tidegate.operate.process import entry, stored
 from tidegate.operate.process.advance import Process
-from tidegate.operate.process.entry import (
-    HEAD,
-    EntryHorizon,
-    StateRow,
-    newest,
-    span_of,
-    table_of,
-)
+from tidegate.operate.process.entry import HEAD, EntryHorizon, StateRow, newest, table_of
 from tidegate.operate.process.hot import HotState
+from tidegate.operate.process.key import span_of
 from tidegate.operate.process.plain import NotPlain, encode
 from tidegate.operate.process.snapshot import ObjectState
 from tidegate.operate.process.stored import StoredBucket, StoredState

@@ -16,7 +16,8 @@ import numpy as np
 
 from tidegate.batch import MIN_US
 from tidegate.operate.layered_state import HIDES
-from tidegate.operate.process.entry import HEAD, StateRow, StoredEntry
+from tidegate.operate.process.entry import HEAD, StateRow
+from tidegate.operate.process.key import StoredEntry
 from tidegate.operate.process.stored import Ints, StoredBucket, StoredState
 
 _ROW_BYTES = 320

@@ -59,7 +59,11 @@ class ObjectState:
         """The rows to write, `state` being what `snapshot` of the object returned."""
         encoder = Encoder()
         entries = self._declared.declared.values()
-        rows = [row for declared in entries for row in declared.changes(encoder)]
+        found = [change for declared in entries for change in declared.changes(encoder)]
+        rows = [
+            StateRow.gone(name, stored) if gone else StateRow.of(name, stored)
+            for name, stored, gone in found
+        ]
         kept = Kept(state, tuple(timers), self._count)
         head = write(kept, self._made.pickle, encoder, is_kept_by_attribute(self._made))
         if head != self._bucket.head:

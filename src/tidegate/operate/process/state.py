@@ -9,11 +9,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.duration import Duration, duration_text, duration_us
-from tidegate.operate.process.entry import StateRow, StoredEntry, plain_key, prefix_of
+from tidegate.operate.process.key import StoredEntry, plain_key, prefix_of
 from tidegate.operate.process.plain import FIXED, Encoder, decode, encode, unpacked
 
 if TYPE_CHECKING:
@@ -41,6 +41,14 @@ class _Cell:
     until_us: int = _GONE
     stored: StoredEntry | None = None
     read: Any = None
+
+
+class EntryChange(NamedTuple):
+    """An entry as it is now, or as it was stored before it was removed."""
+
+    name: bytes
+    stored: StoredEntry
+    gone: bool
 
 
 class MapState(MutableMapping[Any, Any]):
@@ -122,14 +130,14 @@ class MapState(MutableMapping[Any, Any]):
         ttl = "" if self.ttl_us is None else f" for {duration_text(self.ttl_us)}"
         return f"{self.kind} {self.name}{ttl}"
 
-    def changes(self, encoder: Encoder) -> list[StateRow]:
-        """The rows to write; a value that was looked up may have been changed in place."""
-        return [row for cell in self._cells.values() if (row := self._changed(cell, encoder))]
+    def changes(self, encoder: Encoder) -> list[EntryChange]:
+        """What to write; a value that was looked up may have been changed in place."""
+        return [found for cell in self._cells.values() if (found := self._changed(cell, encoder))]
 
-    def _changed(self, cell: _Cell, encoder: Encoder) -> StateRow | None:
+    def _changed(self, cell: _Cell, encoder: Encoder) -> EntryChange | None:
         key, value, stored = cell.key, cell.value, cell.stored
         if cell.until_us == _GONE:
-            return None if stored is None else StateRow.gone(cell.name, stored)
+            return None if stored is None else EntryChange(cell.name, stored, gone=True)
         at = (cell.number, cell.until_us)
         same = stored is not None and stored[:2] == at
         fixed = type(value) in FIXED
@@ -140,7 +148,7 @@ class MapState(MutableMapping[Any, Any]):
         data = encoder.packed(parts, "" if fixed else f"{self.name}[{key!r}]")
         if same and stored is not None and stored.data == data:
             return None
-        return StateRow.of(cell.name, StoredEntry(*at, data))
+        return EntryChange(cell.name, StoredEntry(*at, data), gone=False)
 
     def _live(self, key: Any) -> _Cell:
         """The entry of a key; KeyError where there is none, or it has expired."""

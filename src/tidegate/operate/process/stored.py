@@ -19,7 +19,8 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, ints
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.layered_state import HIDES
-from tidegate.operate.process.entry import ENTRY, HEAD, StoredEntry, entry_of, span_of
+from tidegate.operate.process.entry import ENTRY, HEAD
+from tidegate.operate.process.key import StoredEntry, entry_of, span_of
 
 Ints = npt.NDArray[np.int64]
 
