@@ -70,8 +70,8 @@ class Fares(tg.Process):
     output: ClassVar = {"route": "string", "fare": "double", "mean": "double"}
 
     def __init__(self) -> None:
-        self.rides: dict[str, int] = {}
-        self.total: dict[str, float] = {}
+        self.rides = self.state.map("rides")
+        self.total = self.state.map("total")
 
     def on_tuple(self, ride: Any, routes: list[str]) -> Iterator[dict[str, Any]]:
         for route in routes:

@@ -1,8 +1,30 @@
-"""Lengths of time as text, in the largest unit that measures them exactly."""
+"""Lengths of time: read from what a user gives, and written in the largest unit that fits."""
 
 from __future__ import annotations
 
-from tidegate.microsecond import UNITS_US
+import re
+from datetime import timedelta
+from decimal import Decimal
+
+from tidegate.errors import QueryError, near
+from tidegate.microsecond import LONGEST_US, MICROSECOND, SECOND_US, UNITS_US
+
+_SHORT = {
+    "us": "microsecond",
+    "ms": "millisecond",
+    "s": "second",
+    "sec": "second",
+    "m": "minute",
+    "min": "minute",
+    "h": "hour",
+    "hr": "hour",
+    "d": "day",
+    "w": "week",
+}
+_PART = re.compile(r"\s*([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\s*([A-Za-z]+)\s*")
+
+Duration = str | timedelta | int | float
+"""What a user may give for a length of time; a bare number is seconds."""
 
 
 def duration_text(us: int) -> str:
@@ -23,3 +45,60 @@ def window_text(range_us: int, slide_us: int) -> str:
 def rows_text(rows: int, slide: int) -> str:
     """A window of tuples as SQL writes it."""
     return f"ROWS {rows}" if slide == rows else f"ROWS {rows} SLIDE {slide}"
+
+
+def unit_us(unit: str, where: str) -> int:
+    """Microseconds in a unit named in full, in the plural or in short, in any case."""
+    name = unit.lower()
+    for candidate in (name, name[:-1] if name.endswith("s") else name):
+        full = _SHORT.get(candidate, candidate)
+        if full in UNITS_US:
+            return UNITS_US[full]
+    raise QueryError(
+        where, "a duration needs a unit of time", unit, near(name, [f"{u}s" for u in UNITS_US])
+    )
+
+
+def scaled_us(amount: Decimal, unit: int, where: str) -> int:
+    """An amount of a unit as whole microseconds; a fraction of a microsecond is refused."""
+    us = amount * unit
+    if us.is_finite() and abs(us) > LONGEST_US:
+        readable = abs(us) < 2**80
+        got = duration_text(int(us)) if readable else f"{amount:.6g} times {duration_text(unit)}"
+        raise _too_long(got, where)
+    if not us.is_finite() or us != us.to_integral_value():
+        raise QueryError(where, "a duration must be a whole number of microseconds", f"{us}")
+    return int(us)
+
+
+def _too_long(got: str, where: str) -> QueryError:
+    return QueryError(where, "a duration must not exceed 10,000 years", got)
+
+
+def duration_us(value: Duration, where: str = "duration") -> int:
+    """Microseconds in "15 minutes", "1 hour 30 minutes", "500ms", a timedelta or seconds."""
+    if isinstance(value, timedelta):
+        return _bounded(value // MICROSECOND, where)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise QueryError(where, "a duration must be text, a timedelta or seconds", repr(value))
+    if not isinstance(value, str):
+        return scaled_us(Decimal(str(value)), SECOND_US, where)
+    total, at = 0, 0
+    while part := _PART.match(value, at):
+        total += scaled_us(Decimal(part.group(1)), unit_us(part.group(2), where), where)
+        at = part.end()
+    if at == 0 or at != len(value):
+        raise QueryError(
+            where,
+            "a duration must be a number and a unit",
+            repr(value),
+            'Write for example "15 minutes" or "500 ms".',
+        )
+    return _bounded(total, where)
+
+
+def _bounded(us: int, where: str) -> int:
+    """Refuse what is so long that event times and durations could not be added in 64 bits."""
+    if abs(us) > LONGEST_US:
+        raise _too_long(duration_text(us), where)
+    return us

@@ -35,7 +35,7 @@ class Rises(Process):
     output: ClassVar = {"route": "string", "more": "bigint"}
 
     def __init__(self) -> None:
-        self.last: dict[str, int] = {}
+        self.last = self.state.map("last", ttl="5 minutes")
         self.count = 0
         self.newest: datetime | None = None
 

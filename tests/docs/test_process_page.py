@@ -64,6 +64,18 @@ def test_the_example_with_timers(page: dict[str, Any]) -> None:
         assert silent == [(90, "b"), (110, "a"), (260, "b"), (290, "a")]
 
 
+def test_the_example_with_a_time_to_live(page: dict[str, Any]) -> None:
+    sent = [(0, "ann", "x"), (9, "ann", "x"), (10, "bob", "x"), (19, "ann", "x"), (20, "bob", "x")]
+    rows = [{"at": START + timedelta(minutes=m), "user": u, "id": i} for m, u, i in sent]
+    for batch_rows in (1, 1000):
+        orders = stream(rows).process(page["Repeats"], keys="user")
+        found = ran(orders, batch_rows=batch_rows, buckets=1)
+        seen = [
+            ((r["ts"] - START).seconds // 60, r["user"], r["repeats"]) for r in found.to_pylist()
+        ]
+        assert seen == [(9, "ann", 1)], "ten minutes later it is forgotten"
+
+
 def test_the_page_names_what_a_class_may_use() -> None:
     text = (ROOT / "docs/process.md").read_text(encoding="utf-8")
     public = [n for n in vars(tg.Process) if not n.startswith("_")]

@@ -13,11 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.driver.scene import COUNTS, PASSED, plan_of
+from tidegate.batch import MAX_US
 from tidegate.driver.compactor import Compactor
 from tidegate.operate.aggregate.state import PANES, PaneKeeper
 from tidegate.operate.keeper import Keeper
-from tidegate.operate.layered_state import HIDES, LayerHorizon, distinct, found
-from tidegate.operate.process.entry import ENTRY, EntryKeeper, StateRow, table_of
+from tidegate.operate.layered_state import HIDES, distinct, found
+from tidegate.operate.process import entry, stored
+from tidegate.operate.process.entry import (
+    ENTRY,
+    HEAD,
+    EntryHorizon,
+    EntryKeeper,
+    StateRow,
+    table_of,
+)
+from tidegate.operate.process.key import StoredEntry, span_of
 from tidegate.operate.process.stored import StoredState
 from tidegate.operate.tuple_window.operator import TupleAggregate
 from tidegate.operate.tuple_window.state import TUPLES, TupleKeeper
@@ -52,12 +62,17 @@ def segment(name: str, high: int = 5) -> Segment:
 def test_only_the_oldest_layer_may_lose_what_hides_older_rows() -> None:
     old, new = segment("old", HIDES | 2), segment("new", HIDES | 2)
     horizon = EntryKeeper().horizon(0, 0, [old, new])
-    assert horizon == LayerHorizon(ENTRY, "old")
+    assert horizon == EntryHorizon(ENTRY, "old", frontier_us=0)
     rows = pa.table({ENTRY: [1, 2, HIDES | 2]})
     assert horizon.live(rows, old).tolist() == [True, True, False]
     assert horizon.live(rows, new).tolist() == [True, True, True]
     assert [horizon.whole(s) for s in (old, new, segment("old"))] == [False, True, True]
     assert not horizon.passed(old)
+    timed = rows.append_column("pending_us", pa.array([7, 8, 7]))
+    later = EntryKeeper().horizon(7, 0, [old, new])
+    assert later.live(timed, new).tolist() == [False, True, False], "expired at 7"
+    heads = pa.table({ENTRY: [HEAD], "pending_us": [3]})
+    assert later.live(heads, new).tolist() == [True], "a timer, which is not a time to live"
     assert EntryKeeper().horizon(0, 0).oldest is None
 
 
@@ -92,10 +107,10 @@ def store(tmp_path: Path) -> Store:
 
 
 def compacted(
-    store: Store, keeper: Keeper, segments: Sequence[Segment], batch: int
+    store: Store, keeper: Keeper, segments: Sequence[Segment], batch: int, frontier_us: int = 0
 ) -> list[Segment]:
     compactor = Compactor(store, keeper)
-    compactor.consider(batch, segments, 0, owners=(0, 0, 0, 0))
+    compactor.consider(batch, segments, frontier_us, owners=(0, 0, 0, 0))
     compactor.wait()
     made = list(compactor.apply(segments))
     compactor.settle(made)
@@ -103,20 +118,29 @@ def compacted(
     return made
 
 
-def put(store: Store, name: str, changes: dict[int, dict[str, int | None]]) -> Segment:
+@pytest.fixture(autouse=True)
+def few_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some names have the same number."""
+    first = span_of(b"x:")[0]
+    monkeypatch.setattr(entry, "entry_of", lambda name: first + sum(name) % 50)
+    monkeypatch.setattr(stored, "entry_of", entry.entry_of)
+
+
+def put(
+    store: Store, name: str, changes: dict[int, dict[str, int | None]], until_us: int = MAX_US
+) -> Segment:
     """A layer of entries by bucket and key; None for one that is gone."""
     rows = [
-        (bucket, [_row(key, value) for key, value in changes[bucket].items()])
+        (bucket, [_row(key, value, until_us) for key, value in changes[bucket].items()])
         for bucket in sorted(changes)
     ]
     return write_segment(store, name, table_of(rows), ENTRY, tag=0)
 
 
-def _row(key: str, value: int | None) -> StateRow:
-    entry, name = 1 + sum(map(ord, key)) % 50, key.encode()  # some meet
-    return (
-        StateRow.gone(entry, name) if value is None else StateRow.of(entry, 0, name, b"%d" % value)
-    )
+def _row(key: str, value: int | None, until_us: int) -> StateRow:
+    found = StoredEntry(0, until_us, b"%d" % (value or 0))
+    make = StateRow.gone if value is None else StateRow.of
+    return make(b"x:" + key.encode(), found)
 
 
 def held(store: Store, segments: Sequence[Segment]) -> dict[int, dict[str, int]]:
@@ -126,11 +150,10 @@ def held(store: Store, segments: Sequence[Segment]) -> dict[int, dict[str, int]]
     state = StoredState([heads, *layers], range(4))
     found = {}
     for bucket in range(4):
-        stored = state.bucket(bucket, 0)
-        assert stored is not None
-        rows = stored.load(b"")
-        named = zip(rows.names, rows.data, rows.entries)
-        found[bucket] = {n.decode(): int(d) for n, d, entry in named if entry}
+        there = state.bucket(bucket)
+        rows = there.load(b"x:")
+        assert all(there.find(name) == row for name, row in rows.items())
+        found[bucket] = {name[2:].decode(): int(row.data) for name, row in rows.items()}
     return {bucket: entries for bucket, entries in found.items() if entries}
 
 
@@ -172,3 +195,24 @@ def test_entries_that_come_and_go_leave_nothing(store: Store, lives: int) -> Non
     assert len(model) == lives * new
     assert most_rows <= 10 * (lives + 1) * new + 20 * new
     assert most_segments <= 20
+
+
+@pytest.mark.parametrize("lives", [1, 5, 40])
+def test_entries_that_expire_leave_nothing(store: Store, lives: int) -> None:
+    """Each batch sets new keys, and some of another batch again: the state stays small."""
+    made: list[Segment] = []
+    until: dict[str, int] = {}
+    most_rows, batches, new = 0, 250, 10
+    for batch in range(batches):
+        changes: dict[str, int | None] = {f"{batch}-{i}": batch for i in range(new)}
+        changes |= {f"{batch // 2}-{i}": batch for i in range(2)}
+        until |= dict.fromkeys(changes, batch + lives)
+        made.append(put(store, f"{batch:08d}-0000", {batch % 4: {}, 0: changes}, batch + lives))
+        made = compacted(store, EntryKeeper(), made, batch, frontier_us=batch)
+        most_rows = max(most_rows, sum(s.rows for s in made))
+        if batch % 50 == 49:
+            there = held(store, made)[0]
+            live = {key for key, at in until.items() if at > batch}
+            assert live <= set(there), "what has not expired is there"
+            assert len(there) <= 10 * (lives + 1) * new + 20 * new
+    assert most_rows <= 10 * (lives + 1) * new + 20 * new

@@ -5,7 +5,8 @@ Objects stay alive from the first tuple to the last, so nothing is ever kept and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,17 +18,84 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock:
-    """What an object asks of the engine: its bucket, how many there are, and timers."""
+    """What an object asks of the engine: its bucket, how many there are, timers, and the time."""
 
     def __init__(self, bucket: int, total: int) -> None:
         self.bucket = bucket
         self.total = total
+        self.now_us = 0
         self.timers: set[int] = set()
 
     def wake(self, ts: datetime | int) -> None:
         if isinstance(ts, datetime):
             ts = (ts - EPOCH) // timedelta(microseconds=1)
         self.timers.add(ts)
+
+
+class PlainMap(MutableMapping[Any, Any]):
+    """A map that an object declares: a dict that forgets what has expired when it is used."""
+
+    def __init__(self, clock: Clock, ttl_us: int | None) -> None:
+        self._clock = clock
+        self._ttl_us = ttl_us
+        self._values: dict[Any, Any] = {}
+        self._until: dict[Any, float] = {}
+
+    def _forget(self) -> None:
+        for key in [k for k, until in self._until.items() if until <= self._clock.now_us]:
+            del self._values[key], self._until[key]
+
+    def __getitem__(self, key: Any) -> Any:
+        self._forget()
+        return self._values[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._forget()
+        self._values[key] = value
+        ttl_us = float("inf") if self._ttl_us is None else self._ttl_us
+        self._until[key] = self._clock.now_us + ttl_us
+
+    def __delitem__(self, key: Any) -> None:
+        self._forget()
+        del self._values[key], self._until[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        self._forget()
+        return iter(list(self._values))
+
+    def __len__(self) -> int:
+        self._forget()
+        return len(self._values)
+
+
+class PlainValue:
+    """A value that an object declares."""
+
+    def __init__(self, clock: Clock, ttl_us: int | None, default: Any) -> None:
+        self._map = PlainMap(clock, ttl_us)
+        self._default = default
+
+    def get(self) -> Any:
+        return self._map[0] if self.exists() else copy.deepcopy(self._default)
+
+    def update(self, value: Any) -> None:
+        self._map[0] = value
+
+    def exists(self) -> bool:
+        return 0 in self._map
+
+    def clear(self) -> None:
+        self._map.clear()
+
+
+def declare(made: Any, clock: Clock) -> None:
+    """Put plain maps and values in the place of the attributes that are declared state."""
+    for name, value in list(vars(made).items()):
+        kind = type(value).__name__
+        if kind == "MapState":
+            vars(made)[name] = PlainMap(clock, value.ttl_us)
+        elif kind == "ValueState":
+            vars(made)[name] = PlainValue(clock, value.ttl_us, value.default)
 
 
 class Plain:
@@ -71,6 +139,7 @@ def process(
         ]:
             ts, number = min(due)
             vars(objects[number])[turn].timers.remove(ts)
+            vars(objects[number])[turn].now_us = ts
             rows = objects[number].on_frontier(EPOCH + timedelta(microseconds=ts))
             add(ts, 2**63 - 1, 0, number, rows)
 
@@ -83,6 +152,8 @@ def process(
             if number not in objects:
                 objects[number] = factory()
                 vars(objects[number])[turn] = Clock(number, total)
+                declare(objects[number], vars(objects[number])[turn])
+            vars(objects[number])[turn].now_us = row["ts"]
             rows = objects[number].on_tuple(Plain(row), mine.get(number, []))
             add(row["ts"], row["src"], row["seq"], number, rows)
     fire(float("inf"))

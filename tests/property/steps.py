@@ -157,12 +157,12 @@ class Pairs:
 
 
 class Changes(Process):
-    """How much the value of a key differs from the one before it."""
+    """How much the value of a key differs from the one before it, which is soon forgotten."""
 
     output: ClassVar = {"k": "bigint", "v": "bigint"}
 
     def __init__(self) -> None:
-        self.last: dict[str, int] = {}
+        self.last = self.state.map("last", ttl="4 us")
 
     def on_tuple(self, tuple: Any, keys: Sequence[int | None]) -> Iterator[dict[str, Any]]:
         for key in keys:
@@ -199,13 +199,13 @@ class Dealt(Process):
 
     def __init__(self) -> None:
         self.seen = 0
-        self.kept: int | None = None
+        self.kept = self.state.value("kept", ttl="6 us")
 
     def on_tuple(self, tuple: Any, keys: Sequence[int | None]) -> Iterator[dict[str, Any]]:
-        if self.kept is not None and self.kept == tuple.k:
+        if self.kept.get() is not None and self.kept.get() == tuple.k:
             yield {"k": tuple.k, "v": tuple.v}
         if self.seen % self.buckets == self.bucket:
-            self.kept = tuple.k
+            self.kept.update(tuple.k)
         self.seen += 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -131,6 +132,14 @@ def test_its_identity_is_the_same_in_every_process() -> None:
     )
     assert named(Trips) == f"{here}Trips"
     assert node_of(rides.process(Trips, keys="route")).identity.count("keys ('route',) filter None")
+
+    def declaring(self: Any) -> None:
+        self.state.map("all")
+        self.state.map("seen", ttl="2 minutes")
+        self.state.value("last", ttl=timedelta(seconds=1))
+
+    told = process(Input(RIDES), kind(__init__=declaring, on_tuple=method)).identity
+    assert told.endswith(" state map seen for 2 minutes, value last for 1 second")
     with pytest.raises(QueryError, match="a parameter must print the same in every process"):
         named(partial(Trips, object()))
 
@@ -145,6 +154,14 @@ def method(*_: Any) -> None:
 
 def needy(self: Any, x: int) -> None:
     return None
+
+
+def expiring(self: Any) -> None:
+    self.seen = self.state.map("seen", ttl="1 hour")
+
+
+def two_states(self: Any) -> None:
+    self.one, self.two = self.state.value("x"), self.state.map("x")
 
 
 def shared() -> Process:
@@ -225,6 +242,17 @@ ONE = Trips()
             lambda: rides.process(kind(on_tuple=method, process=method)),
             "process Kind: the class must have on_tuple(tuple, keys) or process(batch), one of "
             "them; got on_tuple and process.",
+        ),
+        (
+            lambda: rides.process(kind(process=method, __init__=expiring)),
+            "process Kind: state that expires needs calls that have one event time each; got "
+            "process(batch) with map seen for 1 hour. Write on_tuple instead of process, or leave "
+            "ttl out.",
+        ),
+        (
+            lambda: rides.process(kind(on_tuple=method, __init__=two_states)),
+            "process Kind: an object must be made without arguments; got ValueError: state x is "
+            "declared already, as value x. Use functools.partial(Class, ...) for parameters.",
         ),
         (
             lambda: rides.process(kind(on_tuple=method, snapshot=method)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidegate as tg
-from tests.operate.process.stream import Dealt, Seen, SeenByBatch, Silence, TimedByBatch
+from tests.operate.process.stream import (
+    Dealt,
+    Recent,
+    Seen,
+    SeenByBatch,
+    Silence,
+    TimedByBatch,
+)
 from tests.oracle.process import process as plain
 from tidegate.errors import CheckpointError, TaskError
 from tidegate.operate.process.definition import CALLS
@@ -33,18 +41,21 @@ SWITCHES = st.dictionaries(st.integers(0, 5), st.integers(1, 5))
 Source = list[tuple[int, list[str | None] | None, int | None]]
 
 
+def table_of(rows: Source) -> pa.Table:
+    return pa.table(
+        [
+            pa.array([r[0] for r in rows], pa.int64()).cast(TIME),
+            pa.array([r[1] for r in rows], pa.list_(pa.string())),
+            pa.array([r[2] for r in rows], pa.int64()),
+        ],
+        schema=SCHEMA,
+    )
+
+
 def stream_of(sources: list[Source]) -> tg.Stream:
     made = []
     for rows in sources:
-        table = pa.table(
-            [
-                pa.array([r[0] for r in rows], pa.int64()).cast(TIME),
-                pa.array([r[1] for r in rows], pa.list_(pa.string())),
-                pa.array([r[2] for r in rows], pa.int64()),
-            ],
-            schema=SCHEMA,
-        )
-        source = tg.MemorySource(table, time="ts", schema=SCHEMA)
+        source = tg.MemorySource(table_of(rows), time="ts", schema=SCHEMA)
         source.end()
         made.append(source)
     return tg.Session(master="none").stream(made, time="ts", name="s")
@@ -52,7 +63,8 @@ def stream_of(sources: list[Source]) -> tg.Stream:
 
 def ran(stream: tg.Stream, **options: Any) -> list[tuple[Any, ...]]:
     sink = tg.sink.memory()
-    assert stream.start(sink=sink, buckets=BUCKETS, **options).wait().finished
+    summary = stream.start(sink=sink, buckets=BUCKETS, **options).wait()
+    assert summary.finished is not options.get("available_now", False)
     table = sink.table()
     columns = [table["ts"].cast(pa.int64()), *table.columns[1:]]
     return list(zip(*(c.to_pylist() for c in columns)))
@@ -73,7 +85,7 @@ def bucket(key: Any) -> int:
 
 
 @given(
-    st.sampled_from([Seen, Silence, Dealt, SeenByBatch, TimedByBatch]),
+    st.sampled_from([Seen, Silence, Recent, Dealt, SeenByBatch, TimedByBatch]),
     SOURCES,
     st.integers(1, 12),
     st.integers(1, 4),
@@ -94,6 +106,48 @@ def test_the_rows_do_not_depend_on_how_it_runs(
         assert found == expected(factory, sources, keyed=factory is not Dealt)
 
 
+@given(
+    st.sampled_from([Silence, Recent]),
+    SOURCE,
+    st.lists(st.integers(0, 20), max_size=3).map(sorted),
+    st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    st.integers(1, 12),
+)
+def test_the_rows_do_not_depend_on_restarts(
+    factory: Any, source: Source, ends: list[int], instances: list[int], batch_rows: int
+) -> None:
+    """Each run takes the rows up to a place, and the next one goes on from its checkpoint."""
+    found: list[tuple[Any, ...]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for run, end in enumerate([*ends, len(source)]):
+            memory = tg.MemorySource(table_of(source[:end]), time="ts", schema=SCHEMA)
+            ended = run == len(ends)
+            if ended:
+                memory.end()
+            stream = tg.Session(master="none").stream(memory, time="ts", name="s")
+            found += ran(
+                stream.process(factory, keys="k"),
+                checkpoint=folder,
+                instances=instances[run % len(instances)],
+                batch_rows=batch_rows,
+                available_now=not ended,
+            )
+    assert found == expected(factory, [source])
+
+
+def test_another_time_to_live_is_another_query(tmp_path: Path) -> None:
+    class Other(Recent):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last.ttl_us = 5
+
+    Other.__module__, Other.__qualname__ = Recent.__module__, Recent.__qualname__
+    how: dict[str, Any] = {"checkpoint": str(tmp_path)}
+    stream_of([ROWS]).process(Recent, keys="k").start(sink=tg.sink.memory(), **how).wait()
+    with pytest.raises(CheckpointError, match="map last for 5 microseconds"):
+        stream_of([ROWS]).process(Other, keys="k").start(sink=tg.sink.memory(), **how)
+
+
 def _plain(cell: Any) -> Any:
     return (cell - EPOCH) // timedelta(microseconds=1) if isinstance(cell, datetime) else cell
 
@@ -101,7 +155,7 @@ def _plain(cell: Any) -> Any:
 ROWS: Source = [(i // 3, ["a", "b", "c", "d"][: i % 5], i % 4) for i in range(200)]
 
 
-@pytest.mark.parametrize("factory", [Seen, Silence, Dealt])
+@pytest.mark.parametrize("factory", [Seen, Silence, Recent, Dealt])
 def test_a_bucket_is_called_by_one_instance_at_a_time_and_in_order(
     factory: type[tg.Process], tmp_path: Path
 ) -> None:

@@ -23,8 +23,8 @@ class Sequences(tg.Process):
     output = {"hashtag": "string", "times": "bigint"}  # noqa: RUF012
 
     def __init__(self) -> None:
-        self.next: dict[str, int] = {}
-        self.times: dict[str, int] = {}
+        self.next = self.state.map("next")
+        self.times = self.state.map("times")
 
     def on_tuple(self, tweet: Any, hashtags: list[str]) -> Iterator[dict[str, Any]]:
         words = tweet.text.split()

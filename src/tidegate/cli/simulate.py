@@ -14,7 +14,7 @@ import numpy as np
 
 from tidegate.cli.target import check_target, write_target
 from tidegate.cli.value import Number, Whole
-from tidegate.duration import duration_text
+from tidegate.duration import duration_text, duration_us
 from tidegate.errors import OptionError, QueryError, near
 from tidegate.model.control.controller import LOWER, UPPER, Limits
 from tidegate.model.control.saso import saso
@@ -26,7 +26,6 @@ from tidegate.model.join.simulation import Counts, JoinModel, scaled, timeline
 from tidegate.model.join.trace_file import read_trace
 from tidegate.model.operation import Lookback
 from tidegate.model.sizing.calibration_file import read_calibration
-from tidegate.query.window import duration_us
 
 FIXED, MODEL, THRESHOLD = "fixed", "model", "threshold"
 MAXIMUM = 64

@@ -14,9 +14,8 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from tidegate.duration import duration_text
+from tidegate.duration import duration_text, duration_us, scaled_us, unit_us
 from tidegate.errors import QueryError
-from tidegate.query.duration import duration_us, scaled_us, unit_us
 
 
 class SyntaxReader(Protocol):

@@ -1,4 +1,4 @@
-"""The user's own operator as a logical node, between the Python surface and lowering.
+"""The user's own operator as a logical node.
 
 Its rows are what the objects of a class put out, each at the time of the tuple or timer that made
 it. The class is tried when the node is built: a mistake in what it promises is told before a run.
@@ -17,12 +17,12 @@ import sqlglot
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.operate.process.attribute_use import read_whole
 from tidegate.operate.process.definition import (
     ROW,
     FilterFunction,
     KeyFunction,
     ProcessSpec,
+    declarations_of,
     is_list,
 )
 from tidegate.operate.process.definition import Process as UserProcess
@@ -117,6 +117,9 @@ class Process(Logical):
         chosen = None if self.filter is None else named(self.filter)
         output = ", ".join(f"{name} {type_}" for name, type_ in self.output)
         told = f"process {named(self.factory)} keys {keys} filter {chosen} output {output}"
+        # Entries are stored with the time at which they expire: other times are another query.
+        expiring = declarations_of(self.factory()).expiring()
+        told += f" state {', '.join(expiring)}" if expiring else ""
         return told if self.order is None else f"{told} order {self.order}"
 
     def spec(self, types: Mapping[str, pa.DataType] | None = None) -> ProcessSpec:
@@ -132,7 +135,6 @@ class Process(Logical):
             self.filter,
             self.class_name,
             self.order,
-            self._whole,
         )
         _check_keys(spec, f"{self._where} keys")
         return spec
@@ -140,11 +142,6 @@ class Process(Logical):
     def typed(self, types: Mapping[str, pa.DataType]) -> Process:
         """The node when the types of the child's columns are known, whoever told them."""
         return self
-
-    @cached_property
-    def _whole(self) -> frozenset[str] | None:
-        """The attributes of the objects whose mappings are read as a whole; None for all."""
-        return read_whole(type(self.factory()))
 
     @property
     def _where(self) -> str:
@@ -270,6 +267,14 @@ def _check_class(tried: UserProcess) -> None:
             where,
             "the class must have on_tuple(tuple, keys) or process(batch), one of them",
             " and ".join(given) or "neither",
+        )
+    expiring = declarations_of(tried).expiring()
+    if expiring and "on_tuple" not in given and not hasattr(tried, "on_frontier"):
+        raise QueryError(
+            where,
+            "state that expires needs calls that have one event time each",
+            f"process(batch) with {expiring[0]}",
+            "Write on_tuple instead of process, or leave ttl out.",
         )
     own = [m for m in ("snapshot", "restore") if getattr(kind, m) is not getattr(UserProcess, m)]
     if len(own) == 1:

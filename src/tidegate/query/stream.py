@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
+from tidegate.duration import Duration
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.nesting import nested
 from tidegate.operate.process.definition import FilterFunction
@@ -50,11 +51,7 @@ from tidegate.query.surface.signature import called_as
 from tidegate.query.surface.stream_view import Shown, StreamView, not_a_name
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified
-from tidegate.query.window import (
-    Duration,
-    Window,
-    read_window,
-)
+from tidegate.query.window import Window, read_window
 from tidegate.query.window_process import window_process
 from tidegate.route.registry import partitioner_of
 

@@ -8,10 +8,10 @@ from operator import index
 from typing import Any
 
 from tidegate.driver.options import RunOptions
+from tidegate.duration import duration_us
 from tidegate.elastic import registry as policies
 from tidegate.errors import OptionError, QueryError
 from tidegate.memory import Allowance, bytes_of
-from tidegate.query.window import duration_us
 
 
 def run_options(

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.connector import Connector
+from tidegate.duration import duration_us
 from tidegate.errors import OptionError
 from tidegate.query.definition import StreamDef
-from tidegate.query.window import duration_us
 from tidegate.session.table import as_source, default_time, is_table
 from tidegate.source.memory import MemorySource
 from tidegate.source.registry import open_uri

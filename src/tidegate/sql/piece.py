@@ -10,8 +10,8 @@ from sqlglot.errors import ParseError
 from sqlglot.generator import Generator
 from sqlglot.parsers.spark import SparkParser
 
+from tidegate.duration import duration_us, unit_us
 from tidegate.errors import QueryError
-from tidegate.query.window import duration_us, unit_us
 from tidegate.sql.syntax import StreamDuration
 
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign
-from tidegate.operate.process.attribute_use import read_whole
-from tidegate.operate.process.attributes import Attributes
 from tidegate.operate.process.definition import TRIGGER
 from tidegate.operate.process.entry import STATE, newest
+from tidegate.operate.process.hot import HotState
+from tidegate.operate.process.key import prefix_of
 from tidegate.operate.process.operator import UserProcess
 from tidegate.operate.process.plain import encode
 from tidegate.operate.process.snapshot import read
@@ -76,6 +76,35 @@ class Silence(Process):
             self.wake(ts + 2 * US)
 
 
+class Recent(Process):
+    """What is known of a key from the last 4 us, of a bucket from the last 6, and since ever."""
+
+    output = {"key": "string", "n": "bigint", "before": "bigint", "keys": "bigint"}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.counts = self.state.map("counts")
+        self.last = self.state.map("last", ttl="4 us")
+        self.first = self.state.value("first", ttl=6 * US)
+        self.calls = 0
+
+    def on_tuple(self, tuple: Any, keys: list[str | None]) -> Iterator[dict[str, Any]]:
+        self.calls += 1
+        if not self.first.exists():
+            self.first.update(self.calls)
+            self.wake(tuple.ts + 2 * US)
+        for key in keys:
+            n = self.counts[key] = self.counts.get(key, 0) + 1
+            yield {"key": key, "n": n, "before": self.last.get(key), "keys": len(self.last)}
+            if tuple.v is None:
+                self.last.pop(key, None)
+            else:
+                self.last[key] = tuple.v
+
+    def on_frontier(self, ts: datetime) -> Iterator[dict[str, Any]]:
+        for key in self.last:
+            yield {"key": key, "n": self.first.get(), "before": -1, "keys": len(self.counts)}
+
+
 class Dealt(Process):
     """Every bucket sees all tuples, keeps every so-manieth, and compares the next with those."""
 
@@ -131,14 +160,20 @@ class TimedByBatch(SeenByBatch):
         return pa.table({"key": ["later"], "n": pa.array(self.total)})
 
 
-def spec_of(factory: Any, keys: Any = ("k",), filter: Any = None, lazy: bool = True) -> ProcessSpec:
-    """A process; `lazy` lets mappings read their entries when they are asked for."""
+def spec_of(factory: Any, keys: Any = ("k",), filter: Any = None) -> ProcessSpec:
+    """A process over the columns of the tests."""
     output = {"string": pa.string(), "bigint": pa.int64(), "int": pa.int32()}
     output["timestamp"] = pa.timestamp("us", tz="UTC")
     made = factory()
     types = tuple((name, output[type_]) for name, type_ in made.output.items())
-    whole = read_whole(type(made)) if lazy else None
-    return ProcessSpec(factory, COLUMNS, keys, types, filter, type(made).__name__, whole=whole)
+    return ProcessSpec(factory, COLUMNS, keys, types, filter, type(made).__name__)
+
+
+def opened(layers: Sequence[pa.Table], buckets: Sequence[int]) -> HotState:
+    """The state of buckets at the begin of a batch of which nothing is in memory."""
+    state, there = HotState(buckets), list(layers)
+    state.begin(lambda: StoredState(there, buckets), 2**30)
+    return state
 
 
 def table_of(rows: Sequence[Row]) -> pa.Table:
@@ -180,7 +215,7 @@ def run(
         for instance in range(count):
             mine = np.flatnonzero(owners == instance).tolist()
             owned = news if spec.keys is None else _of(news, mine)
-            stored = StoredState(state, mine)
+            stored = opened(state, mine)
             made, changed = advance(
                 spec, mine, stored, owned, previous, frontier, "test", total=total
             )
@@ -200,18 +235,20 @@ def run(
         names = [name for name, _ in spec.output]
         columns = [table["trigger_ts"], *(table[n] for n in names)]
         output += list(zip(*(c.to_pylist() for c in columns)))
-        assert StoredState(state, range(total)).due(frontier) == []
+        assert opened(state, range(total)).due(frontier) == []
     return output
 
 
-def objects_in(state: Sequence[pa.Table], total: int = 5) -> dict[int, Any]:
-    """Timers and attributes of all buckets that have an object, as the bytes of plain values."""
+def objects_in(
+    state: Sequence[pa.Table], total: int = 5, names: Sequence[str] = ()
+) -> dict[int, Any]:
+    """Timers, attributes and declared state of all buckets that have an object, as bytes."""
     stored, found = StoredState(state, range(total)), {}
-    for number in range(total):
-        bucket = stored.bucket(number, 0)
-        if bucket is not None:
-            kept = read(bucket.head, False, "test")
-            found[number] = (kept.timers, encode(Attributes(bucket).restored(kept.state, None), ""))
+    for number in sorted(set(range(total)) - set(stored.new())):
+        bucket = stored.bucket(number)
+        kept = read(bucket.head, False, "test")
+        entries = [sorted(bucket.load(prefix_of(name)).items()) for name in names]
+        found[number] = (kept.timers, kept.count, encode(kept.state, ""), entries)
     return found
 
 

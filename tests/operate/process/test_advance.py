@@ -18,12 +18,14 @@ from tests.operate.process.stream import (
     COLUMNS,
     US,
     Dealt,
+    Recent,
     Row,
     Seen,
     SeenByBatch,
     Silence,
     TimedByBatch,
     objects_in,
+    opened,
     router_of,
     run,
     spec_of,
@@ -35,7 +37,7 @@ from tidegate.errors import StateError, TaskError
 from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign
 from tidegate.operate.process.definition import CALLS
 from tidegate.operate.process.entry import HEAD
-from tidegate.operate.process.stored import StoredState
+from tidegate.operate.process.hot import HotState
 from tidegate.route.bucket import bucket_of
 from tidegate.route.partitioner import EVERY_BUCKET
 
@@ -75,7 +77,7 @@ def test_any_cut_and_mapping_gives_the_rows_of_the_twin(
     made: Any, cuts: list[int], instances: list[int], seed: int
 ) -> None:
     rows = rows_of(made)
-    for factory in (Seen, Silence):
+    for factory in (Seen, Silence, Recent):
         assert run(spec_of(factory), rows, cuts, instances, TOTAL, seed) == expected(factory, rows)
 
 
@@ -135,8 +137,8 @@ def test_timers_fire_after_the_tuples_of_their_time_and_before_later_ones() -> N
         assert run(spec_of(Order), rows, cuts) == told
 
 
-def nothing() -> StoredState:
-    return StoredState([], range(TOTAL))
+def nothing() -> HotState:
+    return opened([], range(TOTAL))
 
 
 def heads(state: pa.Table) -> list[tuple[int, int]]:
@@ -149,7 +151,7 @@ def test_a_timer_that_is_due_touches_a_bucket_without_tuples() -> None:
     spec = spec_of(Silence)
     news = assign(spec, table_of([at(10)]), router_of(spec, TOTAL))
     made, first = advance(spec, range(TOTAL), nothing(), news, MIN_US, 11, "w", total=TOTAL)
-    state = StoredState([first], range(TOTAL))
+    state = opened([first], range(TOTAL))
     assert made.num_rows == 0
     assert heads(first) == [(bucket("a"), 13)]
     made, after = advance(spec, range(TOTAL), state, None, 11, 13, "w", total=TOTAL)
@@ -171,7 +173,7 @@ def test_a_snapshot_that_stays_the_same_is_not_given_again() -> None:
     news = assign(spec, table_of([at(1)]), router_of(spec, TOTAL))
     _, first = advance(spec, range(TOTAL), nothing(), news, MIN_US, 2, "w", total=TOTAL)
     assert heads(first) == [(bucket("a"), MAX_US)]
-    state = StoredState([first], range(TOTAL))
+    state = opened([first], range(TOTAL))
     news = assign(spec, table_of([at(2)]), router_of(spec, TOTAL))
     assert advance(spec, range(TOTAL), state, news, 2, 3, "w", total=TOTAL)[1].num_rows == 0
 
@@ -324,7 +326,7 @@ def test_own_snapshots_and_pickles() -> None:
         run(spec_of(NotPickled), rows)
     news = assign(spec_of(Pickled), table_of(rows), router_of(spec_of(Pickled), TOTAL))
     _, rows_ = advance(spec_of(Pickled), range(5), nothing(), news, MIN_US, 9, "w", total=TOTAL)
-    state = StoredState([rows_], range(5))
+    state = opened([rows_], range(5))
     late = assign(spec_of(Pickled), table_of([at(20)]), router_of(spec_of(Pickled), TOTAL))
     with pytest.raises(StateError, match="the class must keep its state as it did"):
         advance(spec_of(NotPickled), range(5), state, late, 9, MAX_US, "w", total=TOTAL)

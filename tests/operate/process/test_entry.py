@@ -1,4 +1,4 @@
-"""The rows of entries: numbers by which keys are found, and the newest row of a name."""
+"""The rows of entries: the names of keys, what is found by them, and what of it still counts."""
 
 from __future__ import annotations
 
@@ -19,60 +19,87 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.batch import MAX_US
 from tidegate.operate.layered_state import HIDES
-from tidegate.operate.process.entry import ENTRY, HEAD, EntryNames, StateRow, newest, table_of
+from tidegate.operate.process.entry import ENTRY, HEAD, StateRow, newest, table_of
+from tidegate.operate.process.key import entry_of, plain_key, prefix_of, span_of
+from tidegate.operate.process.plain import encode
 
-NAMES = EntryNames("x")
 NOON, DAY = datetime(1990, 1, 1, 12, tzinfo=UTC), timedelta(days=1)
 NUMBERS = st.integers(-(2**65), 2**65) | st.floats(allow_nan=False) | st.booleans()
 
 
 @given(NUMBERS)
-def test_numbers_that_are_equal_are_found_alike(number: Any) -> None:
-    for kind in (float, complex, Decimal, np.float64, np.int64, np.float32, bool, math.trunc):
+def test_numbers_that_are_equal_have_one_plain_key(number: Any) -> None:
+    assert plain_key(number) == number
+    for kind in (float, Decimal, np.float64, np.int64, np.float32, bool, math.trunc):
         with suppress(OverflowError, ValueError, RuntimeWarning):
             other = kind(number)
             if other == number and hash(other) == hash(number):
-                assert NAMES.entry(other) == NAMES.entry(number)
-                assert NAMES.entry((other, "a")) == NAMES.entry((number, np.str_("a")))
-                pair = frozenset({other, b""})
-                assert NAMES.entry(pair) == NAMES.entry(frozenset({np.bytes_(b""), number}))
+                assert same(other, number)
+                assert same((other, "a"), (number, np.str_("a")))
+                assert same(frozenset({other, b""}), frozenset({np.bytes_(b""), number}))
+
+
+@given(st.decimals(allow_nan=False, places=4) | st.decimals(allow_nan=False, allow_infinity=True))
+def test_decimals_that_are_equal_have_one_plain_key(number: Decimal) -> None:
+    assert plain_key(number) == number
+    if number.is_finite():
+        digits = number.as_tuple()
+        longer = Decimal((digits.sign, (*digits.digits, 0), int(digits.exponent) - 1))
+        assert longer == number
+        assert same(longer, number)
+    if float(number) == number:
+        assert same(float(number), number)
+
+
+def same(one: Any, other: Any) -> bool:
+    return encode(plain_key(one), "") == encode(plain_key(other), "")
 
 
 @given(st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1)), st.integers(-1400, 1400))
-def test_times_that_are_equal_are_found_alike(moment: datetime, minutes: int) -> None:
+def test_times_that_are_equal_have_one_plain_key(moment: datetime, minutes: int) -> None:
     aware = moment.replace(tzinfo=UTC)
-    other = aware.astimezone(timezone(timedelta(minutes=minutes)))
-    berlin = aware.astimezone(ZoneInfo("Europe/Berlin"))
-    for one in (aware, other, berlin):
-        for two in (aware, other, berlin, berlin.replace(fold=1 - berlin.fold)):
-            if one == two:
-                assert NAMES.entry(one) == NAMES.entry(two)
-    assert NAMES.entry(moment) == NAMES.entry(moment.replace(fold=1))
+    assert same(aware, aware.astimezone(timezone(timedelta(minutes=minutes))))
+    assert same(moment, moment.replace(fold=1))
+    assert not same(moment, aware)
 
 
-def test_keys_that_are_not_equal_seldom_meet() -> None:
+def test_a_plain_key_stands_for_itself() -> None:
+    for key in ("a", 1, 2.5, None, b"x", NOON, DAY, NOON.date(), (1, ("b", None)), frozenset("ab")):
+        assert plain_key(key) is key
+    for key in (1.0, True, (1.0,), frozenset({True}), Decimal("1.50"), np.int64(1)):
+        assert plain_key(key) is not key
+
+
+def test_names_that_are_not_equal_seldom_meet() -> None:
     keys = [k for i in range(5_000) for k in (f"driver-{i}", i, (i, "a"), i + 0.5, NOON + i * DAY)]
-    found = {NAMES.entry(key) for key in keys}
+    names = [prefix_of("x") + encode(key, "")[0].encode() for key in keys]
+    found = {entry_of(name) for name in names}
     assert len(found) > 0.999 * len(keys)
-    assert all(e is not None and HEAD < e < HIDES for e in found)
+    first, after = span_of(prefix_of("x"))
+    assert all(HEAD < first <= e < after < HIDES for e in found)
 
 
-NOT_EQUAL = [math.nan, Decimal("NaN"), complex(1, math.nan), (1, (math.nan,))]
-OTHERS = [time(1), Fraction(1, 3), np.datetime64(1, "s"), np.complex64(1), object(), len]
+NOT_EQUAL = [math.nan, Decimal("NaN"), (1, (math.nan,)), frozenset({np.float64("nan")})]
+OTHERS = [time(1), Fraction(1, 3), np.datetime64(1, "s"), 1j, object(), len]
+OTHERS += [NOON.astimezone(ZoneInfo("Europe/Berlin"))]
 
 
 @pytest.mark.parametrize("key", [*NOT_EQUAL, *OTHERS], ids=lambda key: type(key).__name__)
-def test_of_other_keys_nothing_is_promised(key: Any) -> None:
-    assert NAMES.entry(key) is None
+def test_other_keys_are_refused(key: Any) -> None:
+    with pytest.raises(TypeError, match=r"a key .*must be"):
+        plain_key(key)
 
 
 PRINTED = """
 from datetime import date
-from tidegate.operate.process.entry import EntryNames
+from tidegate.operate.process.key import entry_of, plain_key, prefix_of
+from tidegate.operate.process.plain import encode
 
 keys = ["a", 1, 2.5, None, (1, "b"), frozenset({"a", "b", "c"}), date(2024, 1, 1)]
-print([EntryNames("x").entry(key) for key in keys])
+names = [prefix_of("x") + encode(plain_key(key), "")[0].encode() for key in keys]
+print(names, [entry_of(name) for name in names])
 """
 
 
@@ -88,14 +115,7 @@ def test_the_numbers_are_the_same_in_every_process() -> None:
         for seed in ("1", "2")
     ]
     assert told[0] == told[1]
-    assert f"[{NAMES.entry('a')}, {NAMES.entry(1.0)}, {NAMES.entry(2.5)}, " in told[0]
-
-
-def test_attributes_do_not_share_names() -> None:
-    one, other = EntryNames("a"), EntryNames('a":')
-    assert not other.prefix.startswith(one.prefix)
-    assert one.key(one.name(b"1")) == b"1"
-    assert one.entry(1) != other.entry(1)
+    assert str(entry_of(b'x:"a"')) in told[0]
 
 
 def rows_of(*rows: tuple[int, StateRow]) -> pa.Table:
@@ -103,11 +123,9 @@ def rows_of(*rows: tuple[int, StateRow]) -> pa.Table:
 
 
 def test_the_newest_row_of_a_name_stays() -> None:
-    one, two = StateRow.of(7, 0, b"one", b"1"), StateRow.of(7, 1, b"two", b"2")
-    head = StateRow.head(5, b"h")
-    found = newest(
-        rows_of((1, two), (0, one), (0, head), (0, two), (0, StateRow.gone(7, b"one")), (1, head))
-    )
+    one, two = StateRow(7, 0, 9, b"one", b"1"), StateRow(7, 1, 9, b"two", b"2")
+    head, gone = StateRow.head(5, b"h"), StateRow(7 | HIDES, 0, 9, b"one", b"")
+    found = newest(rows_of((1, two), (0, one), (0, head), (0, two), (0, gone), (1, head)))
     assert found["bucket"].to_pylist() == [0, 0, 0, 1, 1]
     assert found["name"].to_pylist() == [b"", b"two", b"one", b"", b"two"]
     assert found[ENTRY].to_pylist() == [HEAD, 7, 7 | HIDES, HEAD, 7]
@@ -131,8 +149,7 @@ def test_merging_in_steps_is_merging_at_once(
     rows = []
     for number, (bucket, name, gone) in enumerate(history):
         entry = 1 + name[0] % 2
-        row = StateRow.gone(entry, name) if gone else StateRow.of(entry, number, name, b"")
-        rows.append((bucket, row))
+        rows.append((bucket, StateRow(entry | HIDES * gone, number, MAX_US, name, b"")))
     table = rows_of(*rows)
     stepped = newest(pa.concat_tables([newest(table.slice(0, cut)), newest(table.slice(cut))]))
     at_once = newest(table)

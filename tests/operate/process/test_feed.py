@@ -8,14 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.operate.process.stream import Row, run, spec_of
+from tests.operate.process.stream import Row, opened, run, spec_of
 from tests.operate.process.test_advance import at, bucket
 from tidegate.batch import MIN_US
 from tidegate.errors import TaskError
 from tidegate.operate.process import feed, made_rows
 from tidegate.operate.process.advance import Process, ProcessSpec, advance
 from tidegate.operate.process.definition import BUCKET
-from tidegate.operate.process.stored import StoredState
 
 SEVERAL = [at(i, ["abcd"[i % 4]], i) for i in range(40)]
 
@@ -80,7 +79,7 @@ def test_a_time_that_python_lacks_is_told_in_the_bucket_that_has_it() -> None:
     rows = pa.table([pa.array([0, 2, 4], pa.int32()), *order, times], schema=spec.routed)
 
     def advanced(rows: pa.Table) -> list[str]:
-        state = StoredState([], range(5))
+        state = opened([], range(5))
         made, _ = advance(spec, range(5), state, rows, MIN_US, 9, "test", total=5)
         told: list[str] = made["told"].to_pylist()
         return told
@@ -102,9 +101,7 @@ def test_rows_without_a_number_for_their_order_are_told() -> None:
             return (None if tuple.v == 5 else 1,)
 
     spec = spec_of(Placed)
-    spec = ProcessSpec(
-        Placed, spec.columns, spec.keys, spec.output, None, "Placed", order="place", whole=None
-    )
+    spec = ProcessSpec(Placed, spec.columns, spec.keys, spec.output, None, "Placed", order="place")
     rows: list[Row] = SEVERAL
     where = f"bucket {bucket('b')}, tuple at 1970-01-01T00:00:00.000005Z: Placed must give a number"
     with pytest.raises(TaskError, match=where):

@@ -23,10 +23,11 @@ from tests.operate.process.test_advance import TOTAL, at, rows_of
 from tests.operate.process.test_programs import OPERATIONS, Program
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.memory import MEMORY
-from tidegate.operate.process import operator
+from tidegate.operate.process import entry, operator, stored
 from tidegate.operate.process.advance import Process, ProcessSpec, advance, assign
-from tidegate.operate.process.entry import EntryNames, StateRow, newest
+from tidegate.operate.process.entry import StateRow, newest
 from tidegate.operate.process.hot import HotState
+from tidegate.operate.process.key import span_of
 from tidegate.operate.process.stored import StoredState
 
 MUCH = 2**30
@@ -61,10 +62,9 @@ def courses(
 
         most = room[batch % len(room)] if room else None
         if hot is None or most is None:
-            hot = HotState(buckets, opened())
-        hot.begin(opened, MUCH if most is None else most)
-        state = hot if room else opened()
-        made, written = advance(spec, buckets, state, news, previous, frontier, "test", total=TOTAL)
+            hot = HotState(buckets)
+        hot.begin(opened, MUCH if most is None else most, previous)
+        made, written = advance(spec, buckets, hot, news, previous, frontier, "test", total=TOTAL)
         assert hot.rest() <= (MUCH if most is None else most)
         found.append((made, written))
         layers += [written] if written.num_rows else []
@@ -83,9 +83,9 @@ class Forgetful(Process):
     def __init__(self, given: list[int] | None = None) -> None:
         self.here = 0
         self.one = self.two = (1.5, "text")
-        self.lists: dict[Any, list[Any]] = {}
-        self.numbers: dict[Any, Any] = {}
-        self.order: dict[Any, int] = {}
+        self.lists = self.state.map("lists")
+        self.numbers = self.state.map("numbers")
+        self.order = self.state.map("order")
 
     def on_tuple(self, tuple: Any, keys: list[Any]) -> list[dict[str, str]]:
         self.here += 1
@@ -144,22 +144,24 @@ class Own(Seen):
 
 
 class Mixed(Process):
-    """Keys that are equal and of different types, in mappings that change places."""
+    """Keys that are equal and of different types, in states that lose their entries."""
 
     output = {"told": "string"}  # noqa: RUF012
 
     def __init__(self) -> None:
-        self.one: dict[Any, Any] = {}
-        self.two: dict[Any, Any] = {}
+        self.one = self.state.map("one")
+        self.two = self.state.map("two", ttl="9 us")
+        self.all = self.state.value("all")
 
     def on_tuple(self, tuple: Any, keys: list[Any]) -> tuple[str]:
         made = {0: 1, 1: 1.0, 2: True, 3: "1", None: Decimal(1)}
         key = made[tuple.v] if len(keys) % 2 else (made[tuple.v], keys[0])
-        told = [self.one.get(key), self.two.pop(key, None), len(self.one)]
+        told = [self.one.get(key), self.two.pop(key, None), self.all.get(), len(self.one)]
         self.one[key], self.two[keys[0], key] = tuple.v, [tuple.v]
         if tuple.v == 3:
             told += [list(self.one), list(self.two.items())]
-            self.one, self.two = {k: [v] for k, v in self.two.items()}, {**self.one}
+            self.all.update(list(self.two))
+            self.two.clear()
         if tuple.v == 2:
             del self.one[key]
         return (repr(told),)
@@ -187,23 +189,23 @@ def random_rows(seed: int, most: int) -> list[Row]:
     seed=st.integers(0, 2**32),
     cuts=st.sets(st.integers(1, 29), min_size=8, max_size=12),
     room=ROOM,
-    lazy=st.booleans(),
     crowded=st.booleans(),
 )
 def test_what_is_kept_cannot_be_told_from_what_is_read(
-    kind: Any, seed: int, cuts: set[int], room: Any, lazy: bool, crowded: bool
+    kind: Any, seed: int, cuts: set[int], room: Any, crowded: bool
 ) -> None:
     rows = random_rows(seed, OPERATIONS - 1 if kind is Program else 3)
-    spec = spec_of(kind, lazy=lazy)
-    entry = EntryNames.entry
+    spec = spec_of(kind)
+    entry_of = entry.entry_of
 
-    def collide(self: EntryNames, key: Any) -> int | None:
-        found = entry(self, key)
-        return None if found is None else 1 + found % 3
+    def collide(name: bytes) -> int:
+        first, _ = span_of(name[: name.index(b":") + 1])
+        return first + entry_of(name) % 3
 
     with pytest.MonkeyPatch.context() as patch:
         if crowded:
-            patch.setattr(EntryNames, "entry", collide)
+            patch.setattr(entry, "entry_of", collide)
+            patch.setattr(stored, "entry_of", collide)
         read = courses(spec, rows, sorted(cuts), (), seed)
         kept = courses(spec, rows, sorted(cuts), room, seed)
     for one, other in zip(read, kept, strict=True):
@@ -229,7 +231,7 @@ class Longest(tg.Process):
     output = {"k": "string", "v": "bigint"}  # noqa: RUF012
 
     def __init__(self) -> None:
-        self.longest: dict[str, int] = {}
+        self.longest = self.state.map("longest")
 
     def on_tuple(self, tuple: Any, keys: list[str]) -> Any:
         for key in keys:
@@ -253,11 +255,11 @@ def test_segments_are_read_at_the_start_and_not_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     opened: list[int] = []
-    stored = operator._stored
+    open_ = operator._stored
 
     def counted(work: Any, mine: Any) -> StoredState:
         opened.append(work.batch)
-        return stored(work, mine)
+        return open_(work, mine)
 
     monkeypatch.setattr(operator, "_stored", counted)
     source, sink = rides(0, 60), tg.sink.memory()
@@ -268,9 +270,9 @@ def test_segments_are_read_at_the_start_and_not_again(
     assert opened == [0, 0]
 
 
-def test_a_restart_reads_the_rows_that_are_asked_for_until_they_are_all_there() -> None:
+def test_a_restart_reads_the_rows_that_are_asked_for_once() -> None:
     spec = spec_of(Program)
-    rows = rows_of([(i, 0, ["abcde"[i % 5], None], (0, 1, 2, 9)[i % 4]) for i in range(40)])
+    rows = rows_of([(i, 0, ["abcde"[i % 5], None], (0, 1, 2, 8)[i % 4]) for i in range(40)])
     layers = [written for _, written in courses(spec, rows, range(1, 40, 4), (), 0)]
     opened = []
 
@@ -278,30 +280,30 @@ def test_a_restart_reads_the_rows_that_are_asked_for_until_they_are_all_there() 
         opened.append(1)
         return StoredState(layers, range(TOTAL))
 
-    hot = HotState(range(TOTAL), open_())
+    hot = HotState(range(TOTAL))
     for batch in range(40, 60):
-        hot.begin(open_, MUCH)
         opened.clear()
+        hot.begin(open_, MUCH)
         news = assign(
-            spec, tuples_of([at(batch, ["a", "b", "c", "d", "e"], 1)]), router_of(spec, TOTAL)
+            spec, tuples_of([at(batch, ["a", "b", "c", "d", "e"], 8)]), router_of(spec, TOTAL)
         )
         _, written = advance(spec, range(TOTAL), hot, news, batch, batch + 1, "test", total=TOTAL)
         layers.append(written)
         assert hot.rest() > 0
-        if batch > 50:
-            assert not opened
+        assert bool(opened) == (batch == 40)
 
 
 def state_of(entries: int) -> tuple[HotState, list[StateRow]]:
-    hot = HotState([0, 1], StoredState([], [0, 1]))
+    hot = HotState([0, 1])
     rows = [StateRow.head(MAX_US, b"head")]
-    rows += [StateRow.of(i + 1, i, b"name-%d" % i, b"%d" % i) for i in range(entries)]
+    rows += [StateRow(i + 1, i, MAX_US, b"name-%d" % i, b"%d" % i) for i in range(entries)]
     return hot, rows
 
 
 def test_what_is_kept_is_bounded_and_told_as_it_is() -> None:
     hot, rows = state_of(20_000)
     hot.begin(lambda: StoredState([], [0, 1]), MUCH)
+    assert hot.bucket(1).head is None
     tracemalloc.start()
     hot.changed(
         1, [StateRow(*(v if isinstance(v, int) else bytes(bytearray(v)) for v in r)) for r in rows]
@@ -313,6 +315,19 @@ def test_what_is_kept_is_bounded_and_told_as_it_is() -> None:
     assert 20_000 < hot.rest() <= 100_000
     hot.begin(lambda: StoredState([], [0, 1]), 100)
     assert hot.rest() == 0, "not even the head fits"
+
+
+def test_what_has_expired_does_not_stay_in_memory() -> None:
+    hot = HotState([0])
+    for batch in range(1_000):
+        hot.begin(lambda: StoredState([], [0]), MUCH, since_us=batch)
+        bucket = hot.bucket(0)
+        live = {b"x:%d" % n for n in range(max(0, batch - 19), batch)}
+        assert live <= set(bucket.load(b"x:"))
+        rows = [StateRow(1, 1, batch + 20, b"x:%d" % batch, b""), StateRow.head(MAX_US, b"")]
+        hot.changed(0, rows)
+        assert len(bucket.load(b"x:")) <= 200
+        hot.rest()
 
 
 def test_the_bound_is_part_of_the_memory_for_caches(

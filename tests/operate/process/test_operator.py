@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -13,21 +12,18 @@ from tidegate.operate.process.entry import EntryKeeper
 from tidegate.operate.process.operator import BUCKETS, UserProcess
 
 
-class Mixed(Process):
-    """One mapping by key, one that is returned, and a number."""
+class Declared(Process):
+    """A map, a value that expires, and a number."""
 
     output = {"n": "bigint"}  # noqa: RUF012
 
     def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.seen: dict[str, int] = {}
+        self.counts = self.state.map("counts")
+        self.last = self.state.value("last", ttl="1 hour")
         self.n = 0
 
     def on_tuple(self, tuple: Any, keys: list[str]) -> None:
-        self.counts[keys[0]] += 1
-
-    def all_seen(self) -> dict[str, int]:
-        return self.seen
+        return None
 
 
 class Empty(Process):
@@ -42,25 +38,18 @@ class Pickled(Seen):
 
 
 @pytest.mark.parametrize(
-    ("kind", "lazy", "told"),
+    ("kind", "told"),
     [
-        (Mixed, True, "the keys used of counts; all keys of seen; what is no mapping"),
-        (Mixed, False, "all keys of counts, seen; what is no mapping"),
-        (Dealt, True, "what is no mapping"),
-        (Empty, True, "no attributes"),
+        (Declared, "the entries used of map counts, value last for 1 hour; all of n"),
+        (Dealt, "all of count, kept"),
+        (Empty, "its timers"),
+        (Pickled, "all that snapshot returns"),
     ],
 )
-def test_what_a_batch_reads_is_told(kind: type[Process], lazy: bool, told: str) -> None:
-    details = UserProcess(spec_of(kind, lazy=lazy)).details({})
-    assert details == [
+def test_what_a_batch_reads_is_told(kind: type[Process], told: str) -> None:
+    operator = UserProcess(spec_of(kind))
+    assert operator.details({}) == [
         "one object per bucket: one task per instance, shuffle by bucket",
         f"reads of each bucket that a batch touches: {told}",
     ]
-
-
-def test_what_is_kept_otherwise_is_read_whole() -> None:
-    operator = UserProcess(spec_of(Pickled))
-    assert operator.details({})[1] == (
-        "reads and writes the whole state of each bucket that a batch touches"
-    )
     assert operator.state.keepers == {BUCKETS: EntryKeeper()}

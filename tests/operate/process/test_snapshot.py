@@ -18,10 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.batch import MAX_US
 from tidegate.errors import StateError
 from tidegate.operate.process.plain import NotPlain, decode, encode
-from tidegate.operate.process.snapshot import Kept, pending, read, write, write_attributes
+from tidegate.operate.process.snapshot import Kept, read, write
 from tidegate.operate.process.tuple import Tuple
 
 TUPLE = Tuple({"a": 0, "tags": 1}, 5, (1, ["x", "y"]))
@@ -214,10 +213,19 @@ def test_a_state_that_is_too_deep_is_refused() -> None:
 
 def test_a_head_has_the_timers_in_their_order() -> None:
     assert read(write(Kept({"a": 1}, (7, 3, 5)), False), False, "w") == Kept({"a": 1}, (3, 5, 7))
-    kept = read(write_attributes('[["a",0,1]]', [], [4]), False, "w")
-    assert kept == Kept([["a", 0, 1]], (4,), by_attribute=True)
-    assert pending(()) == MAX_US
-    assert pending((7, -(2**62))) == -(2**62)
+    kept = Kept({"a": 0, 5: [1], "t": pa.array([1])}, (4,), 7)
+    assert read(write(kept, False, attributes=True), False, "w") == kept
+    assert write(kept, False, attributes=True) == write(kept, False)
+
+
+def test_a_head_that_kept_mappings_by_entry_is_refused() -> None:
+    head = write(Kept([["a", 1]], ()), False).replace(b"TGP2J", b"TGP2A", 1)
+    with pytest.raises(StateError) as caught:
+        read(head, False, "batch 7, bucket 3")
+    assert str(caught.value) == (
+        "batch 7, bucket 3: the state must be of this version, which keeps attributes whole; got "
+        "attributes that an earlier version kept entry by entry. Start with a new checkpoint."
+    )
 
 
 def test_a_pickle_is_opened_only_where_the_class_says_so() -> None:

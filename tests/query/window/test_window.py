@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.docs.block import ROOT
 from tests.query.catalog import sql
 from tests.query.test_stream import rides
+from tidegate.duration import duration_text, duration_us
 from tidegate.errors import OptionError, QueryError
 from tidegate.query.grammar import DurationValue, SyntaxPart
 from tidegate.query.node import aggregate_of
@@ -24,8 +25,6 @@ from tidegate.query.window import (
     TupleWindow,
     Use,
     Window,
-    duration_text,
-    duration_us,
     read_window,
 )
 

@@ -1,4 +1,4 @@
-"""The user's own stateful operator, between tuples routed to buckets and the rows it puts out.
+"""Routes tuples to the buckets of the user's own operator, and lets its objects see them.
 
 `assign` says, on the map side, which buckets a tuple goes to; `advance` lets the objects of an
 instance's buckets see their tuples and timers up to the frontier.
@@ -30,8 +30,8 @@ from tidegate.operate.process.definition import (
 )
 from tidegate.operate.process.entry import StateRow, table_of
 from tidegate.operate.process.feed import Feed, Share
+from tidegate.operate.process.hot import HotState
 from tidegate.operate.process.made_rows import Mistake, OutputRows
-from tidegate.operate.process.stored import BucketStates
 from tidegate.route.partitioner import EVERY_BUCKET, Router
 
 __all__ = ["Process", "ProcessSpec", "advance", "assign"]
@@ -109,7 +109,7 @@ def _called(
 def advance(
     spec: ProcessSpec,
     buckets: Sequence[int],
-    state: BucketStates,
+    state: HotState,
     news: pa.Table | None,
     previous_us: int,
     frontier_us: int,
@@ -123,7 +123,7 @@ def advance(
     `news` are rows of `spec.routed` in any order, for these buckets or for EVERY_BUCKET. `state`
     is that of these buckets, `total` is the query's number of buckets. Gives the rows of
     `spec.result` in their order, and the rows of the state that changed. Objects live for this call
-    only: one that is touched costs reading its head, and the entries of mappings that it uses.
+    only: one that is touched costs reading its head, and the entries that it uses.
     `laps` gets the time of each bucket.
     """
     shares = _shares(spec, buckets, news, previous_us, frontier_us)
@@ -136,7 +136,7 @@ def advance(
         calls = ObjectCalls(spec, bucket, total, output, where)
         rows = calls.chosen(shares[bucket]) if bucket in shares else None
         if rows is not None or bucket in due:
-            calls.run(state.bucket(bucket, 0 if rows is None else rows.rows), rows, frontier_us)
+            calls.run(state.bucket(bucket), rows, frontier_us)
             changed = calls.changes()
             state.changed(bucket, changed)
             changes.append((bucket, changed))

@@ -1,4 +1,4 @@
-"""The calls of one bucket's object in a batch, between tuples and timers and the user's code.
+"""Calls one bucket's object for the tuples and timers of a batch.
 
 The object is made or restored, called in the total order with timers in their place, and asked for
 its state. Whatever goes wrong in the user's code is told with its class, bucket and time.
@@ -21,10 +21,10 @@ from tidegate.operate.kernels.order import flat
 from tidegate.operate.process.definition import CALLS, Process, ProcessSpec
 from tidegate.operate.process.entry import StateRow
 from tidegate.operate.process.feed import FarTime, Share, Trigger
+from tidegate.operate.process.hot import HotBucket
 from tidegate.operate.process.made_rows import Mistake, OutputRows
-from tidegate.operate.process.object_state import ObjectState
 from tidegate.operate.process.plain import NotPlain
-from tidegate.operate.process.stored import BucketRows
+from tidegate.operate.process.snapshot import ObjectState
 
 TIMER_SRC = MAX_US
 """Where timers stand among the tuples of their time: after all of them."""
@@ -77,9 +77,9 @@ class ObjectCalls:
         kept = rows.where(booleans)
         return kept if kept.rows else None
 
-    def run(self, stored: BucketRows | None, rows: Share | None, frontier_us: int) -> None:
+    def run(self, bucket: HotBucket, rows: Share | None, frontier_us: int) -> None:
         """Call the object for these tuples and all timers below the frontier."""
-        object_ = self._begin(stored)
+        object_ = self._begin(bucket)
         try:
             if rows is not None and hasattr(object_, "on_tuple"):
                 self._one_by_one(rows)
@@ -108,7 +108,7 @@ class ObjectCalls:
         vars(object_).pop(CALLS, None)
         state = self._call("snapshot", object_.snapshot)
         try:
-            return self._state.changes(object_, state, self._timers)
+            return self._state.changes(state, self._timers)
         except NotPlain as error:
             requirement = f"the state of {self._spec.name} must be made of plain values"
             got = f"{error.path}, which {error.problem}"
@@ -138,18 +138,25 @@ class ObjectCalls:
             if in_timer:
                 self._chained.add(ts_us)
 
-    def _begin(self, stored: BucketRows | None) -> Process:
+    def _begin(self, bucket: HotBucket) -> Process:
         object_: Process = self._call("__init__", self._spec.factory)
         vars(object_)[CALLS] = self
-        self._object, self._state = object_, ObjectState(stored)
-        where = f"{self._where}, bucket {self.bucket}"
-        kept = self._state.restored(object_, self._spec.whole, where)
+        self._object = object_
+        self._state = ObjectState(object_, bucket, f"{self._where}, bucket {self.bucket}")
+        self._state.attach(self._now_us)
+        kept = self._state.kept
         if kept is not None:
             self._timers = list(kept.timers)
             self._asked = set(kept.timers)
             self._call("restore", object_.restore, kept.state)
             vars(object_)[CALLS] = self
         return object_
+
+    def _now_us(self) -> int:
+        """The event time of the tuple or timer at work."""
+        if self.trigger is None:
+            raise RuntimeError("declared state can be used for tuples and timers, not in restore")
+        return self.trigger[0]
 
     def _one_by_one(self, rows: Share) -> None:
         for trigger, tuple_, keys in rows.calls():

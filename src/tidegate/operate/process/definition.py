@@ -1,7 +1,4 @@
-"""What a user's own operator is, between the class that a user writes and the engine that runs it.
-
-The class to derive from, and the plain data that says how its objects are fed.
-"""
+"""The class that users derive their own operators from, and how its objects are fed."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from tidegate.batch import ORDER, TS
+from tidegate.operate.process.state import MapState, StateDeclarations, ValueState
 from tidegate.schema import TIME
 
 if TYPE_CHECKING:
@@ -33,6 +31,9 @@ and count."""
 CALLS = "_tidegate_calls"
 """Where an object at work finds its bucket and its timers; no part of its state."""
 
+_STATE = "_tidegate_state"
+"""Where an object has what it declared; no part of what `snapshot` returns."""
+
 KeyFunction = Callable[[pa.Table], Any]
 FilterFunction = Callable[[int, pa.Table], Any]
 
@@ -46,7 +47,7 @@ class Process:
             output = {"user": "string", "seconds": "double"}
 
             def __init__(self):
-                self.longest = {}
+                self.longest = self.state.map("longest", ttl="30 days")
 
             def on_tuple(self, tuple, keys):
                 for user in keys:
@@ -65,9 +66,9 @@ class Process:
     at `ts` have come; its rows get that time. With `process` it is then given one batch per
     distinct event time.
 
-    Between batches only the state exists: what `snapshot` returns, by default all attributes, if
-    they are plain values, Arrow data or numpy arrays. Of attributes that are mappings a batch reads
-    and writes the entries that it uses; everything else that is kept it reads and writes whole.
+    Between batches only the state exists: what was declared with `self.state`, and what `snapshot`
+    returns, by default all attributes, if they are plain values, Arrow data or numpy arrays. A
+    batch reads and writes the entries of declared state that it uses, and all attributes whole.
 
     A class that says `mergeable = True` is for windows: `stream.window(...).group_by(...)
     .process(Class)`. There is one object per key and window, which sees tuples with `on_tuple` or
@@ -86,6 +87,17 @@ class Process:
     """Whether it is for windows, of which several objects may each have seen a part."""
 
     @property
+    def state(self) -> StateDeclarations:
+        """Declares state by name in `__init__`: `self.state.map("seen")`, `.value("last")`."""
+        if self.mergeable:
+            raise RuntimeError("state is not for a process that is mergeable: use attributes")
+        return declarations_of(self)
+
+    @state.setter
+    def state(self, value: object) -> None:
+        raise AttributeError("state is what declares state: give the attribute another name")
+
+    @property
     def bucket(self) -> int:
         """The number of this object's bucket, from 0 on; not known yet in `__init__`."""
         return self._at_work("bucket").bucket
@@ -101,11 +113,12 @@ class Process:
 
     def snapshot(self) -> Any:
         """The state to keep; called after each batch in which the object was at work."""
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if not _is_declared(name, value)}
 
     def restore(self, state: Any) -> None:
         """Make a new object what the one was that `snapshot` was called on."""
-        vars(self).clear()
+        for name in self.snapshot():
+            del vars(self)[name]
         vars(self).update(state)
 
     def _at_work(self, asked: str) -> ObjectCalls:
@@ -117,14 +130,23 @@ class Process:
         return calls
 
 
+def declarations_of(made: Process) -> StateDeclarations:
+    """The declared state of an object; empty where its class declares none."""
+    declarations: StateDeclarations = vars(made).setdefault(_STATE, StateDeclarations())
+    return declarations
+
+
+def _is_declared(name: str, value: object) -> bool:
+    return name in (CALLS, _STATE) or isinstance(value, MapState | ValueState)
+
+
 @dataclass(frozen=True)
 class ProcessSpec:
     """A process, ready to run.
 
     `columns` are the input columns by the names that the user sees, without the event time; tables
     that the engine hands in and over hold them by position, under names of its own. `keys` are the
-    columns whose values are the key, a function of the tuples, or None for all buckets. `whole`
-    are the attributes whose mappings are read as a whole, None for all (`attribute_use`).
+    columns whose values are the key, a function of the tuples, or None for all buckets.
     """
 
     factory: Callable[[], Process]
@@ -134,7 +156,6 @@ class ProcessSpec:
     filter: FilterFunction | None
     name: str
     order: str | None = None
-    whole: frozenset[str] | None = None
 
     @cached_property
     def key(self) -> pa.DataType | None:

@@ -1,8 +1,8 @@
-"""The user's own operator as one of the engine's, between dealt tuples and the rows it makes."""
+"""Runs the user's own operator: routes tuples to buckets, calls the objects, keeps their state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -29,12 +29,11 @@ from tidegate.operate.operator import (
 )
 from tidegate.operate.port import Port
 from tidegate.operate.process.advance import advance, assign
-from tidegate.operate.process.attributes import MappingHead
-from tidegate.operate.process.definition import ProcessSpec
+from tidegate.operate.process.definition import ProcessSpec, declarations_of
 from tidegate.operate.process.entry import ENTRY, EntryKeeper
 from tidegate.operate.process.first_rows import limit_of
 from tidegate.operate.process.hot import HotState
-from tidegate.operate.process.object_state import is_kept_by_attribute
+from tidegate.operate.process.snapshot import is_kept_by_attribute
 from tidegate.operate.process.stored import StoredState
 from tidegate.route.broadcast import Broadcast
 from tidegate.route.hash import Hash
@@ -123,25 +122,23 @@ class UserProcess(Operator):
 def _reads(spec: ProcessSpec) -> str:
     """What a batch reads of the state; an object is made to see what it has."""
     made = spec.factory()
-    if not is_kept_by_attribute(made):
-        return "reads and writes the whole state of each bucket that a batch touches"
-    mappings = [name for name, value in vars(made).items() if MappingHead.of(value) is not None]
-    whole = [name for name in mappings if spec.whole is None or name in spec.whole]
-    asked = [name for name in mappings if name not in whole]
-    read = [f"the keys used of {', '.join(asked)}"] if asked else []
-    read += [f"all keys of {', '.join(whole)}"] if whole else []
-    read += ["what is no mapping"] if len(mappings) < len(vars(made)) else []
-    return f"reads of each bucket that a batch touches: {'; '.join(read) or 'no attributes'}"
+    declared = [state.text() for state in declarations_of(made).declared.values()]
+    read = [f"the entries used of {', '.join(declared)}"] if declared else []
+    if is_kept_by_attribute(made):
+        attributes = made.snapshot()
+        read += [f"all of {', '.join(attributes)}"] if attributes else []
+    else:
+        read += ["all that snapshot returns"]
+    return f"reads of each bucket that a batch touches: {'; '.join(read) or 'its timers'}"
 
 
 def _state(work: InstanceWork, mine: Sequence[int]) -> HotState:
     """The state of the instance's buckets, as the batch before left it in memory or as stored."""
-    open_: Callable[[], StoredState] = partial(_stored, work, mine)
     state: HotState | None = work.kept.take(BUCKETS)
     if state is None or state.buckets != tuple(mine):
-        stored = open_()
-        state, open_ = HotState(mine, stored), lambda: stored
-    state.begin(open_, MEMORY.limit_bytes // _SHARE // work.mapping.instances)
+        state = HotState(mine)
+    most_bytes = MEMORY.limit_bytes // _SHARE // work.mapping.instances
+    state.begin(partial(_stored, work, mine), most_bytes, work.previous_us)
     return state
 
 

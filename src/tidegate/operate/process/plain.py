@@ -1,4 +1,4 @@
-"""Values as JSON and back without loss, between the state of the user's own code and bytes.
+"""Writes plain values as JSON and reads them back without loss.
 
 JSON has no tuples, bytes, times, or keys that are not texts; these become objects with one entry,
 the name of their kind, and no value of the user ever becomes an object by itself. Arrow data and
@@ -12,29 +12,37 @@ import base64
 import io
 import json
 import math
+import struct
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import from_bytes, to_bytes
-from tidegate.operate.process.packed import HAS_BUFFERS, pack, unpack
 from tidegate.operate.process.tuple import Tuple, rebuilt
 
-ATOMS = frozenset({type(None), bool, int, float, str})
+_ATOMS = frozenset({type(None), bool, int, float, str})
 """What JSON has by itself."""
 
-FIXED = ATOMS | {bytes, complex, Decimal, date, datetime, time, timedelta}
+FIXED = _ATOMS | {bytes, complex, Decimal, date, datetime, time, timedelta}
 """What cannot be changed in place."""
 
-FACTORIES: dict[str, Callable[[], Any]] = {
+_CONTAINERS = frozenset({list, dict, set, bytearray, deque, defaultdict, Counter, OrderedDict})
+"""What can be changed in place; arrays of numpy are seen to by themselves."""
+
+_FACTORIES: dict[str, Callable[[], Any]] = {
     f.__name__: f for f in (bool, int, float, str, list, dict, set, tuple, deque, Counter)
 }
+
+_HAS_BUFFERS = b"\0"
+"""How a text with buffers begins. JSON has no such byte."""
+_COUNT = struct.Struct("<cQ")
 
 
 class NotPlain(Exception):
@@ -46,59 +54,70 @@ class NotPlain(Exception):
         super().__init__(path, problem)
 
 
+def pack(text: str, buffers: Sequence[bytes]) -> bytes:
+    """JSON and the buffers beside it as one piece of bytes; JSON alone is itself."""
+    document = text.encode("ascii")
+    if not buffers:
+        return document
+    sizes = [len(document), *map(len, buffers)]
+    head = _COUNT.pack(_HAS_BUFFERS, len(sizes)) + struct.pack(f"<{len(sizes)}Q", *sizes)
+    return b"".join([head, document, *buffers])
+
+
+def unpack(data: bytes) -> tuple[str, list[bytes]]:
+    """What `pack` was given; ValueError where that cannot be."""
+    if not data.startswith(_HAS_BUFFERS):
+        return data.decode("ascii"), []
+    try:
+        _, count = _COUNT.unpack_from(data)
+        sizes = struct.unpack_from(f"<{count}Q", data, _COUNT.size)
+    except struct.error as error:
+        raise ValueError(str(error)) from error
+    starts = list(accumulate(sizes, initial=_COUNT.size + 8 * count))
+    if starts[-1] != len(data):
+        raise ValueError(f"{len(data)} bytes where {starts[-1]} were written")
+    document, *buffers = (data[a:b] for a, b in pairwise(starts))
+    return document.decode("ascii"), buffers
+
+
 def encode(value: Any, root: str) -> tuple[str, list[bytes]]:
     """The JSON text of a value and the buffers beside it; equal values give equal bytes.
 
     `root` is what messages call the value.
     """
+    simple = _simple_text(value)
+    if simple is not None:
+        return simple, []
     encoder = Encoder()
     return encoder.text(value, root), encoder.buffers
 
 
-def decode(text: str, buffers: Sequence[bytes]) -> Any:
+def decode(text: str, buffers: Sequence[bytes] = ()) -> Any:
     """The value that `encode` was given."""
     if not buffers:
         return _PLAIN.decode(text)
 
     def of_kind(tagged: dict[str, Any]) -> Any:
-        ((kind, content),) = tagged.items()
-        return _BUFFERED[kind](buffers[content]) if kind in _BUFFERED else _TAGGED[kind](content)
+        ((tag, content),) = tagged.items()
+        return _BUFFERED[tag](buffers[content]) if tag in _BUFFERED else _READERS[tag](content)
 
     return json.loads(text, object_hook=of_kind, parse_constant=float)
 
 
-def pack_one(value: Any, path: str) -> bytes:
-    """A value with its buffers as bytes."""
-    simple = simple_text(value)
-    return Encoder().packed(value, path) if simple is None else simple.encode("ascii")
-
-
-def unpack_one(data: bytes) -> Any:
-    """The value of `pack_one`."""
-    if data.startswith(HAS_BUFFERS):
-        return decode(*unpack(data))
-    return _PLAIN.raw_decode(data.decode("ascii"))[0]
-
-
-def unpack_each(packed: Sequence[bytes]) -> list[Any]:
-    """The values of many packed ones; those without buffers cost one call together."""
-    together = b",".join(packed)
-    if HAS_BUFFERS in together:
-        return [unpack_one(data) for data in packed]
-    values: list[Any] = _PLAIN.decode(f"[{together.decode('ascii')}]")
+def unpacked(data: bytes) -> list[Any]:
+    """The values that `Encoder.packed` was given."""
+    values: list[Any]
+    if data.startswith(_HAS_BUFFERS):
+        values = decode(*unpack(data))
+    else:
+        values = _PLAIN.raw_decode(data.decode("ascii"))[0]
     return values
-
-
-def simple_text(value: Any) -> str | None:
-    """The text of a value that needs no walk, as JSON has it; None for any other."""
-    simple = _SIMPLE.get(type(value))
-    return None if simple is None else simple(value)
 
 
 class Encoder:
     """Walks values once; remembers what can be changed, to see when it is met a second time.
 
-    Buffers of all that `text` is given come together; `packed` gives a value by itself. Messages
+    Buffers of all that `text` is given come together; `packed` gives values by themselves. Messages
     call a value by its path.
     """
 
@@ -109,157 +128,112 @@ class Encoder:
 
     def text(self, value: Any, path: str) -> str:
         """A value as JSON; NotPlain where it cannot be kept."""
-        simple = simple_text(value)
+        simple = _simple_text(value)
         if simple is not None:
             return simple
         try:
-            return _json(self._tree(value, path))
+            return _json(self.tree(value, path))
         except RecursionError:
             raise NotPlain(path, "is nested too deeply") from None
 
-    def packed(self, value: Any, path: str) -> bytes:
-        """A value with its buffers as bytes of its own."""
-        simple = simple_text(value)
-        if simple is not None:
-            return simple.encode("ascii")
+    def packed(self, values: Sequence[Any], path: str) -> bytes:
+        """A list of values with the buffers of these alone, as `unpacked` reads it."""
         others, self.buffers = self.buffers, []
-        data = pack(self.text(value, path), self.buffers)
+        texts = ",".join([self.text(value, path) for value in values])
+        data = pack(f"[{texts}]", self.buffers)
         self.buffers = others
         return data
 
-    def meet(self, value: Any, path: str) -> None:
-        """Refuse an object that can be changed where it is not the first time that it is met."""
-        if id(value) in self._met:
-            raise NotPlain(path, f"is the same object as {self._met[id(value)]}")
-        self._met[id(value)] = path
-        self._kept.append(value)
-
-    def _tree(self, value: Any, path: str) -> Any:
-        if type(value) in ATOMS:
+    def tree(self, value: Any, path: str) -> Any:
+        """A value made of what JSON has."""
+        kind = type(value)
+        if kind in _ATOMS:
             return value
-        if type(value) in _CONTAINERS:
-            self.meet(value, path)
-        writer = _WRITERS.get(type(value))
-        if writer is not None:
-            return writer(self, value, path)
+        if kind in _CONTAINERS:
+            self._meet(value, path)
+        if kind is list:
+            return self.items(value, path)
+        known = _KINDS.get(kind)
+        if known is not None:
+            return {known.tag: known.write(self, value, path)}
         if isinstance(value, pa.Array):
-            return self._buffer("array", to_bytes(pa.table({"": value})))
+            return {"array": self.buffer(to_bytes(pa.table({"": value})))}
         if isinstance(value, np.generic) and not value.dtype.hasobject:
             return {"scalar": [value.dtype.str, _base64(value.tobytes())]}
-        kind = type(value)
         raise NotPlain(path, f"is of the type {kind.__module__}.{kind.__qualname__}")
 
     def items(self, values: Sequence[Any], path: str) -> list[Any]:
-        if set(map(type, values)) <= ATOMS:
+        if set(map(type, values)) <= _ATOMS:
             return list(values)
-        return [self._tree(v, f"{path}[{i}]") for i, v in enumerate(values)]
+        return [self.tree(v, f"{path}[{i}]") for i, v in enumerate(values)]
 
     def entries(self, mapping: Mapping[Any, Any], path: str) -> list[Any]:
         """Keys and values in the order of the mapping, which is part of it."""
         keys = self.items(list(mapping), f"the keys of {path}")
-        if set(map(type, mapping.values())) <= ATOMS:
+        if set(map(type, mapping.values())) <= _ATOMS:
             return [keys, list(mapping.values())]
-        return [keys, [self._tree(v, f"{path}[{k!r}]") for k, v in mapping.items()]]
+        return [keys, [self.tree(v, f"{path}[{k!r}]") for k, v in mapping.items()]]
 
     def members(self, values: Any, path: str) -> list[Any]:
         """The members of a set, in an order that does not depend on the process."""
         return sorted(self.items(list(values), path), key=json.dumps)
 
-    def default(self, mapping: defaultdict[Any, Any], path: str) -> Any:
+    def default(self, mapping: defaultdict[Any, Any], path: str) -> list[Any]:
         factory = mapping.default_factory
         name = None if factory is None else getattr(factory, "__name__", "")
-        if name is not None and FACTORIES.get(name) is not factory:
+        if name is not None and _FACTORIES.get(name) is not factory:
             raise NotPlain(path, "is a defaultdict of a function, which cannot be kept")
-        return {"defaultdict": [name, *self.entries(mapping, path)]}
+        return [name, *self.entries(mapping, path)]
 
-    def tuple_of_stream(self, value: Tuple, path: str) -> Any:
+    def row(self, value: Tuple, path: str) -> list[Any]:
         names, ts_us, values = value.parts()
         met, self._met = self._met, {}
         content = [names, ts_us, self.items(values, path)]
         self._met = met
-        return {"row": content}
+        return content
 
-    def moment(self, value: datetime, path: str) -> Any:
-        zone = self._zone(value.tzinfo, path)
-        return {"datetime": [value.replace(tzinfo=None, fold=0).isoformat(), zone, value.fold]}
+    def clock(self, value: datetime | time, path: str) -> list[Any]:
+        zone = _zone(value.tzinfo, path)
+        return [value.replace(tzinfo=None, fold=0).isoformat(), zone, value.fold]
 
-    def time(self, value: time, path: str) -> Any:
-        zone = self._zone(value.tzinfo, path)
-        return {"time": [value.replace(tzinfo=None, fold=0).isoformat(), zone, value.fold]}
-
-    def duration(self, value: timedelta, path: str) -> Any:
-        return {"timedelta": [value.days, value.seconds, value.microseconds]}
-
-    def array(self, value: Any, path: str) -> Any:
+    def ndarray(self, value: Any, path: str) -> int:
         if value.dtype.hasobject:
             raise NotPlain(path, "is a numpy array of objects")
         owner = value
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         if value.flags.writeable:
-            self.meet(owner, path)
+            self._meet(owner, path)
         file = io.BytesIO()
         np.lib.format.write_array(file, value, allow_pickle=False)
-        return self._buffer("ndarray", file.getvalue())
+        return self.buffer(file.getvalue())
 
-    def table(self, value: Any, path: str) -> Any:
-        return self._buffer("table", to_bytes(value.combine_chunks()))
-
-    def record_batch(self, value: Any, path: str) -> Any:
-        return self._buffer("recordbatch", to_bytes(pa.Table.from_batches([value])))
-
-    def chunked(self, value: Any, path: str) -> Any:
-        return self._buffer("chunked", to_bytes(pa.table({"": value}).combine_chunks()))
-
-    def _zone(self, zone: tzinfo | None, path: str) -> Any:
-        if zone is None or zone is UTC:
-            return None if zone is None else "UTC"
-        if type(zone) is ZoneInfo and zone.key:
-            return ["zone", zone.key]
-        if type(zone) is timezone:
-            offset, name = zone.utcoffset(None), zone.tzname(None)
-            if timezone(offset).tzname(None) == name:
-                return ["offset", offset.days, offset.seconds, offset.microseconds]
-        raise NotPlain(path, f"has the time zone {zone!r}, which cannot be kept")
-
-    def _buffer(self, kind: str, data: bytes) -> Any:
+    def buffer(self, data: bytes) -> int:
         self.buffers.append(data)
-        return {kind: len(self.buffers) - 1}
+        return len(self.buffers) - 1
 
-
-_CONTAINERS = frozenset(
-    {list, dict, set, bytearray, deque, defaultdict, Counter, OrderedDict}
-)  # what can be changed in place; arrays of numpy are seen to by themselves
-
-_Writer = Callable[[Encoder, Any, str], Any]
-_WRITERS: dict[type, _Writer] = {
-    list: lambda e, v, p: e.items(v, p),
-    tuple: lambda e, v, p: {"tuple": e.items(v, p)},
-    dict: lambda e, v, p: {"dict": e.entries(v, p)},
-    OrderedDict: lambda e, v, p: {"ordereddict": e.entries(v, p)},
-    Counter: lambda e, v, p: {"counter": e.entries(v, p)},
-    defaultdict: Encoder.default,
-    set: lambda e, v, p: {"set": e.members(v, p)},
-    frozenset: lambda e, v, p: {"frozenset": e.members(v, p)},
-    deque: lambda e, v, p: {"deque": [e.items(list(v), p), v.maxlen]},
-    bytes: lambda e, v, p: {"bytes": _base64(v)},
-    bytearray: lambda e, v, p: {"bytearray": _base64(v)},
-    complex: lambda e, v, p: {"complex": [v.real, v.imag]},
-    Decimal: lambda e, v, p: {"decimal": str(v)},
-    datetime: Encoder.moment,
-    date: lambda e, v, p: {"date": v.isoformat()},
-    time: Encoder.time,
-    timedelta: Encoder.duration,
-    Tuple: Encoder.tuple_of_stream,
-    np.ndarray: Encoder.array,
-    pa.Table: Encoder.table,
-    pa.RecordBatch: Encoder.record_batch,
-    pa.ChunkedArray: Encoder.chunked,
-}
+    def _meet(self, value: Any, path: str) -> None:
+        """Refuse an object that can be changed where it is not the first time that it is met."""
+        if id(value) in self._met:
+            raise NotPlain(path, f"is the same object as {self._met[id(value)]}")
+        self._met[id(value)] = path
+        self._kept.append(value)
 
 
 def _base64(data: bytes | bytearray) -> str:
     return base64.b64encode(data).decode("ascii")
+
+
+def _zone(zone: tzinfo | None, path: str) -> Any:
+    if zone is None or zone is UTC:
+        return None if zone is None else "UTC"
+    if type(zone) is ZoneInfo and zone.key:
+        return ["zone", zone.key]
+    if type(zone) is timezone:
+        offset, name = zone.utcoffset(None), zone.tzname(None)
+        if timezone(offset).tzname(None) == name:
+            return ["offset", offset.days, offset.seconds, offset.microseconds]
+    raise NotPlain(path, f"has the time zone {zone!r}, which cannot be kept")
 
 
 def _zone_of(content: Any) -> tzinfo | None:
@@ -270,60 +244,21 @@ def _zone_of(content: Any) -> tzinfo | None:
     return timezone(timedelta(*content[1:]))
 
 
+def _clock_of(kind: type[datetime] | type[time]) -> Callable[[Any], Any]:
+    def read(content: Any) -> Any:
+        text, zone, fold = content
+        return kind.fromisoformat(text).replace(tzinfo=_zone_of(zone), fold=fold)
+
+    return read
+
+
 def _default_of(content: Any) -> defaultdict[Any, Any]:
     name, keys, values = content
-    return defaultdict(None if name is None else FACTORIES[name], zip(keys, values))
-
-
-def _counter_of(content: Any) -> Counter[Any]:
-    counts: Counter[Any] = Counter()
-    for key, count in zip(*content):
-        counts[key] = count
-    return counts
-
-
-def _moment_of(content: Any) -> datetime:
-    text, zone, fold = content
-    return datetime.fromisoformat(text).replace(tzinfo=_zone_of(zone), fold=fold)
-
-
-def _time_of(content: Any) -> time:
-    text, zone, fold = content
-    return time.fromisoformat(text).replace(tzinfo=_zone_of(zone), fold=fold)
+    return defaultdict(None if name is None else _FACTORIES[name], zip(keys, values))
 
 
 def _scalar_of(content: Any) -> Any:
     return np.frombuffer(base64.b64decode(content[1]), np.dtype(content[0]), 1)[0]
-
-
-_TAGGED: dict[str, Callable[[Any], Any]] = {
-    "tuple": tuple,
-    "dict": lambda c: dict(zip(*c)),
-    "ordereddict": lambda c: OrderedDict(zip(*c)),
-    "counter": _counter_of,
-    "defaultdict": _default_of,
-    "set": set,
-    "frozenset": frozenset,
-    "deque": lambda c: deque(c[0], c[1]),
-    "bytes": base64.b64decode,
-    "bytearray": lambda c: bytearray(base64.b64decode(c)),
-    "complex": lambda c: complex(*c),
-    "decimal": Decimal,
-    "datetime": _moment_of,
-    "date": date.fromisoformat,
-    "time": _time_of,
-    "timedelta": lambda c: timedelta(*c),
-    "row": lambda c: rebuilt(*c),
-    "scalar": _scalar_of,
-}
-
-_BUFFERED: dict[str, Callable[[bytes], Any]] = {
-    "ndarray": lambda b: np.lib.format.read_array(io.BytesIO(b), allow_pickle=False),
-    "table": from_bytes,
-    "recordbatch": lambda b: _one_batch(from_bytes(b)),
-    "array": lambda b: _one_array(from_bytes(b).column(0)),
-    "chunked": lambda b: from_bytes(b).column(0),
-}
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
@@ -335,9 +270,71 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
+class _Kind(NamedTuple):
+    """How values of a type are written, under a tag, and read again."""
+
+    tag: str
+    write: Callable[[Encoder, Any, str], Any]
+    read: Callable[[Any], Any]
+    buffered: bool = False
+    """Whether `read` is given the buffer whose number was written."""
+
+
+_KINDS: dict[type, _Kind] = {
+    tuple: _Kind("tuple", Encoder.items, tuple),
+    dict: _Kind("dict", Encoder.entries, lambda c: dict(zip(*c))),
+    OrderedDict: _Kind("ordereddict", Encoder.entries, lambda c: OrderedDict(zip(*c))),
+    # By itself a Counter would add up the counts of equal keys.
+    Counter: _Kind("counter", Encoder.entries, lambda c: Counter(dict(zip(*c)))),
+    defaultdict: _Kind("defaultdict", Encoder.default, _default_of),
+    set: _Kind("set", Encoder.members, set),
+    frozenset: _Kind("frozenset", Encoder.members, frozenset),
+    deque: _Kind("deque", lambda e, v, p: [e.items(list(v), p), v.maxlen], lambda c: deque(*c)),
+    bytes: _Kind("bytes", lambda e, v, p: _base64(v), base64.b64decode),
+    bytearray: _Kind(
+        "bytearray", lambda e, v, p: _base64(v), lambda c: bytearray(base64.b64decode(c))
+    ),
+    complex: _Kind("complex", lambda e, v, p: [v.real, v.imag], lambda c: complex(*c)),
+    Decimal: _Kind("decimal", lambda e, v, p: str(v), Decimal),
+    datetime: _Kind("datetime", Encoder.clock, _clock_of(datetime)),
+    date: _Kind("date", lambda e, v, p: v.isoformat(), date.fromisoformat),
+    time: _Kind("time", Encoder.clock, _clock_of(time)),
+    timedelta: _Kind(
+        "timedelta", lambda e, v, p: [v.days, v.seconds, v.microseconds], lambda c: timedelta(*c)
+    ),
+    Tuple: _Kind("row", Encoder.row, lambda c: rebuilt(*c)),
+    np.ndarray: _Kind(
+        "ndarray",
+        Encoder.ndarray,
+        lambda b: np.lib.format.read_array(io.BytesIO(b), allow_pickle=False),
+        buffered=True,
+    ),
+    pa.Table: _Kind(
+        "table", lambda e, v, p: e.buffer(to_bytes(v.combine_chunks())), from_bytes, buffered=True
+    ),
+    pa.RecordBatch: _Kind(
+        "recordbatch",
+        lambda e, v, p: e.buffer(to_bytes(pa.Table.from_batches([v]))),
+        lambda b: _one_batch(from_bytes(b)),
+        buffered=True,
+    ),
+    pa.ChunkedArray: _Kind(
+        "chunked",
+        lambda e, v, p: e.buffer(to_bytes(pa.table({"": v}).combine_chunks())),
+        lambda b: from_bytes(b).column(0),
+        buffered=True,
+    ),
+}
+
+_READERS = {kind.tag: kind.read for kind in _KINDS.values() if not kind.buffered}
+_READERS["scalar"] = _scalar_of
+_BUFFERED = {kind.tag: kind.read for kind in _KINDS.values() if kind.buffered}
+_BUFFERED["array"] = lambda b: _one_array(from_bytes(b).column(0))
+
+
 def _of_kind(tagged: dict[str, Any]) -> Any:
-    ((kind, content),) = tagged.items()
-    return _TAGGED[kind](content)
+    ((tag, content),) = tagged.items()
+    return _READERS[tag](content)
 
 
 # By itself the decoder gives one NaN again and again, and two keys would become one.
@@ -346,12 +343,18 @@ _json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def _moment_text(value: datetime) -> str | None:
-    """As `Encoder.moment` has it, of the times that tuples have."""
+    """As `Encoder.clock` has it, of the times that tuples have."""
     if value.tzinfo is not None and value.tzinfo is not UTC:
         return None
     clock = value.replace(tzinfo=None, fold=0).isoformat()
     zone = "null" if value.tzinfo is None else '"UTC"'
     return f'{{"datetime":["{clock}",{zone},{value.fold}]}}'
+
+
+def _simple_text(value: Any) -> str | None:
+    """The text of a value that needs no walk; None for any other."""
+    simple = _SIMPLE.get(type(value))
+    return None if simple is None else simple(value)
 
 
 _SIMPLE: dict[type, Callable[[Any], str | None]] = {

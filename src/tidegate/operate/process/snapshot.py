@@ -1,8 +1,8 @@
-"""The head of a bucket as bytes, between the user's object and the store.
+"""Reads and writes the state of a bucket's object.
 
-A head has its kind, then JSON with the timers and the state, then the buffers that the JSON
-numbers. The state is what `snapshot` of the class returned, or where the class has none of its own
-the attributes of the object, one after the other.
+A bucket has a head, and a row for each entry of declared state. A head has its kind, then JSON with
+the timers, the state and the last number of an entry, then the buffers that the JSON refers to. The
+state is what `snapshot` of the class returned: the attributes, where it has none of its own.
 """
 
 from __future__ import annotations
@@ -10,43 +10,100 @@ from __future__ import annotations
 import json
 import pickle
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tidegate.batch import MAX_US
 from tidegate.errors import StateError
-from tidegate.operate.process.packed import pack, unpack
-from tidegate.operate.process.plain import decode, encode
+from tidegate.operate.process.definition import Process, declarations_of
+from tidegate.operate.process.entry import StateRow
+from tidegate.operate.process.hot import HotBucket
+from tidegate.operate.process.plain import Encoder, decode, pack, unpack
 
 _MAGIC = b"TGP2"
 _START = struct.Struct("<4scQ")
-_WHOLE, _PICKLED, _ATTRIBUTES = b"J", b"P", b"A"
+_PLAIN, _PICKLED = b"J", b"P"
+_BY_ENTRY = b"A"
+"""Heads of earlier versions, which kept attributes that are mappings entry by entry."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What a head holds: the state, and the timers that the object waits for.
-
-    Where it is `by_attribute`, the state is a list of what `attributes` writes for each.
-    """
+    """What a head holds: the state, the timers that the object waits for, and how many numbers
+    entries of declared state were given."""
 
     state: Any
     timers: tuple[int, ...]
-    by_attribute: bool = False
+    count: int = 0
 
 
-def write(kept: Kept, pickled: bool) -> bytes:
+class ObjectState:
+    """What is stored of an object, and what becomes of it in a batch."""
+
+    def __init__(self, made: Process, bucket: HotBucket, where: str) -> None:
+        self._made = made
+        self._bucket = bucket
+        self._declared = declarations_of(made)
+        self.kept = None if bucket.head is None else read(bucket.head, made.pickle, where)
+        """What `restore` of the object is to be given, and its timers; None for a new one."""
+        self._count = 0 if self.kept is None else self.kept.count
+
+    def attach(self, now_us: Callable[[], int]) -> None:
+        """Give the declared state of the object its entries, and the event time."""
+        self._declared.close()
+        for state in self._declared.declared.values():
+            state.attach(self._bucket, now_us, self._number)
+
+    def changes(self, state: Any, timers: Sequence[int]) -> list[StateRow]:
+        """The rows to write, `state` being what `snapshot` of the object returned."""
+        encoder = Encoder()
+        entries = self._declared.declared.values()
+        found = [change for declared in entries for change in declared.changes(encoder)]
+        rows = [
+            StateRow.gone(name, stored) if gone else StateRow.of(name, stored)
+            for name, stored, gone in found
+        ]
+        kept = Kept(state, tuple(timers), self._count)
+        head = write(kept, self._made.pickle, encoder, is_kept_by_attribute(self._made))
+        if head != self._bucket.head:
+            rows.append(StateRow.head(min(timers, default=MAX_US), head))
+        return rows
+
+    def _number(self) -> int:
+        self._count += 1
+        return self._count
+
+
+def is_kept_by_attribute(made: Process) -> bool:
+    """Whether the state of an object is its attributes, and they are plain values."""
+    kind = type(made)
+    own = kind.snapshot is not Process.snapshot or kind.restore is not Process.restore
+    return not own and not made.pickle
+
+
+def write(
+    kept: Kept, pickled: bool, encoder: Encoder | None = None, attributes: bool = False
+) -> bytes:
     """The head of a state as it is; equal states give equal bytes. NotPlain names what cannot be
-    kept."""
+    kept: `attributes` says that the state is a dict of these. `encoder` knows the declared state,
+    which nothing may share."""
+    encoder = encoder or Encoder()
     if pickled:
-        return _written(_PICKLED, kept.timers, "null", [pickle.dumps(kept.state, protocol=5)])
-    return _written(_WHOLE, kept.timers, *encode(kept.state, "the state"))
+        text, buffers = "null", [pickle.dumps(kept.state, protocol=5)]
+    else:
+        write_text = _attributes_text if attributes else Encoder.text
+        text, buffers = write_text(encoder, kept.state, "the state"), encoder.buffers
+    last = f",{kept.count}" if kept.count else ""
+    content = pack(f"[[{','.join(map(str, sorted(kept.timers)))}],{text}{last}]", buffers)
+    return _START.pack(_MAGIC, _PICKLED if pickled else _PLAIN, len(content)) + content
 
 
-def write_attributes(attributes: str, buffers: Sequence[bytes], timers: Sequence[int]) -> bytes:
-    """The head of attributes that are JSON already."""
-    return _written(_ATTRIBUTES, timers, attributes, buffers)
+def _attributes_text(encoder: Encoder, attributes: Mapping[Any, Any], path: str) -> str:
+    """A dict as it is always written, but messages call its values by the names of attributes."""
+    names = [encoder.text(name, "the name of an attribute") for name in attributes]
+    values = [encoder.text(value, f"self.{name}") for name, value in attributes.items()]
+    return f'{{"dict":[[{",".join(names)}],[{",".join(values)}]]}}'
 
 
 def read(data: bytes, pickled: bool, where: str) -> Kept:
@@ -54,6 +111,13 @@ def read(data: bytes, pickled: bool, where: str) -> Kept:
     if len(data) < _START.size or data[:4] != _MAGIC:
         raise _damaged(where, repr(data[:8]))
     _, kind, size = _START.unpack_from(data)
+    if kind == _BY_ENTRY:
+        raise StateError(
+            where,
+            "the state must be of this version, which keeps attributes whole",
+            "attributes that an earlier version kept entry by entry",
+            "Start with a new checkpoint.",
+        )
     if (kind == _PICKLED) != pickled:
         raise StateError(
             where,
@@ -68,19 +132,10 @@ def read(data: bytes, pickled: bool, where: str) -> Kept:
     except ValueError as error:
         raise _damaged(where, str(error)) from error
     if pickled:
-        return Kept(pickle.loads(buffers[0]), tuple(json.loads(document)[0]))
-    timers, state = decode(document, buffers)
-    return Kept(state, tuple(timers), kind == _ATTRIBUTES)
-
-
-def pending(timers: Sequence[int]) -> int:
-    """The earliest timer, MAX_US where there is none."""
-    return min(timers, default=MAX_US)
-
-
-def _written(kind: bytes, timers: Sequence[int], text: str, buffers: Sequence[bytes]) -> bytes:
-    content = pack(f"[[{','.join(map(str, sorted(timers)))}],{text}]", buffers)
-    return _START.pack(_MAGIC, kind, len(content)) + content
+        timers, _, *count = json.loads(document)
+        return Kept(pickle.loads(buffers[0]), tuple(timers), *count)
+    timers, state, *count = decode(document, buffers)
+    return Kept(state, tuple(timers), *count)
 
 
 def _damaged(where: str, got: str) -> StateError:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from tidegate.duration import Duration, duration_us
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.expression import Expression, lit, to_node
@@ -23,14 +24,7 @@ from tidegate.query.name import (
 )
 from tidegate.query.node import Node
 from tidegate.query.unqualified import unqualified_columns
-from tidegate.query.window import (
-    Distance,
-    Duration,
-    JoinWindow,
-    TupleWindow,
-    duration_us,
-    whole_rows,
-)
+from tidegate.query.window import Distance, JoinWindow, TupleWindow, whole_rows
 
 Column = str | Expression
 """The name of a column, or an expression."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tidegate.duration import duration_text, window_text
+from tidegate.duration import Duration, duration_text, duration_us, window_text
 from tidegate.errors import QueryError
-from tidegate.query.duration import Duration, duration_us
 from tidegate.query.grammar import DurationValue, SyntaxPart
 from tidegate.query.window.window import JoinWindow, Window, slides
 
