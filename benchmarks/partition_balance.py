@@ -26,7 +26,7 @@ from tidegate.route.load_aware import LoadAware
 from tidegate.route.mapping import Mapping, even
 from tidegate.route.partitioner import Partitioner, Units
 from tidegate.route.registry import partitioner_of
-from tidegate.route.selection import CHEAP, Choice, Costs
+from tidegate.route.selection import CHEAP, Costs, PartitionerChoice
 
 BUCKETS = 64
 NAMES = (
@@ -108,8 +108,10 @@ def _merges(partitioner: Partitioner, ledger: Ledger, period: int) -> bool:
     if not isinstance(partitioner, Auto):
         return partitioner.splits_keys
     chosen = [one for one in ledger.chosen if one.period == period]
-    by_hash = all(one.choice is Choice.HASH for one in chosen)
-    by_affinity = len(chosen) == 1 and chosen[0].choice is Choice.CAM and not chosen[0].apart
+    by_hash = all(one.choice is PartitionerChoice.HASH for one in chosen)
+    by_affinity = (
+        len(chosen) == 1 and chosen[0].choice is PartitionerChoice.CAM and not chosen[0].apart
+    )
     return not (by_hash or by_affinity)
 
 

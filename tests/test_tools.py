@@ -52,6 +52,23 @@ def test_tests_that_assert_something_are_not(kind: str, tmp_path: Path) -> None:
     assert silent(TELLING[kind], tmp_path) == 0
 
 
+SHAPES = {
+    "a class name that another module has": ("class Gate: ...\n", "class Gate: ...\n"),
+    "a long function": ("def run():\n" + "    pass\n" * 80, ""),
+    "a long file": ("x = 1\n" * 451, ""),
+}
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_what_makes_code_hard_to_read_is_found(kind: str, tmp_path: Path) -> None:
+    problems = runpy.run_path(str(ROOT / "tools" / "check_shape.py"))["problems"]
+    problems.__globals__["ROOT"] = tmp_path
+    paths = [tmp_path / "one.py", tmp_path / "two.py"]
+    for path, text in zip(paths, SHAPES[kind], strict=True):
+        path.write_text(text, encoding="utf-8")
+    assert len(list(problems(paths))) == 1
+
+
 def test_every_compiled_loop_is_compiled_before_the_tests() -> None:
     """A module of loops that is forgotten there is compiled by every worker of the tests."""
     tool = runpy.run_path(str(ROOT / "tools" / "compile_loops.py"))

@@ -35,12 +35,14 @@ class Breakage:
 
 
 SILENT = '"""A test."""\n\n\ndef test_nothing() -> None:\n    print()\n'
+DOUBLE = '\n\nclass Session:\n    """A second class of this name."""\n'
 RED = '"""A test."""\n\n\ndef test_red() -> None:\n    assert False\n'
 
 BREAKAGES = (
     Breakage("lint", "src/tidegate/version.py", "import os\n", "F401"),
     Breakage("lint", "tests/seed.py", "X  = 1\n", "1 file would be reformatted"),
     Breakage("lint", "tests/test_silent.py", SILENT, "test_nothing"),
+    Breakage("lint", "src/tidegate/version.py", DOUBLE, "a public class name is used once"),
     Breakage("types", "src/tidegate/version.py", 'X: int = ""\n', "Incompatible types"),
     Breakage("layers", "src/tidegate/gate/gate.py", "import tidegate.cli.main\n", "BROKEN"),
     Breakage("layers", "src/tidegate/version.py", "import pyspark\n", "BROKEN"),

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.cli.option import Asked, asked_instances
+from tidegate.cli.option import InstanceOptions, asked_instances
 from tidegate.errors import OptionError
 
 
 def test_nothing_asked() -> None:
-    assert asked_instances([], []) == Asked(None, {}, {}, {})
+    assert asked_instances([], []) == InstanceOptions(None, {}, {}, {})
 
 
 def test_all_subqueries_and_single_ones() -> None:
     asked = asked_instances(
         ["join=2", "4", "aggregate2=1"], ["3=5", "join:3=6", "join:7=1", "aggregate2:0=2"]
     )
-    assert asked == Asked(
+    assert asked == InstanceOptions(
         4, {3: 5}, {"join": 2, "aggregate2": 1}, {"join": {3: 6, 7: 1}, "aggregate2": {0: 2}}
     )
 

@@ -20,7 +20,7 @@ import pytest
 
 from tidegate import schedule
 from tidegate.clock import SystemClock
-from tidegate.control.address import Address, record_path, write_record
+from tidegate.control.address import ControlAddress, record_path, write_record
 from tidegate.control.client import ask
 from tidegate.control.message import MOST_ASKED_BYTES, encoded, receive
 from tidegate.control.server import MOST_CONNECTIONS, ControlServer
@@ -45,7 +45,7 @@ def served(
         server.close()
 
 
-def recorded(folder: Path, address: Address) -> str:
+def recorded(folder: Path, address: ControlAddress) -> str:
     """Let clients find an address by a checkpoint; where that is."""
     store = Store.open(str(folder))
     store.make()
@@ -157,7 +157,7 @@ def queue(tmp_path: Path) -> Iterator[socket.socket]:
         path = f"/tmp/tidegate-test-{os.getpid()}-{id(listening):x}"
         listening.bind(path)
         listening.listen(0)
-        recorded(tmp_path / "c", Address.here(path, "now"))
+        recorded(tmp_path / "c", ControlAddress.here(path, "now"))
         yield listening
     Path(path).unlink(missing_ok=True)
 
@@ -211,7 +211,7 @@ def test_ended_is_said_where_nobody_listens(tmp_path: Path, queue: socket.socket
     folder = tmp_path / "c"
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    here = Address.here(queue.getsockname(), "now")
+    here = ControlAddress.here(queue.getsockname(), "now")
     queue.close()
     with clock() as ticking, pytest.raises(CheckpointError, match="one whose query has ended"):
         ask(str(folder), {})  # this process lives, and does not listen
@@ -232,6 +232,6 @@ def test_ended_is_said_where_nobody_listens(tmp_path: Path, queue: socket.socket
 def test_a_record_of_the_wrong_types_is_none(tmp_path: Path, fields: dict[str, Any]) -> None:
     store = Store.open(str(tmp_path))
     store.make()
-    recorded(tmp_path, replace(Address.here("/nowhere", "now"), **fields))
+    recorded(tmp_path, replace(ControlAddress.here("/nowhere", "now"), **fields))
     with pytest.raises(CheckpointError):
         ask(str(tmp_path), {})

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tidegate.control.address import (
-    Address,
+    ControlAddress,
     read_record,
     record_path,
     remove_left,
@@ -141,7 +141,9 @@ def test_the_address_is_for_its_user_and_the_newest_run_has_it(tmp_path: Path) -
     store.make()
     path = record_path(store)
     assert path == str(tmp_path / "c" / "control.json")
-    old, new = (Address.here(f"/tmp/tidegate-ctl-x/{name}", "now").of(store) for name in "ab")
+    old, new = (
+        ControlAddress.here(f"/tmp/tidegate-ctl-x/{name}", "now").of(store) for name in "ab"
+    )
     write_record(path, old)
     write_record(path, new)
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
@@ -177,7 +179,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
     assert folder.exists()
     elsewhere = tmp_path / "precious"
     elsewhere.write_text("x")
-    remove_left(Address.here(str(elsewhere), "now"))
+    remove_left(ControlAddress.here(str(elsewhere), "now"))
     assert elsewhere.exists()
     remove_left(server.address)
     assert not folder.exists()

@@ -13,7 +13,7 @@ from tests.driver.scene import COUNTS, Row, drain, loop_of, memory, plan_of, row
 from tidegate.driver.loop import Loop
 from tidegate.driver.subqueries import Subqueries
 from tidegate.elastic.owners import owners_of
-from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
+from tidegate.elastic.request import MappingChange, Move, Rebalance, Request, Scale, Switch
 from tidegate.errors import MemoryExceededError, OptionError
 from tidegate.sink.memory import MemorySink
 from tidegate.source.memory import MemorySource
@@ -45,7 +45,7 @@ class Fed:
         self.given += 6
         assert self.loop.step() is not None
 
-    def ask(self, change: Change, subquery: str | None = None, **more: str) -> None:
+    def ask(self, change: MappingChange, subquery: str | None = None, **more: str) -> None:
         self.loop.controls.ask(Request(change, subquery, **more))
 
     def restart(self, **options: Any) -> None:

@@ -19,7 +19,7 @@ from tidegate.operate.figures import (
     MOST_PANES,
     MOST_WINDOWS,
     PaneFigures,
-    Shown,
+    ShownFigure,
     ToldWindow,
     Values,
     WindowFigures,
@@ -37,8 +37,8 @@ class Approximate:
     traits = Traits(levels=("sample",))
     state = OperatorState(reach=Reach(10))
     shown_figures = (
-        Shown("share", "approximate", "share", brief=True),
-        Shown("widest", "widest interval"),
+        ShownFigure("share", "approximate", "share", brief=True),
+        ShownFigure("widest", "widest interval"),
     )
 
     def window_figures(self, told: ToldWindow) -> Values:

@@ -11,7 +11,7 @@ from tidegate.elastic.handover import (
     SHARED,
     STATE,
     WINDOW,
-    Choice,
+    HandoverChoice,
     Reaching,
     Site,
     check,
@@ -39,7 +39,7 @@ REMOTE = Site(local=False)
             Reach(1),
             10**12,
             1,
-            Choice(SHARED, "all instances share the files of one host"),
+            HandoverChoice(SHARED, "all instances share the files of one host"),
         ),
         (
             AUTO,
@@ -47,7 +47,7 @@ REMOTE = Site(local=False)
             "it has no windows",
             10,
             0,
-            Choice(STATE, "instances are on several hosts, and it has no windows"),
+            HandoverChoice(STATE, "instances are on several hosts, and it has no windows"),
         ),
         (
             AUTO,
@@ -55,7 +55,7 @@ REMOTE = Site(local=False)
             Reach(5_000_000),
             600_000_000,
             5_000_000,
-            Choice(
+            HandoverChoice(
                 WINDOW,
                 "open windows end within 5 seconds, and 600,000,000 bytes take about 6.00 s "
                 "to load",
@@ -67,7 +67,7 @@ REMOTE = Site(local=False)
             Reach(5_000_000),
             400_000_000,
             5_000_000,
-            Choice(
+            HandoverChoice(
                 STATE,
                 "400,000,000 bytes take about 4.00 s to load, and open windows end within "
                 "5 seconds",
@@ -79,14 +79,14 @@ REMOTE = Site(local=False)
             Reach(tuples=2_000),
             400_000_000,
             None,
-            Choice(
+            HandoverChoice(
                 STATE,
                 "400,000,000 bytes take about 4.00 s to load, and nobody knows how soon 2,000 "
                 "tuples of an input come",
             ),
         ),
-        (WINDOW, HOST, Reach(5), 0, 5, Choice(WINDOW, "asked for")),
-        (STATE, HOST, Reach(5), 0, 5, Choice(STATE, "asked for")),
+        (WINDOW, HOST, Reach(5), 0, 5, HandoverChoice(WINDOW, "asked for")),
+        (STATE, HOST, Reach(5), 0, 5, HandoverChoice(STATE, "asked for")),
     ],
 )
 def test_the_choice(
@@ -95,7 +95,7 @@ def test_the_choice(
     reach: Reaching,
     moved_bytes: int,
     wait_us: int | None,
-    wanted: Choice,
+    wanted: HandoverChoice,
 ) -> None:
     assert choose(asked, site, reach, moved_bytes, wait_us) == wanted
 

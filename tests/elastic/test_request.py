@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.elastic.owners import buckets_of, buckets_text, owners_of, whole
-from tidegate.elastic.request import Change, Move, Rebalance, Scale, Switch
+from tidegate.elastic.request import MappingChange, Move, Rebalance, Scale, Switch
 from tidegate.errors import OptionError
 from tidegate.route.mapping import even
 
@@ -98,7 +98,7 @@ def test_what_is_written_wrongly(wrong: Any, message: str) -> None:
     assert str(caught.value) == message
 
 
-CANNOT_BE: dict[str, tuple[Change, str]] = {
+CANNOT_BE: dict[str, tuple[MappingChange, str]] = {
     "none": (Scale(0), "scale: needs at least one instance; got 0."),
     "more than buckets": (
         Scale(9),
@@ -138,7 +138,7 @@ CANNOT_BE: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize(("change", "message"), CANNOT_BE.values(), ids=CANNOT_BE)
-def test_what_cannot_be(change: Change, message: str) -> None:
+def test_what_cannot_be(change: MappingChange, message: str) -> None:
     with pytest.raises(OptionError) as caught:
         change.after(EVEN, ONES)
     assert str(caught.value) == message
@@ -147,7 +147,7 @@ def test_what_cannot_be(change: Change, message: str) -> None:
 @pytest.mark.parametrize(
     "change", [Scale(2), Rebalance(), Move((1, 3), 1), Switch(EVEN.owners, 2)], ids=str
 )
-def test_what_is_so_already_is_no_change(change: Change) -> None:
+def test_what_is_so_already_is_no_change(change: MappingChange) -> None:
     assert change.after(EVEN, ONES) is EVEN
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
-from tidegate.elastic.switchboard import Asked, Switchboard
+from tidegate.elastic.request import MappingChange, Move, Rebalance, Request, Scale, Switch
+from tidegate.elastic.switchboard import Switchboard, WaitingRequest
 from tidegate.errors import OptionError
 from tidegate.route.mapping import Mapping, even
 
@@ -24,8 +24,8 @@ def loads(name: str) -> Sequence[float]:
     return [float((NAMES.index(name) + b * b) % 7) for b in range(BUCKETS)]
 
 
-def asked(change: Change, by: str = "user") -> Asked:
-    return Asked(Request(change, by=by), 0.0, "now")
+def asked(change: MappingChange, by: str = "user") -> WaitingRequest:
+    return WaitingRequest(Request(change, by=by), 0.0, "now")
 
 
 def board_of(*instances: int) -> tuple[Switchboard, dict[str, Mapping]]:
@@ -39,7 +39,7 @@ def board_of(*instances: int) -> tuple[Switchboard, dict[str, Mapping]]:
 class Ask:
     """Somebody asks for one subquery or for all."""
 
-    change: Change
+    change: MappingChange
     names: tuple[str, ...]
 
 
@@ -76,7 +76,7 @@ def test_any_course_is_that_of_the_plain_rules(
     events: list[Ask | Batch | Again], instances: tuple[int, int, int]
 ) -> None:
     board, standing = board_of(*instances)
-    waits: dict[str, Change] = {}
+    waits: dict[str, MappingChange] = {}
     batch = 0
     board.begin(batch, standing, {}, loads)
     for event in events:

@@ -9,12 +9,12 @@ from sqlglot import exp
 
 from tests.query.catalog import CALLS, ODD, RIDES, sql
 from tidegate.plan.physical import Edge
-from tidegate.plan.pushdown import Origin, Result, push_down
+from tidegate.plan.pushdown import EarlierRows, Origin, push_down
 from tidegate.query.node import Aggregate, Input, Node, StreamDef
 from tidegate.query.typing import bind
 from tidegate.schema import TIME
 
-RESULT = Result(
+RESULT = EarlierRows(
     "aggregate",
     Edge(0, 0),
     pa.schema([("window_start", TIME), ("window_end", TIME), ("route", "string"), ("n", "int64")]),
@@ -28,11 +28,11 @@ def types(origin: Origin, expressions: Sequence[exp.Expression]) -> list[pa.Data
     return [bind(e, raw, "test").type for e in expressions]
 
 
-def no_results(node: Node) -> Result | None:
+def no_results(node: Node) -> EarlierRows | None:
     return None
 
 
-def aggregates(node: Node) -> Result | None:
+def aggregates(node: Node) -> EarlierRows | None:
     return RESULT if isinstance(node, Aggregate) else None
 
 

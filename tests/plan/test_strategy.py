@@ -17,7 +17,7 @@ from tidegate.plan.strategy import (
     Formula,
     Handover,
     Layout,
-    Size,
+    OperatorCount,
     Weights,
     formula,
     proposed,
@@ -115,14 +115,14 @@ def test_a_query_of_one_subquery_hands_nothing_on() -> None:
 
 
 def test_operators_are_counted_once_and_orders_belong_to_their_windows() -> None:
-    assert size(chain()) == Size(6, 2)
+    assert size(chain()) == OperatorCount(6, 2)
     both = tuple(Output(n, node) for n, node in outputs(DIAMOND).items())
     assert size(both).stateful == 3
     ordered = sql(
         "SELECT route, COUNT(*) AS n FROM rides [RANGE 1 HOUR] WHERE fare > 0 GROUP BY route "
         "ORDER BY n DESC LIMIT 3"
     )
-    assert size((Output(None, ordered),)) == Size(2, 1)
+    assert size((Output(None, ordered),)) == OperatorCount(2, 1)
 
 
 @pytest.mark.parametrize(
@@ -135,14 +135,14 @@ def test_operators_are_counted_once_and_orders_belong_to_their_windows() -> None
 )
 def test_the_formulas_on_streamclouds_first_example(strategy: str, expected: Formula) -> None:
     """Six operators, two of them stateful, on 90 nodes."""
-    assert formula(strategy, Size(6, 2), 90) == expected
+    assert formula(strategy, OperatorCount(6, 2), 90) == expected
 
 
 def test_costs_by_the_formulas_order_the_strategies_at_high_rates() -> None:
     weights = Weights(alpha=1, beta=1, rate=100_000)
     costs = {}
     for strategy in STRATEGIES:
-        model = formula(strategy, Size(6, 2), 1_000)
+        model = formula(strategy, OperatorCount(6, 2), 1_000)
         costs[strategy] = weights.cost(model.fan_out, model.hops)
     assert costs[OPERATOR_SET] == 1_000 / 3 * 2 + 200_000
     assert costs[QUERY_CLOUD] == 999_000 + 200_000
@@ -151,8 +151,8 @@ def test_costs_by_the_formulas_order_the_strategies_at_high_rates() -> None:
 
 
 def test_a_query_without_state_has_one_part_by_the_formula() -> None:
-    assert formula(OPERATOR_SET, Size(2, 0), 4) == Formula(0, 0)
-    assert formula(OPERATOR_CLOUD, Size(0, 0), 4) == Formula(0, 0)
+    assert formula(OPERATOR_SET, OperatorCount(2, 0), 4) == Formula(0, 0)
+    assert formula(OPERATOR_CLOUD, OperatorCount(0, 0), 4) == Formula(0, 0)
 
 
 def test_the_comparison_as_text() -> None:

@@ -27,7 +27,7 @@ from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import StepSeen
 from tidegate.elastic import handover
-from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
+from tidegate.elastic.request import MappingChange, Move, Rebalance, Request, Scale, Switch
 from tidegate.errors import OptionError
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalRunner
@@ -278,7 +278,7 @@ def drawn(chance: random.Random, names: Sequence[str]) -> Request:
     instances = chance.randint(1, MOST_INSTANCES)
     owners = tuple(chance.randrange(instances) for _ in range(BUCKETS))
     moved = tuple(sorted(chance.sample(range(BUCKETS), chance.randint(1, 4))))
-    changes: list[Change] = [Scale(instances), Switch(owners, instances), Rebalance()]
+    changes: list[MappingChange] = [Scale(instances), Switch(owners, instances), Rebalance()]
     changes += [Move(moved, instance) for instance in (0, chance.randrange(4))]
     return Request(chance.choice(changes), chance.choice((None, *names)))
 

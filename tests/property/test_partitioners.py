@@ -23,7 +23,7 @@ from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.physical import Plan
 from tidegate.route.registry import PARTITIONERS, partitioner_of
-from tidegate.route.selection import Choice
+from tidegate.route.selection import PartitionerChoice
 from tidegate.sink.memory import MemorySink
 
 SEEDS = seeds(1)
@@ -45,7 +45,8 @@ def restless() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidegate.route.auto.FIRST_LOOK", 3)
         patch.setattr(
-            "tidegate.route.auto.selected", lambda told, costs, held: Choice(told.tuples // 2 % 4)
+            "tidegate.route.auto.selected",
+            lambda told, costs, held: PartitionerChoice(told.tuples // 2 % 4),
         )
         yield
 

@@ -16,7 +16,7 @@ from tidegate.operate.process.advance import Process, ProcessSpec
 from tidegate.query.aggregate import count
 from tidegate.query.expression import call, col, left, lit
 from tidegate.query.node import Input, Node, data_names
-from tidegate.query.process import Process as ProcessNode
+from tidegate.query.process import ProcessNode as ProcessNode
 from tidegate.query.process import named, process
 from tidegate.schema import TIME
 

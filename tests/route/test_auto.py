@@ -23,10 +23,10 @@ from tidegate.route.ledger import Chosen, Ledger
 from tidegate.route.load_aware import AffinityByTuples, LoadAware, PartialKey, Shuffle
 from tidegate.route.mapping import Mapping, even
 from tidegate.route.partitioner import Units
-from tidegate.route.selection import CHEAP, OF_USERS, Choice
+from tidegate.route.selection import CHEAP, OF_USERS, PartitionerChoice
 from tidegate.route.survey import Survey
 
-HASH, CAM, SHUFFLE, PK = Choice
+HASH, CAM, SHUFFLE, PK = PartitionerChoice
 
 Rows = Sequence[tuple[int, int, int]]
 """Keys, periods and weights."""
@@ -60,7 +60,9 @@ def test_the_cut_changes_neither_choices_nor_places(
     """In one batch or in many, kept in memory or made again, in the order of time or not."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auto, "FIRST_LOOK", 3)
-        patch.setattr(auto, "selected", lambda told, costs, held: Choice(told.tuples % 4))
+        patch.setattr(
+            auto, "selected", lambda told, costs, held: PartitionerChoice(told.tuples % 4)
+        )
         # Where windows overlap cAM looks back, at all of a batch that is of an earlier period.
         rows = sorted(rows, key=lambda row: row[1]) if in_order or slides else rows
         mapping = even(BUCKETS, 5)
@@ -87,7 +89,7 @@ def test_the_cut_changes_neither_choices_nor_places(
     [(CAM, AffinityByTuples()), (SHUFFLE, Shuffle()), (HASH, Hash()), (PK, PartialKey())],
 )
 def test_each_choice_places_as_the_partitioner_of_its_name(
-    choice: Choice, twin: Any, monkeypatch: pytest.MonkeyPatch
+    choice: PartitionerChoice, twin: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the second period on, for which there is something to choose from."""
     monkeypatch.setattr(auto, "selected", lambda told, costs, held: choice)
@@ -171,7 +173,9 @@ def test_units_of_one_key_may_be_given_by_its_number(rows: Rows, workers: int) -
     heads, codes = np.unique(key, return_inverse=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auto, "FIRST_LOOK", 3)
-        patch.setattr(auto, "selected", lambda told, costs, held: Choice(told.tuples % 4))
+        patch.setattr(
+            auto, "selected", lambda told, costs, held: PartitionerChoice(told.tuples % 4)
+        )
         for keys, by_number in ((key, None), (heads, codes.reshape(-1))):
             ledger = begun(mapping)
             given = Units([pa.array(keys)], len(rows), weight, codes=by_number, periods=period,

@@ -13,13 +13,13 @@ from tidegate.route.selection import (
     KEEPING_VALUES,
     MARGIN,
     OF_USERS,
-    Choice,
     Costs,
     Measured,
+    PartitionerChoice,
     selected,
 )
 
-HASH, CAM, SHUFFLE, PK = Choice
+HASH, CAM, SHUFFLE, PK = PartitionerChoice
 
 
 def measured(
@@ -37,29 +37,29 @@ def measured(
 
 
 @pytest.mark.parametrize("workers", [8, 16, 32])
-@pytest.mark.parametrize("held", Choice)
+@pytest.mark.parametrize("held", PartitionerChoice)
 @pytest.mark.parametrize("costs", [CHEAP, KEEPING_VALUES, OF_USERS])
-def test_a_few_groups_are_shuffled(costs: Costs, workers: int, held: Choice) -> None:
+def test_a_few_groups_are_shuffled(costs: Costs, workers: int, held: PartitionerChoice) -> None:
     """TPC-H Query 1: four groups, whose tuples one worker each would have to take."""
     of_one = 0.49 * workers
     assert selected(measured(300_000, 4, workers, of_one, of_one), costs, held) is SHUFFLE
 
 
 @pytest.mark.parametrize("workers", [8, 16, 32])
-@pytest.mark.parametrize("held", Choice)
+@pytest.mark.parametrize("held", PartitionerChoice)
 @pytest.mark.parametrize(
     ("tuples", "groups"), [(300_000, 62_500), (1_200_000, 110_000), (10_000_000, 670_000)]
 )
 def test_many_uneven_groups_stay_together(
-    tuples: int, groups: int, workers: int, held: Choice
+    tuples: int, groups: int, workers: int, held: PartitionerChoice
 ) -> None:
     """DEBS Query 1, TPC-H Query 3 and GCM Query 2: groups are many of the tuples of a worker."""
     assert selected(measured(tuples, groups, workers, 1.6, 1.02), OF_USERS, held) is CAM
 
 
-@pytest.mark.parametrize("held", Choice)
+@pytest.mark.parametrize("held", PartitionerChoice)
 @pytest.mark.parametrize("costs", [CHEAP, KEEPING_VALUES, OF_USERS])
-def test_even_groups_go_by_their_hash(costs: Costs, held: Choice) -> None:
+def test_even_groups_go_by_their_hash(costs: Costs, held: PartitionerChoice) -> None:
     """Which the dissertation's rule does not know: there, all that is split is merged."""
     assert selected(measured(300_000, 100_000, 8, 1.01, 1.0), costs, held) is HASH
 
@@ -116,12 +116,12 @@ figures = st.builds(
 prices = st.builds(Costs, st.floats(0, 50), st.floats(0, 50), st.floats(0, 2))
 
 
-@given(figures, prices, st.sampled_from(Choice))
+@given(figures, prices, st.sampled_from(PartitionerChoice))
 def test_what_is_chosen_is_within_the_margin_of_the_best_and_stays(
-    told: Measured, costs: Costs, held: Choice
+    told: Measured, costs: Costs, held: PartitionerChoice
 ) -> None:
     choice = selected(told, costs, held)
-    best = min(told.cost(other, costs) for other in Choice)
+    best = min(told.cost(other, costs) for other in PartitionerChoice)
     assert told.cost(choice, costs) * (1 - MARGIN) <= best * (1 + 1e-9)
     assert selected(told, costs, choice) is choice, "the same figures change nothing again"
     assert choice is held or told.cost(choice, costs) == best

@@ -39,7 +39,7 @@ from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import of
 from tidegate.testing.simulation.fault import Kill, Strike
 from tidegate.testing.simulation.life import Ended, Life
-from tidegate.testing.simulation.process import Process
+from tidegate.testing.simulation.process import SimulatedProcess
 from tidegate.testing.simulation.runner import SimRunner
 from tidegate.testing.simulation.world import World
 
@@ -106,7 +106,7 @@ class Course:
         """How to repair what was damaged, when a run has told of it."""
         self.growth: list[tuple[str, bytes]] = []
         """What is still to be written of the input, while drivers run."""
-        self.writers: list[Process] = []
+        self.writers: list[SimulatedProcess] = []
         self.rotation: Rotated | None = None
         """What is still to happen to a followed file in this life."""
         self.chance = random.Random(f"growth {scenario.seed}")

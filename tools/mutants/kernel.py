@@ -57,7 +57,8 @@ MUTANTS = (
     Mutant(
         "the second argument of NANVL is evaluated on all rows",
         "operate/kernels/condition.py",
-        '"nanvl": Order(lambda _: (Turn(0, _not_nan, 0), Turn(1, _everyone, 1)), guards=True),\n',
+        '"nanvl": ArgumentTurns('
+        "lambda _: (Turn(0, _not_nan, 0), Turn(1, _everyone, 1)), guards=True),\n",
         "",
         "tests/operate/kernels/test_condition.py",
     ),

@@ -121,8 +121,8 @@ MUTANTS = (
     Mutant(
         "windows are not merged although tasks have placed keys apart",
         "operate/aggregate/choice.py",
-        """if others or row["choice"] != Choice.CAM or row["apart"]:""",
-        """if others or row["choice"] != Choice.CAM:""",
+        """if others or row["choice"] != PartitionerChoice.CAM or row["apart"]:""",
+        """if others or row["choice"] != PartitionerChoice.CAM:""",
         "tests/operate/aggregate/test_auto.py tests/property/test_partitioners.py",
     ),
     Mutant(

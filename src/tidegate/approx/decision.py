@@ -80,7 +80,7 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class Decision:
+class SampleDecision:
     """What the samples say of each group, and of each window whether that is the answer.
 
     `error` is the bound of each group's error, `window_error` that of each window's, by the metric
@@ -110,7 +110,7 @@ def decide(
     promise: Promise,
     windows: Windows | None = None,
     failed: npt.NDArray[np.int64] | None = None,
-) -> Decision:
+) -> SampleDecision:
     """Estimates of all groups, and which windows they answer.
 
     `failed` are the reasons of windows that are known not to be, as `early_fail` finds them.
@@ -130,7 +130,7 @@ def decided(
     windows: Windows,
     failed: npt.NDArray[np.int64] | None = None,
     relied_on: Mask | None = None,
-) -> Decision:
+) -> SampleDecision:
     """The same for intervals of any making; errors are infinite where they are not relied on."""
     relied_on = np.isfinite(error) if relied_on is None else relied_on
     window_error = combined(promise.metric, error, windows.of_group, windows.count)
@@ -138,7 +138,7 @@ def decided(
     reason[windows.any(~relied_on)] = Reason.SKEWED
     if failed is not None:
         reason = np.where(failed != Reason.NONE, failed, reason)
-    return Decision(found, error, windows, window_error, reason)
+    return SampleDecision(found, error, windows, window_error, reason)
 
 
 def early_fail(

@@ -187,7 +187,7 @@ def settings(values: Sequence[str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class InstanceOptions:
     """What options say about instances: for all subqueries, and for single ones by name."""
 
     instances: int | None
@@ -196,9 +196,9 @@ class Asked:
     subquery_switches: dict[str, dict[int, int]]
 
 
-def asked_instances(instances: Sequence[str], switches: Sequence[str]) -> Asked:
+def asked_instances(instances: Sequence[str], switches: Sequence[str]) -> InstanceOptions:
     """Read repeated N or NAME=N, and repeated BATCH=N or NAME:BATCH=N."""
-    asked = Asked(None, {}, {}, {})
+    asked = InstanceOptions(None, {}, {}, {})
     for text in instances:
         name, sign, value = text.rpartition("=")
         number = _whole(value, "--instances", "must be a whole number, or NAME=N", text)

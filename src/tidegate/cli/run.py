@@ -19,8 +19,10 @@ from tidegate.cli.option import (
 )
 from tidegate.cli.out import address_of, beside_view, side_places, sinks_of
 from tidegate.cli.stop import EXIT_STOPPED, Stopped
-from tidegate.cli.value import OneOf, Size, Whole
+from tidegate.cli.value import OneOf, SizeType, Whole
+from tidegate.cli.view import LiveView
 from tidegate.cli.watch import LogHandler, run_until_signal, view_of
+from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.elastic import registry as policies
@@ -131,7 +133,7 @@ from tidegate.sink.terminal import drawable
 )
 @click.option(
     "--memory-limit",
-    type=Size(),
+    type=SizeType(),
     metavar="SIZE",
     help="What each Python process of the run may hold, for example 2GB; caches take a third of "
     "it (default: all together three quarters of the machine or container).",
@@ -175,19 +177,9 @@ def run(
     runs, a live view shows rates, event-time lag, batch times, state, instances and the newest
     window, if standard output is a terminal. A summary follows on standard error.
     """
-    logging.basicConfig(
-        level=log.upper(),
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        handlers=[LogHandler()],
-    )
+    _log_to_stderr(log)
     refuse_all(strategy, "tidegate run")
-    if dashboard is not None:
-        raise UnavailableError(
-            "--dashboard",
-            "is not available yet",
-            None,
-            "Leave it out; a terminal shows a live view.",
-        )
+    _refuse_dashboard(dashboard)
     asked = asked_instances(instances, switch)
     options = RunOptions(
         instances=asked.instances,
@@ -208,13 +200,8 @@ def run(
     place = place.titled(Path(query).name)
     address = address_of(out, format_)
     check_places(query, address, checkpoint, summary)
-    planning = PlanOptions(
-        JoinOptions(method, routing, buckets),
-        strategy,
-        partitioner,
-        max_windows_per_tuple,
-        partial,
-    )
+    joins = JoinOptions(method, routing, buckets)
+    planning = PlanOptions(joins, strategy, partitioner, max_windows_per_tuple, partial)
     outputs = read_query(query, streams, times)
     plan = plan_for(outputs, place, planning)
     view = view_of(drawable(sys.stdout), Path(query).stem, plan, place)
@@ -229,9 +216,34 @@ def run(
         on_rows=(lambda name, rows: view.rows(rows, name)) if view else None,
         observer=view.step if view else None,
     )
+    _run_to_its_end(loop, view, checkpoint, address, summary)
+
+
+def _log_to_stderr(level: str) -> None:
+    logging.basicConfig(
+        level=level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        handlers=[LogHandler()],
+    )
+
+
+def _refuse_dashboard(dashboard: int | None) -> None:
+    if dashboard is not None:
+        raise UnavailableError(
+            "--dashboard",
+            "is not available yet",
+            None,
+            "Leave it out; a terminal shows a live view.",
+        )
+
+
+def _run_to_its_end(
+    loop: Loop, view: LiveView | None, checkpoint: str | None, out: Address, summary: str | None
+) -> None:
+    """Run the batches, then say what was done, and how to go on where a signal stopped it."""
     if checkpoint is not None:
         reachable(loop)
-    loop.summary.places = side_places(address)
+    loop.summary.places = side_places(out)
     if loop.manifest.finished:
         click.echo(
             f"tidegate: {checkpoint} is finished already, and there is no new input.", err=True
@@ -241,7 +253,7 @@ def run(
         done = run_until_signal(loop, view)
     except Stopped as stopped:
         report(stopped.summary, summary)
-        click.echo(how_to_continue(checkpoint, address), err=True)
+        click.echo(how_to_continue(checkpoint, out), err=True)
         raise click.exceptions.Exit(EXIT_STOPPED) from None
     report(done, summary)
 

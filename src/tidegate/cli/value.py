@@ -66,7 +66,7 @@ class Number(click.ParamType):  # type: ignore[type-arg]
         return " and ".join(words)
 
 
-class Size(click.ParamType):  # type: ignore[type-arg]
+class SizeType(click.ParamType):  # type: ignore[type-arg]
     """A number of bytes, with a unit."""
 
     name = "size"

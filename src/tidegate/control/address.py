@@ -30,7 +30,7 @@ FOLDER = "tidegate-ctl-"
 
 
 @dataclass(frozen=True)
-class Address:
+class ControlAddress:
     """The socket of a run, and whose it is.
 
     `folder` is the inode of a local checkpoint, so that a copy of it is known as one: what is asked
@@ -45,11 +45,11 @@ class Address:
     folder: int | None = None
 
     @staticmethod
-    def here(path: str, since: str) -> Address:
+    def here(path: str, since: str) -> ControlAddress:
         """The address of a socket of this process."""
-        return Address(path, os.getpid(), platform.node(), os.geteuid(), since)
+        return ControlAddress(path, os.getpid(), platform.node(), os.geteuid(), since)
 
-    def of(self, store: Store) -> Address:
+    def of(self, store: Store) -> ControlAddress:
         """The same for a run on a checkpoint."""
         return replace(self, folder=_inode(store))
 
@@ -75,7 +75,7 @@ def _state_folder() -> Path:
     return Path(home) / "tidegate" / "control"
 
 
-def write_record(path: str, address: Address) -> None:
+def write_record(path: str, address: ControlAddress) -> None:
     """Let others of this user find an address, in the place of an older one."""
     disk.make_folders(os.path.dirname(path), 0o700)
     aside = temporary(path)
@@ -89,11 +89,11 @@ def write_record(path: str, address: Address) -> None:
         raise
 
 
-def read_record(path: str, store: Store) -> Address | None:
+def read_record(path: str, store: Store) -> ControlAddress | None:
     """The address that a file has for a checkpoint; None where there is none, or something else."""
     try:
         found: Mapping[str, Any] = json.loads(disk.read(path))
-        address = Address(**found)
+        address = ControlAddress(**found)
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
         return None
     whole = isinstance(address.socket, str) and isinstance(address.process, int)
@@ -104,13 +104,13 @@ def _inode(store: Store) -> int | None:
     return disk.current().status(store.files.root).inode if store.files.local else None
 
 
-def remove_record(path: str, store: Store, address: Address) -> None:
+def remove_record(path: str, store: Store, address: ControlAddress) -> None:
     """Take an address back, unless another run has put its own in the place."""
     if read_record(path, store) == address:
         disk.unlink_if_there(path)
 
 
-def remove_left(address: Address) -> None:
+def remove_left(address: ControlAddress) -> None:
     """Remove the socket of a run of this host that did not do so itself, because it was killed."""
     folder = os.path.dirname(address.socket)
     ours = address.is_here and address.user == os.geteuid()

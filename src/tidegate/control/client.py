@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from tidegate import schedule
-from tidegate.control.address import Address, read_record, record_path
+from tidegate.control.address import ControlAddress, read_record, record_path
 from tidegate.control.message import MOST_ASKED_BYTES, encoded, receive
 from tidegate.errors import CheckpointError, OptionError, RunError, StateError, TidegateError
 from tidegate.state.store import Store
@@ -58,7 +58,7 @@ def ask(location: str, question: Mapping[str, Any]) -> Any:
     return answer.get("done")
 
 
-def _reached(store: Store) -> tuple[Address, socket.socket]:
+def _reached(store: Store) -> tuple[ControlAddress, socket.socket]:
     """A connection to the query of a checkpoint; waits while others are before it."""
     clock = schedule.current().clock
     since = clock.now()
@@ -80,7 +80,7 @@ def _reached(store: Store) -> tuple[Address, socket.socket]:
         clock.sleep(_AGAIN_S)
 
 
-def _connected(address: Address) -> socket.socket:
+def _connected(address: ControlAddress) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(_PATIENCE_S)
@@ -91,7 +91,7 @@ def _connected(address: Address) -> socket.socket:
     return connection
 
 
-def _listens(address: Address) -> bool:
+def _listens(address: ControlAddress) -> bool:
     """Whether somebody is at a socket still, although a connection to it was ended."""
     try:
         _connected(address).close()
@@ -113,12 +113,12 @@ def _lives(process: int) -> bool:
     return True
 
 
-def _silent(store: Store, address: Address) -> RunError:
+def _silent(store: Store, address: ControlAddress) -> RunError:
     got = f"nothing in {_PATIENCE_S:.0f} s from process {address.process}"
     return RunError(store.location, _MUST_ANSWER, got, "Try again.")
 
 
-def _address(store: Store) -> Address:
+def _address(store: Store) -> ControlAddress:
     """Where the query of a checkpoint listens, as far as this user may know."""
     path = record_path(store)
     try:
@@ -157,13 +157,13 @@ def _not_running(store: Store) -> CheckpointError:
     return CheckpointError(store.location, _REQUIREMENT, *_state(store, "has ended"))
 
 
-def _ended(store: Store, address: Address) -> CheckpointError:
+def _ended(store: Store, address: ControlAddress) -> CheckpointError:
     """A run that has left its address behind: it was killed, or is ending just now."""
     said = f"has ended (process {address.process}, without a word)"
     return CheckpointError(store.location, _REQUIREMENT, *_state(store, said))
 
 
-def _removed(store: Store, address: Address) -> CheckpointError:
+def _removed(store: Store, address: ControlAddress) -> CheckpointError:
     """A run whose socket is gone, while a process of its number lives."""
     return CheckpointError(
         store.location,

@@ -10,7 +10,7 @@ from tidegate.driver.status import buckets_of as buckets_by_instance
 from tidegate.driver.status import status_of
 from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
-from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch, text_of
+from tidegate.elastic.request import MappingChange, Move, Rebalance, Request, Scale, Switch, text_of
 from tidegate.errors import OptionError, near
 
 BY = "ctl"
@@ -18,7 +18,7 @@ BY = "ctl"
 
 Arguments = Mapping[str, Any]
 
-CHANGES: dict[str, Callable[[Arguments], Change]] = {
+CHANGES: dict[str, Callable[[Arguments], MappingChange]] = {
     "scale": lambda given: Scale(whole(given.get("instances"), "scale")),
     "rebalance": lambda given: Rebalance(),
     "move": lambda given: Move(

@@ -17,7 +17,7 @@ Answer = Callable[[socket.socket, Mapping[str, Any]], Any]
 """What is done with a question; gives JSON values, or raises a TidegateError."""
 
 
-class Connection:
+class ControlConnection:
     """Never waits: `advance` does what can be done now, and is called when the socket is ready.
 
     It ends at `ends_at` on the clock, however far it is by then. Holds one question or one answer.

@@ -20,8 +20,8 @@ from typing import Any
 
 from tidegate import schedule
 from tidegate.clock import utc_now
-from tidegate.control.address import FOLDER, SOCKET, Address
-from tidegate.control.connection import Connection
+from tidegate.control.address import FOLDER, SOCKET, ControlAddress
+from tidegate.control.connection import ControlConnection
 from tidegate.errors import UserError
 from tidegate.state.epoch import time_of
 
@@ -55,7 +55,7 @@ class ControlServer:
         self._clock = schedule.current().clock
         self._thread: Future[None] | None = None
         self._folder = _private_folder()
-        self.address = Address.here(os.path.join(self._folder, SOCKET), time_of(utc_now()))
+        self.address = ControlAddress.here(os.path.join(self._folder, SOCKET), time_of(utc_now()))
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._listening.setblocking(False)
@@ -136,7 +136,7 @@ class ControlServer:
             self._clock.sleep(_PAUSE_S)
             return
         ends_at = self._clock.now() + self._patience_s
-        connection = Connection(asking, self._answered, ends_at)
+        connection = ControlConnection(asking, self._answered, ends_at)
         selector.register(asking, connection.waits_for, connection)
 
     def _answered(self, asking: socket.socket, question: Mapping[str, Any]) -> Any:
@@ -150,11 +150,11 @@ class ControlServer:
             os.rmdir(self._folder)
 
 
-def _connections(selector: selectors.BaseSelector) -> list[Connection]:
+def _connections(selector: selectors.BaseSelector) -> list[ControlConnection]:
     return [key.data for key in selector.get_map().values() if key.data is not None]
 
 
-def _end(selector: selectors.BaseSelector, connection: Connection) -> None:
+def _end(selector: selectors.BaseSelector, connection: ControlConnection) -> None:
     selector.unregister(connection.socket)
     connection.socket.close()
 

@@ -21,7 +21,7 @@ from tidegate.driver.pipeline import Pipeline
 from tidegate.driver.source_watch import SourceWatch
 from tidegate.driver.subqueries import Subqueries
 from tidegate.elastic.request import Request
-from tidegate.elastic.switchboard import Asked
+from tidegate.elastic.switchboard import WaitingRequest
 from tidegate.execute.runner import JobRunner
 from tidegate.model.live.forecast import Forecast
 from tidegate.model.observation import Observation, observed_of
@@ -105,7 +105,7 @@ class Books:
         options: RunOptions,
         clock: Clock,
         ask: Callable[[Request], object],
-        waiting: Callable[[], Mapping[str, Asked]],
+        waiting: Callable[[], Mapping[str, WaitingRequest]],
         runner: Callable[[], JobRunner],
     ) -> None:
         plan, subqueries = pipeline.plan, pipeline.subqueries

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.errors import CheckpointError, LostOutputError
-from tidegate.plan.change import Change, compared, fitted
+from tidegate.plan.change import QueryChange, compared, fitted
 from tidegate.plan.physical import Plan
 from tidegate.plan.recorded import RecordedQuery
 from tidegate.state.manifest import Manifest
@@ -73,7 +73,7 @@ def check_query(
         raise _refused(location, change, "one of a changed query, and its run has finished")
 
 
-def _refused(location: str, change: Change, got: str, allowed: str = "") -> CheckpointError:
+def _refused(location: str, change: QueryChange, got: str, allowed: str = "") -> CheckpointError:
     changed = ["What changed:", *change.lines, ""] if change.parts else [""]
     remedy = "\n".join(changed) + " ".join(part for part in (_REMEDY, allowed) if part)
     return CheckpointError(location, "must be the checkpoint of this query", got, remedy)
@@ -87,7 +87,7 @@ class QueryLog:
         now = None if plan.recorded is None else plan.recorded.to_dict()
         self._query = {} if now is None or now == meta.get(QUERY) else now
 
-    def change_of(self, manifest: Manifest) -> Change | None:
+    def change_of(self, manifest: Manifest) -> QueryChange | None:
         """What is different from the query that made a state; None where it is this one."""
         old, new = made_by(self._meta, manifest), self._plan.recorded
         if old is None or new is None or old.fingerprint == new.fingerprint:

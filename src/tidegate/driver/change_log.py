@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 from tidegate.execute.job import Outcome
-from tidegate.operate.change import Change
+from tidegate.operate.change import OperatorChange
 
 KEPT_CHANGES = 32
 """How many of a subquery are kept: the newest. All are in the log of the program."""
@@ -22,7 +22,7 @@ class ChangeLog:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._newest: deque[tuple[int, Change]] = deque(maxlen=KEPT_CHANGES)
+        self._newest: deque[tuple[int, OperatorChange]] = deque(maxlen=KEPT_CHANGES)
 
     def add(self, name: str, batch: int, outcomes: Iterable[Outcome]) -> None:
         """Those of a batch that was committed; `name` is the subquery's."""
@@ -32,13 +32,13 @@ class ChangeLog:
         with self._lock:
             self._newest.extend((batch, change) for change in changes)
 
-    def newest(self) -> list[tuple[int, Change]]:
+    def newest(self) -> list[tuple[int, OperatorChange]]:
         """With the batches that made them, oldest first."""
         with self._lock:
             return list(self._newest)
 
 
-Changes = Mapping[str, list[tuple[int, Change]]]
+Changes = Mapping[str, list[tuple[int, OperatorChange]]]
 """The changes of subqueries by their names."""
 
 

@@ -8,7 +8,7 @@ from tidegate.clock import Clock
 from tidegate.driver.connection import Connection
 from tidegate.driver.pipeline import Pipeline
 from tidegate.elastic.request import Request
-from tidegate.elastic.switchboard import Asked, Taken
+from tidegate.elastic.switchboard import Taken, WaitingRequest
 from tidegate.errors import OptionError
 
 
@@ -40,7 +40,7 @@ class Controls:
                 "Say it when you start the query: .start(instances=4, policy=...).",
             )
 
-    def waiting(self) -> dict[str, Asked]:
+    def waiting(self) -> dict[str, WaitingRequest]:
         """By subquery what was asked for and waits for the next batch."""
         return self._pipeline.subqueries.waiting()
 

@@ -13,7 +13,7 @@ from tidegate.elastic.handover import (
     SHARED,
     STATE,
     WINDOW,
-    Choice,
+    HandoverChoice,
     Reaching,
     Site,
     choose,
@@ -86,12 +86,14 @@ def handed_over(
     wait_us = 0 if migration is None else arrived.wait_us(migration)
     choice = choose(asked, site, reach or Reach(), size, wait_us)
     if reach is None:
-        choice = Choice(NONE, "it keeps no state")
+        choice = HandoverChoice(NONE, "it keeps no state")
     elif not size and not before.formers:
-        choice = Choice(NONE, "nothing is stored of the buckets that move")
+        choice = HandoverChoice(NONE, "nothing is stored of the buckets that move")
     elif choice.handover == WINDOW and len(before.formers) >= MOST_FORMERS:
         way = SHARED if site.shares else STATE
-        choice = Choice(way, f"{MOST_FORMERS} switches before it still have windows to finish")
+        choice = HandoverChoice(
+            way, f"{MOST_FORMERS} switches before it still have windows to finish"
+        )
     facts = {"handover": choice.handover, "handover_why": choice.why, "buckets_moved": len(moved)}
     if choice.handover == WINDOW and migration is not None:
         ends = {"until_us": migration.until_us, "over_us": migration.over_us}

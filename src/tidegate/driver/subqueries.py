@@ -22,7 +22,7 @@ from tidegate.driver.window_log import WindowDigest
 from tidegate.elastic import handover
 from tidegate.elastic.load import RecentLoad
 from tidegate.elastic.request import Request, Scale
-from tidegate.elastic.switchboard import Asked, Switchboard, Taken
+from tidegate.elastic.switchboard import Switchboard, Taken, WaitingRequest
 from tidegate.errors import OptionError, near
 from tidegate.execute.job import Job
 from tidegate.execute.runner import Draft, JobRunner, Outcomes
@@ -101,10 +101,10 @@ class Subqueries:
         cannot be, none is asked for: OptionError.
         """
         names = self._named(request)
-        asked = Asked(request, at, time_of(utc_now()))
+        asked = WaitingRequest(request, at, time_of(utc_now()))
         return self._board.ask(asked, names, self.loads)
 
-    def waiting(self) -> dict[str, Asked]:
+    def waiting(self) -> dict[str, WaitingRequest]:
         """By subquery what was asked for and waits for the next batch."""
         return self._board.waiting()
 
@@ -143,7 +143,7 @@ class Subqueries:
 
     def _scheduled(
         self, batch: int, standing: Mapping[str, route.Mapping], at: float
-    ) -> dict[str, Asked]:
+    ) -> dict[str, WaitingRequest]:
         """What options ask for with a batch."""
         found = {}
         for name, mapping in standing.items():
@@ -151,7 +151,7 @@ class Subqueries:
             due = self._options.due_at(batch, name, self._since.get(name), answered)
             if due is not None and due[1] != mapping.instances:
                 request = Request(Scale(due[1]), name, by=due[0])
-                found[name] = Asked(request, at, time_of(utc_now()))
+                found[name] = WaitingRequest(request, at, time_of(utc_now()))
         return found
 
     def drafts(

@@ -18,7 +18,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.driver.metric.text import number_text
 from tidegate.execute.job import Job, Outcome
 from tidegate.microsecond import time_text
-from tidegate.operate.figures import MOST_WINDOWS, PaneFigures, Shown, ToldWindow, Values
+from tidegate.operate.figures import MOST_WINDOWS, PaneFigures, ShownFigure, ToldWindow, Values
 from tidegate.operate.operator import Operator
 from tidegate.route.reach import Reach
 
@@ -39,7 +39,7 @@ class WindowDigest:
     windows: int
     figures: Mapping[str, Values]
     newest: tuple[tuple[int, Values], ...]
-    shown: tuple[Shown, ...]
+    shown: tuple[ShownFigure, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """The form of the summary."""
@@ -66,7 +66,7 @@ class WindowDigest:
         brief = [(one, self.figures[one.name]["last"]) for one in self._shown() if one.brief]
         return ", ".join(f"{one.label} {number_text(last, one.unit)}" for one, last in brief)
 
-    def _shown(self) -> list[Shown]:
+    def _shown(self) -> list[ShownFigure]:
         return [one for one in self.shown if one.name in self.figures]
 
 

@@ -58,7 +58,7 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Choice:
+class HandoverChoice:
     """The handover of a switch, and the reason in words."""
 
     handover: str
@@ -91,7 +91,7 @@ def check(asked: str, site: Site, reaches: Named[str, Reaching]) -> None:
 
 def choose(
     asked: str, site: Site, reach: Reaching, moved_bytes: int, wait_us: int | None
-) -> Choice:
+) -> HandoverChoice:
     """The handover of one switch.
 
     `moved_bytes` is about what is stored of the buckets that move; `wait_us` is how long it takes,
@@ -99,19 +99,19 @@ def choose(
     knows, because it counts tuples of an input that has brought none lately.
     """
     if asked != AUTO:
-        return Choice(asked, "asked for")
+        return HandoverChoice(asked, "asked for")
     if site.shares:
-        return Choice(SHARED, "all instances share the files of one host")
+        return HandoverChoice(SHARED, "all instances share the files of one host")
     if isinstance(reach, str):
-        return Choice(STATE, f"{site.apart}, and {reach}")
+        return HandoverChoice(STATE, f"{site.apart}, and {reach}")
     seconds = moved_bytes / BYTES_PER_S
     size = f"{moved_bytes:,} bytes take about {seconds:.2f} s to load"
     if wait_us is None:
-        return Choice(STATE, f"{size}, and nobody knows how soon {reach.text} come")
+        return HandoverChoice(STATE, f"{size}, and nobody knows how soon {reach.text} come")
     window = f"open windows end within {duration_text(max(wait_us, 0))}"
     if wait_us <= seconds * 1e6:
-        return Choice(WINDOW, f"{window}, and {size}")
-    return Choice(STATE, f"{size}, and {window}")
+        return HandoverChoice(WINDOW, f"{window}, and {size}")
+    return HandoverChoice(STATE, f"{size}, and {window}")
 
 
 def foreseen(asked: str, site: Site, reach: Reaching | None) -> str:

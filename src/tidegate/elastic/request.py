@@ -20,7 +20,7 @@ _NOT_OF_A_LINE = ("Cc", "Cs", "Zl", "Zp")
 """Control characters, halves of surrogate pairs, and ends of lines."""
 
 
-class Change(Protocol):
+class MappingChange(Protocol):
     """One kind of change; it depends on the mapping that is there and on loads alone.
 
     As a text it is what `tidegate ctl` calls it.
@@ -143,7 +143,7 @@ class Request:
     has more than MOST_WHY characters, is an OptionError.
     """
 
-    change: Change
+    change: MappingChange
     subquery: str | None = None
     by: str = "user"
     why: str = ""

@@ -22,7 +22,7 @@ Loads = Callable[[str], Sequence[float]]
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class WaitingRequest:
     """A request that was found good, and when it came.
 
     `at` is on the clock that never goes back, `time` is for people. Two are never the same.
@@ -42,7 +42,7 @@ class Taken:
 
     before: Owners
     mapping: Owners
-    asked: Asked | None = None
+    asked: WaitingRequest | None = None
 
     @property
     def moved(self) -> int:
@@ -59,10 +59,10 @@ class Switchboard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._standing: dict[str, Owners] = {}
-        self._waiting: dict[str, Asked] = {}
+        self._waiting: dict[str, WaitingRequest] = {}
         self._batch: int | None = None
         self._taken: dict[str, Taken] = {}
-        self.refused: list[tuple[Asked, OptionError]] = []
+        self.refused: list[tuple[WaitingRequest, OptionError]] = []
         """What the newest batch could not take after all, whole; for the log."""
 
     def enter(self, standing: Mapping[str, Owners]) -> None:
@@ -70,7 +70,7 @@ class Switchboard:
         with self._lock:
             self._standing = dict(standing)
 
-    def ask(self, asked: Asked, names: Sequence[str], loads: Loads) -> dict[str, Taken]:
+    def ask(self, asked: WaitingRequest, names: Sequence[str], loads: Loads) -> dict[str, Taken]:
         """Let a request wait for these subqueries, in the place of what waits for them.
 
         Gives what it would make of them now. What cannot be, for any of them, is an OptionError,
@@ -84,7 +84,7 @@ class Switchboard:
             self._waiting |= dict.fromkeys(names, asked)
             return made
 
-    def waiting(self) -> dict[str, Asked]:
+    def waiting(self) -> dict[str, WaitingRequest]:
         """By subquery, in the order of the query, what the next batch will take."""
         with self._lock:
             return {name: self._waiting[name] for name in self._standing if name in self._waiting}
@@ -93,7 +93,7 @@ class Switchboard:
         self,
         batch: int,
         standing: Mapping[str, Owners],
-        scheduled: Mapping[str, Asked],
+        scheduled: Mapping[str, WaitingRequest],
         loads: Loads,
     ) -> dict[str, Taken]:
         """What a batch has of each subquery; `standing` are the mappings of the batch before.
@@ -128,7 +128,7 @@ class Switchboard:
         return taken
 
 
-def _taken(asked: Asked, before: Owners, batch: int, loads: Sequence[float]) -> Taken:
+def _taken(asked: WaitingRequest, before: Owners, batch: int, loads: Sequence[float]) -> Taken:
     mapping = asked.request.change.after(before, loads)
     if batch == 0 and mapping is not before:  # no batch had the mapping before
         mapping = Owners(before.epoch, mapping.instances, mapping.owners)

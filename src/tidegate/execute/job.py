@@ -15,7 +15,7 @@ from tidegate.batch import MAX_US, MIN_US, from_bytes, to_bytes
 from tidegate.connector import Reader
 from tidegate.execute.remote_rows import RemoteRows
 from tidegate.memory import ANY, Allowance
-from tidegate.operate.change import Change
+from tidegate.operate.change import OperatorChange
 from tidegate.operate.figures import WindowFigures
 from tidegate.operate.kept import Kept
 from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
@@ -270,7 +270,7 @@ class Outcome:
     bucket_work: bytes = b""
     windows: tuple[WindowFigures, ...] = ()
     panes: tuple[bytes, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[OperatorChange, ...] = ()
     fetched: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -8,7 +8,7 @@ from tidegate.batch import MIN_US
 from tidegate.connector import ListedSource, Source
 from tidegate.errors import GateError
 from tidegate.gate.entry import CONSUMED, Entry, check_same, check_whole, gone, is_needed, waits
-from tidegate.gate.folder import Folder
+from tidegate.gate.folder import WatchedFolder
 from tidegate.gate.inlet import Absent, Inlet
 from tidegate.gate.names import ListedFile, NameLog
 from tidegate.gate.orders import ConsumedOrders
@@ -147,7 +147,7 @@ class Arrivals:
     def _let_in(
         self,
         inlet: Inlet,
-        folder: Folder,
+        folder: WatchedFolder,
         found: ListedSource,
         known: ListedFile | None,
         promised_us: int,
@@ -166,13 +166,15 @@ class Arrivals:
         if track is not None:
             inlet.open(track)
 
-    def _folder(self, inlet: Inlet) -> Folder:
+    def _folder(self, inlet: Inlet) -> WatchedFolder:
         def opened(source: Source, order: int, promised_us: int) -> Track:
             return self._track(inlet, source, order, promised_us)
 
-        return Folder(inlet.connector, opened, self._saved.pop((inlet.place, CONSUMED), None))
+        return WatchedFolder(
+            inlet.connector, opened, self._saved.pop((inlet.place, CONSUMED), None)
+        )
 
-    def _drop_gone(self, inlet: Inlet, folder: Folder, known: Iterable[ListedFile]) -> None:
+    def _drop_gone(self, inlet: Inlet, folder: WatchedFolder, known: Iterable[ListedFile]) -> None:
         """Of files that are not there any more, keep only those that are needed, to tell of it."""
         for file in known:
             entry = self._saved.get((inlet.place, file.name))

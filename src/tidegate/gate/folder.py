@@ -30,7 +30,7 @@ class Unread(NamedTuple):
     exact: bool = False
 
 
-class Folder:
+class WatchedFolder:
     """Sources by the least time they can begin with, and the orders of those consumed.
 
     A source is opened when the merge reaches that time. Grows with the sources unread, by a few

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tidegate.batch import MIN_US
 from tidegate.connector import Connector, Source
-from tidegate.gate.folder import Folder
+from tidegate.gate.folder import WatchedFolder
 from tidegate.gate.frontier import Progress, SourceFeed
 from tidegate.gate.track import Rank, Track
 
@@ -28,7 +28,7 @@ class Inlet:
     idle_us: int | None
     uri: str | None = None
     tracks: dict[str, Track] = field(default_factory=dict)
-    folder: Folder | None = None
+    folder: WatchedFolder | None = None
     spoke_at: float = 0.0
     live: bool = False
     """Whether its tuples arrive while they are read, so that their latency means something."""

@@ -10,7 +10,7 @@ MOST_CHANGES = 64
 
 
 @dataclass(frozen=True)
-class Change:
+class OperatorChange:
     """One change: what it is in a line, and its figures by name, as plain values for JSON.
 
     They are for people: no row of a result depends on them.

@@ -29,7 +29,7 @@ Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownFigure:
     """A figure as people see it: behind its label, in a unit: `share`, `ms`, `bytes`, or none.
 
     Those that are `brief` are also in the live view, which has one line for all. With a `weight`,

@@ -20,8 +20,8 @@ from tidegate.collect.order import OutputOrder
 from tidegate.expression.tree import Expr
 from tidegate.model.operation import Operation
 from tidegate.operate.bucket_work import BucketWork
-from tidegate.operate.change import Change
-from tidegate.operate.figures import PaneFigures, Shown, ToldWindow, Values, WindowFigures
+from tidegate.operate.change import OperatorChange
+from tidegate.operate.figures import PaneFigures, ShownFigure, ToldWindow, Values, WindowFigures
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kept import Kept
 from tidegate.operate.port import Port
@@ -185,7 +185,7 @@ class Result:
     counts: Mapping[str, int] = field(default_factory=dict)
     bucket_work: BucketWork | None = None
     windows: tuple[WindowFigures, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[OperatorChange, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ class Operator(Protocol):
         return told.totals()
 
     @property
-    def shown_figures(self) -> tuple[Shown, ...]:
+    def shown_figures(self) -> tuple[ShownFigure, ...]:
         """Those that people are shown, in their order; summary and status as JSON have all."""
         return ()
 

@@ -22,7 +22,7 @@ _NULL = Literal(None, _BOOL)
 
 
 @dataclass(frozen=True)
-class Branch:
+class PredicateBranch:
     """One way in which a disjunction can be true: intervals that its pairs pass.
 
     `gates` are conditions on one side alone, as equalities of the two: they leave out the tuples
@@ -39,7 +39,7 @@ class Disjunction:
     """A condition that every pair must meet, by one of its branches."""
 
     text: str
-    branches: tuple[Branch, ...]
+    branches: tuple[PredicateBranch, ...]
 
 
 def disjunctions_of(
@@ -58,12 +58,14 @@ def disjunctions_of(
     return tuple(found)
 
 
-def _branch(way: Way, common: Sequence[Conjunct], left: Collection[str], shown: Shown) -> Branch:
+def _branch(
+    way: Way, common: Sequence[Conjunct], left: Collection[str], shown: Shown
+) -> PredicateBranch:
     own = [Conjunct(expr, shown(expr)) for expr in way]
     sides = Sides(left)
     gates = [_gate(c, sides.of(c.expr)) for c in own if _is_gate(c.expr, sides)]
     text = " AND ".join(c.text for c in own) or "TRUE"
-    return Branch(text, intervals_of([*common, *own], left, shown), tuple(gates))
+    return PredicateBranch(text, intervals_of([*common, *own], left, shown), tuple(gates))
 
 
 def _is_gate(expr: Expr, sides: Sides) -> bool:

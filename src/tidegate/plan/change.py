@@ -20,7 +20,7 @@ _SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Change:
+class QueryChange:
     """The difference of two queries: by part of the query its lines, and why it is not possible.
 
     Without `reason` the new query can go on with the state of the old one.
@@ -63,10 +63,10 @@ def fitted(plan: Plan, old: RecordedQuery) -> Plan:
     )
 
 
-def compared(old: RecordedQuery, new: RecordedQuery) -> Change:
+def compared(old: RecordedQuery, new: RecordedQuery) -> QueryChange:
     """What is different in a new query, and the first reason why it cannot go on, if any."""
     reason = next(_reasons(old, new), None)
-    return Change(tuple(_parts(old, new)), reason)
+    return QueryChange(tuple(_parts(old, new)), reason)
 
 
 def shown(line: str) -> str:

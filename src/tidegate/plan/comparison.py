@@ -12,7 +12,7 @@ from tidegate.microsecond import SECOND_US
 from tidegate.operate.join.spec import SCAN, JoinSpec, WindowExtent
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.physical import ARROW, Prefix
-from tidegate.plan.sample import RawRows, Sample, read_of
+from tidegate.plan.sample import RawRows, SideSample, read_of
 from tidegate.query.definition import StreamDef
 
 TESTED, EVALUATED = 1_000_000_000, 10_000_000
@@ -37,7 +37,7 @@ def expected_of(
     prefixes: tuple[Sequence[Prefix], Sequence[Prefix]],
     streams: Sequence[StreamDef],
     rows: RawRows | None,
-    sample: Sample | None,
+    sample: SideSample | None,
 ) -> Expected:
     """What a join compares, where it has no index, and what it puts out; nothing not known."""
     if rows is None:
@@ -65,7 +65,7 @@ def expected_of(
     return Expected(tuple(lines), tuple(warnings))
 
 
-def _pass_rate(spec: JoinSpec, sample: Sample | None) -> float | None:
+def _pass_rate(spec: JoinSpec, sample: SideSample | None) -> float | None:
     """The share of pairs that the index finds, as far as a sample tells."""
     if sample is None or spec.method == SCAN:
         return None

@@ -14,7 +14,7 @@ from tidegate.expression.tree import Call, Expr, describe
 from tidegate.operate.join.spec import BAND, BOUND, EQUAL, PairInterval
 from tidegate.plan.disjunct import certain, parts_of
 from tidegate.plan.double import Sum, double_of, is_steady, without_nan
-from tidegate.plan.inequality import LEFT, RIGHT, Reach, Sides, inequalities
+from tidegate.plan.inequality import LEFT, RIGHT, InequalityBound, Sides, inequalities
 
 _OTHER = {LEFT: RIGHT, RIGHT: LEFT}
 
@@ -40,7 +40,7 @@ def intervals_of(
     a condition that stands in all branches of a disjunction.
     """
     sides = Sides(left)
-    found: list[PairInterval | list[Reach]] = []
+    found: list[PairInterval | list[InequalityBound]] = []
     for conjunct in sure(conjuncts, shown):
         equal = _equality(conjunct.expr, conjunct.text, sides)
         if equal is not None:
@@ -72,7 +72,7 @@ def _equality(expr: Expr, text: str, sides: Sides) -> PairInterval | None:
     return PairInterval(EQUAL, text, *values, null_safe=expr.op == "null_safe_eq")
 
 
-def _merged(found: Sequence[PairInterval | list[Reach]]) -> tuple[PairInterval, ...]:
+def _merged(found: Sequence[PairInterval | list[InequalityBound]]) -> tuple[PairInterval, ...]:
     result: list[PairInterval] = []
     used: set[int] = set()
     for i, here in enumerate(found):
@@ -93,7 +93,7 @@ def _merged(found: Sequence[PairInterval | list[Reach]]) -> tuple[PairInterval, 
     return tuple(result)
 
 
-def _band(here: Sequence[Reach], there: Sequence[Reach]) -> PairInterval | None:
+def _band(here: Sequence[InequalityBound], there: Sequence[InequalityBound]) -> PairInterval | None:
     """Two inequalities as one band, if they bound the same value from both ends."""
     best: PairInterval | None = None
     for one in here:
@@ -111,7 +111,7 @@ def _band(here: Sequence[Reach], there: Sequence[Reach]) -> PairInterval | None:
     return best
 
 
-def _made(upper: Reach, lower: Reach, text: str) -> tuple[PairInterval, bool]:
+def _made(upper: InequalityBound, lower: InequalityBound, text: str) -> tuple[PairInterval, bool]:
     """A band, and whether it is one as seen from either side."""
     side, other = upper.side, _OTHER[upper.side]
     floats = upper.bound.floats
@@ -133,7 +133,7 @@ def _made(upper: Reach, lower: Reach, text: str) -> tuple[PairInterval, bool]:
     return _interval(BAND, text, values, seen), full
 
 
-def _turned(reach: Reach, sign: int) -> Sum:
+def _turned(reach: InequalityBound, sign: int) -> Sum:
     """A bound of one value by another, said of the other: q from p = sign * q + constant."""
     value = double_of(reach.value)
     assert value is not None
@@ -141,7 +141,7 @@ def _turned(reach: Reach, sign: int) -> Sum:
     return Sum(((sign, value),), -sign * bound.constant, bound.slack, bound.floats)
 
 
-def _bound(reach: Reach) -> PairInterval:
+def _bound(reach: InequalityBound) -> PairInterval:
     """One inequality alone: the same comparison, seen from either side."""
     side, other = reach.side, _OTHER[reach.side]
     bound = reach.bound.high() if reach.upper else reach.bound.low()

@@ -17,7 +17,7 @@ from tidegate.plan.physical import (
     Plan,
     Subquery,
 )
-from tidegate.plan.strategy import Layout, Size, Weights, formula
+from tidegate.plan.strategy import Layout, OperatorCount, Weights, formula
 from tidegate.query.graph import bottom_up
 from tidegate.query.node import Node
 from tidegate.query.output import Output
@@ -74,7 +74,7 @@ Cuts = Mapping[str, Layout | str]
 """The ways to cut a query, by strategy; a text says why one cannot be."""
 
 
-def explain_all(query: Size, cuts: Cuts, weights: Weights) -> str:
+def explain_all(query: OperatorCount, cuts: Cuts, weights: Weights) -> str:
     """What each strategy makes of a query, and what it costs by its plan and by the formulas."""
     parts = []
     for strategy, cut in cuts.items():

@@ -43,7 +43,7 @@ class Sides:
 
 
 @dataclass(frozen=True)
-class Reach:
+class InequalityBound:
     """What an inequality says about the one part of a side: it is at most, or at least, a sum.
 
     `rest` are the parts of the other side in that sum. `greedy` are the sides whose NaN would make
@@ -68,12 +68,12 @@ class Inequality:
     greedy: int
     text: str
 
-    def reaches(self, sides: Sides) -> list[Reach]:
+    def reaches(self, sides: Sides) -> list[InequalityBound]:
         """All that it says about single parts: as it is written first, then with constants moved.
 
         Empty where it cannot be taken apart.
         """
-        found: list[Reach] = []
+        found: list[InequalityBound] = []
         for apart in (False, True):
             parts = descend(_parts(self.lesser, 1, sides, apart))
             others = descend(_parts(self.greater, -1, sides, apart))
@@ -84,7 +84,7 @@ class Inequality:
                     found.append(reach)
         return found
 
-    def _over(self, terms: list[Term], sides: Sides) -> Iterator[Reach]:
+    def _over(self, terms: list[Term], sides: Sides) -> Iterator[InequalityBound]:
         held: dict[int, list[Term]] = {0: [], LEFT: [], RIGHT: []}
         for sign, expr in terms:
             held[sides.of(expr)].append((sign, expr))
@@ -104,7 +104,7 @@ class Inequality:
                 continue
             floats = any(_is_float(e) for _, e in (*rest, *held[side]))
             bound = Sum(doubles, constant, slack, floats)
-            yield Reach(side, value, upper, bound, turned, self.greedy, self.text)
+            yield InequalityBound(side, value, upper, bound, turned, self.greedy, self.text)
 
     def _slack(self) -> float:
         narrow = any(_has_float32(e) for e in (self.lesser, self.greater))
@@ -226,5 +226,5 @@ def _has_float32(expr: Expr) -> bool:
     return any(part.type == pa.float32() for part in postorder(expr))
 
 
-def _alike(one: Reach, other: Reach) -> bool:
+def _alike(one: InequalityBound, other: InequalityBound) -> bool:
     return (one.side, one.value, one.rest) == (other.side, other.value, other.rest)

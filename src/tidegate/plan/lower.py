@@ -25,11 +25,11 @@ from tidegate.plan.lower_stateless import lower_stateless
 from tidegate.plan.lowered import Choices, Context, Lowered, Rule
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Target
 from tidegate.plan.prefix import Prefixing, Typer
-from tidegate.plan.pushdown import Result
+from tidegate.plan.pushdown import EarlierRows
 from tidegate.plan.recorded import RecordedQuery, RecordedSubquery
 from tidegate.query.definition import StreamDef
 from tidegate.query.limit import Limit
-from tidegate.query.node import Aggregate, Join, Node, Process
+from tidegate.query.node import Aggregate, Join, Node, ProcessNode
 from tidegate.query.output import Output
 from tidegate.query.window_process import WindowProcess
 
@@ -37,7 +37,7 @@ RULES: dict[type, Rule] = {
     Aggregate: lower_aggregate,
     WindowProcess: lower_window_process,
     Join: lower_join,
-    Process: lower_process,
+    ProcessNode: lower_process,
     Limit: lower_process,
 }
 """The rule for each stateful node; whatever else begins a unit is stateless."""
@@ -171,13 +171,13 @@ class _Lowering:
         self.streams.append(stream)
         return len(self.streams) - 1
 
-    def _result(self, node: Node) -> Result | None:
+    def _result(self, node: Node) -> EarlierRows | None:
         return self._result_of(self.edge(node)) if self.cutting.apart(node) else None
 
-    def _result_of(self, edge: Edge) -> Result:
+    def _result_of(self, edge: Edge) -> EarlierRows:
         subquery = self.subqueries[edge.subquery]
         port = subquery.lowered.ports[edge.port]
-        return Result(subquery.key, edge, port.schema, port.time, port.offset_us)
+        return EarlierRows(subquery.key, edge, port.schema, port.time, port.offset_us)
 
 
 def _names_of(

@@ -17,14 +17,14 @@ from tidegate.plan.recorded import (
 from tidegate.plan.tuple_port import tuple_ports
 from tidegate.query.limit import Limit
 from tidegate.query.name import EVENT_TIME, column
-from tidegate.query.node import Process
+from tidegate.query.node import ProcessNode
 from tidegate.schema import TIME
 
 
 def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
     """The subquery of a process: its inputs hold the columns that it sees, by position."""
     base, front = unit.base, context.front
-    assert isinstance(base, Process)
+    assert isinstance(base, ProcessNode)
     leaves = front.leaves(base.child)
     seen = [(f"c{i}", name) for i, name in enumerate(base.columns)]
     named = [[(c, leaf.columns[name]) for c, name in seen] for leaf in leaves]

@@ -11,7 +11,7 @@ from tidegate.plan.cut import Unit
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import Prefixing
-from tidegate.plan.pushdown import Leaf, Result
+from tidegate.plan.pushdown import EarlierRows, Leaf
 from tidegate.plan.recorded import Record, RecordedSubquery
 from tidegate.plan.sample import RawRows
 from tidegate.query.definition import StreamDef
@@ -60,7 +60,7 @@ class Context:
     front: Prefixing
     choices: Choices
     streams: Sequence[StreamDef]
-    newest: Callable[[int], Result]
+    newest: Callable[[int], EarlierRows]
     """A port of the subquery that the rule gave last, as an input of its next one."""
     kept: Callable[[str], RecordedSubquery | None]
     """What a checkpoint has of the next subquery of a kind, where its state is to be read."""

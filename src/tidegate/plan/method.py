@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from tidegate.errors import OptionError
 from tidegate.operate.join.spec import BAND, BOUND, EQUAL, HASH, SCAN, UNION, PairInterval, Probe
 from tidegate.operate.join.state import BY_KEY, ROUND_ROBIN
-from tidegate.plan.branch import Branch, Disjunction
-from tidegate.plan.sample import Sample
+from tidegate.plan.branch import Disjunction, PredicateBranch
+from tidegate.plan.sample import SideSample
 
 AUTO = "auto"
 METHODS = (AUTO, SCAN)
@@ -58,7 +58,7 @@ class JoinOptions:
 
 
 @dataclass(frozen=True)
-class Choice:
+class MethodChoice:
     """The way a join is done and why."""
 
     method: str
@@ -71,10 +71,10 @@ class Choice:
 def choose(
     intervals: Sequence[PairInterval],
     options: JoinOptions,
-    sample: Sample | None,
+    sample: SideSample | None,
     disjunctions: Sequence[Disjunction] = (),
     together: str | None = None,
-) -> Choice:
+) -> MethodChoice:
     """The method, what is probed and the routing; pure.
 
     `together` says why the tuples of a key must be in one place, where they must.
@@ -94,11 +94,11 @@ def choose(
         method, index = UNION, None
     routing, where = _routing(intervals, options, sample, together)
     reasons = (f"{method}: {why}", f"{routing}: {where}")
-    return Choice(method, index, routing, reasons, branches)
+    return MethodChoice(method, index, routing, reasons, branches)
 
 
 def _union(
-    disjunctions: Sequence[Disjunction], sample: Sample | None, rate: float | None
+    disjunctions: Sequence[Disjunction], sample: SideSample | None, rate: float | None
 ) -> tuple[tuple[Probe, ...], str | None]:
     """The branches of the disjunction that the fewest pairs pass, and why; or why there are none.
 
@@ -128,7 +128,7 @@ def _is_below(share: float | None, limit: float | None) -> bool:
     return share is not None and limit is not None and share < limit
 
 
-def _probe(branch: Branch, sample: Sample | None) -> Probe | None:
+def _probe(branch: PredicateBranch, sample: SideSample | None) -> Probe | None:
     """How the pairs of a branch are found; None where it has no index.
 
     A gate is one where there is no other: all pairs that it gives may well be true.
@@ -140,7 +140,7 @@ def _probe(branch: Branch, sample: Sample | None) -> Probe | None:
 
 
 def _method(
-    intervals: Sequence[PairInterval], sample: Sample | None
+    intervals: Sequence[PairInterval], sample: SideSample | None
 ) -> tuple[str, int | None, str]:
     for kind, method in ((EQUAL, HASH), (BAND, BAND)):
         places = [i for i, interval in enumerate(intervals) if interval.kind == kind]
@@ -159,7 +159,7 @@ def _method(
 
 
 def _best(
-    intervals: Sequence[PairInterval], places: Sequence[int], sample: Sample | None
+    intervals: Sequence[PairInterval], places: Sequence[int], sample: SideSample | None
 ) -> tuple[int, str]:
     """The interval that the fewest pairs pass, the first without a sample."""
     what = {EQUAL: "equality", BAND: "band", BOUND: "bound"}[intervals[places[0]].kind]
@@ -179,7 +179,7 @@ def _best(
 def _routing(
     intervals: Sequence[PairInterval],
     options: JoinOptions,
-    sample: Sample | None,
+    sample: SideSample | None,
     together: str | None,
 ) -> tuple[str, str]:
     equalities = [i for i in intervals if i.kind == EQUAL]

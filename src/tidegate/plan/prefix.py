@@ -16,7 +16,7 @@ from tidegate.expression.tree import Column, Expr, is_total
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fold import fold
 from tidegate.plan.physical import ARROW, SPARK, Edge, Prefix
-from tidegate.plan.pushdown import Leaf, Origin, Result, Results, below
+from tidegate.plan.pushdown import EarlierRows, Leaf, Origin, Results, below
 from tidegate.query.check import bind_after
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import NamedExpr, is_plain
@@ -77,7 +77,7 @@ class Prefixing:
         parts = (*leaf.where, *(e for _, e in named))
         read = {c.name for part in parts for c in part.find_all(exp.Column)}
         reads = pa.schema([field for field in origin.schema if field.name in read])
-        if not isinstance(origin, Result):
+        if not isinstance(origin, EarlierRows):
             check_own_types(reads, f"stream {origin.name}")
         texts = [spark_sql(_safe(e)) for e in leaf.where]
         sql_outputs = tuple((n, spark_sql(e)) for n, e in named)
@@ -93,11 +93,11 @@ class Prefixing:
             sql_where=" AND ".join(texts) or None,
             sql_outputs=sql_outputs,
             reason=reason,
-            offset_us=origin.offset_us if isinstance(origin, Result) else 0,
+            offset_us=origin.offset_us if isinstance(origin, EarlierRows) else 0,
         )
 
     def _place(self, origin: Origin) -> int | Edge:
-        return origin.edge if isinstance(origin, Result) else self.number(origin)
+        return origin.edge if isinstance(origin, EarlierRows) else self.number(origin)
 
     def _engine(
         self,
@@ -107,7 +107,7 @@ class Prefixing:
         sql_outputs: Sequence[tuple[str, str]],
     ) -> tuple[tuple[Expr, ...], tuple[tuple[str, Expr], ...], str, str | None]:
         raw = _raw_types(leaf.origin)
-        if isinstance(leaf.origin, Result):
+        if isinstance(leaf.origin, EarlierRows):
             where = tuple(fold(bind_after(e, raw, "WHERE", predicate=True)) for e in leaf.where)
             outputs = tuple((n, fold(bind_after(e, raw, "SELECT"))) for n, e in named)
             return where, outputs, ARROW, None
@@ -129,7 +129,7 @@ class Prefixing:
     def types(self, origin: Origin, expressions: Sequence[exp.Expression]) -> Sequence[pa.DataType]:
         """The types of expressions over the columns of an input."""
         raw = _raw_types(origin)
-        if isinstance(origin, Result):
+        if isinstance(origin, EarlierRows):
             return [bind_after(e, raw, "SELECT").type for e in expressions]
         try:
             return [bind(e, raw, "SELECT").type for e in expressions]

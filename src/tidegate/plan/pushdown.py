@@ -30,7 +30,7 @@ from tidegate.schema import type_name
 
 
 @dataclass(frozen=True)
-class Result:
+class EarlierRows:
     """The rows of an earlier subquery, as an input; `schema` is that of its port."""
 
     name: str
@@ -51,12 +51,12 @@ class Result:
         return exp.Sub(this=at, expression=step)
 
 
-Origin = StreamDef | Result
+Origin = StreamDef | EarlierRows
 
 Typing = Callable[[Origin, Sequence[exp.Expression]], Sequence[pa.DataType]]
 """Gives the types of expressions over the columns of an input."""
 
-Results = Callable[[Node], Result | None]
+Results = Callable[[Node], EarlierRows | None]
 """The result that a node is, where another subquery gives its rows."""
 
 
@@ -113,7 +113,7 @@ def _leaf(node: Input) -> Leaf:
 
 def event_time(origin: Origin) -> exp.Expression | None:
     """The event time as an expression; None where only the source knows how to read it."""
-    if isinstance(origin, Result):
+    if isinstance(origin, EarlierRows):
         return origin.event_time
     raw = origin.schema.field(origin.time).type
     if pa.types.is_timestamp(raw):

@@ -15,7 +15,7 @@ from typing import Any
 from tidegate.plan.fingerprint import meaning
 from tidegate.plan.physical import Prefix
 from tidegate.plan.prefix import spark_sql
-from tidegate.plan.pushdown import Leaf, Result
+from tidegate.plan.pushdown import EarlierRows, Leaf
 from tidegate.schema import type_name
 
 _PHYSICAL = re.compile("`([a-z][0-9]+)`")
@@ -134,7 +134,7 @@ class RecordedQuery:
 def input_lines(leaf: Leaf, side: str = "") -> list[str]:
     """Where tuples come from and which of them count; AND joins conditions in any order."""
     origin = leaf.origin
-    of = f"{origin.name} {origin.edge.port + 1}" if isinstance(origin, Result) else origin.name
+    of = f"{origin.name} {origin.edge.port + 1}" if isinstance(origin, EarlierRows) else origin.name
     conditions = [f"{side}where {written(e)}" for e in leaf.where]
     return [f"{side}from {of}", *sorted(conditions)]
 

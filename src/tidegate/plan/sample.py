@@ -22,7 +22,7 @@ RawRows = Callable[[StreamDef, Sequence[str]], pa.Table | None]
 
 
 @dataclass(frozen=True)
-class Sample:
+class SideSample:
     """Rows of either side as the prefixes put them out; never empty."""
 
     left: pa.Table
@@ -92,14 +92,14 @@ def sample_of(
     right: Sequence[Prefix],
     streams: Sequence[StreamDef],
     rows: RawRows | None,
-) -> Sample | None:
+) -> SideSample | None:
     """A sample of both sides; None where one of them gives none."""
     if rows is None:
         return None
     sides = [_side(prefixes, streams, rows) for prefixes in (left, right)]
     if sides[0] is None or sides[1] is None:
         return None
-    return Sample(sides[0], sides[1])
+    return SideSample(sides[0], sides[1])
 
 
 def read_of(prefix: Prefix) -> list[str]:

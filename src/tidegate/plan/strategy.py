@@ -88,21 +88,21 @@ def spread(plan: Plan, total: int) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Size:
+class OperatorCount:
     """How many operators a query has, and how many of them keep state."""
 
     operators: int
     stateful: int
 
 
-def size(outputs: Sequence[Output]) -> Size:
+def size(outputs: Sequence[Output]) -> OperatorCount:
     """The operators of a query; one that several others read is counted once.
 
     ORDER BY and LIMIT belong to their aggregate.
     """
     found = set(bottom_up(o.node for o in outputs))
     operators = [n for n in found if not isinstance(n, Input | Top)]
-    return Size(len(operators), sum(n.stateful for n in operators))
+    return OperatorCount(len(operators), sum(n.stateful for n in operators))
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Formula:
     hops: int
 
 
-def formula(strategy: str, query: Size, instances: int) -> Formula:
+def formula(strategy: str, query: OperatorCount, instances: int) -> Formula:
     """What the formulas say of a query with a stateless prefix on so many instances, evenly.
 
     They count every channel of query-cloud, and those of one instance of each subquery otherwise.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tidegate.query.node import Aggregate, Join, Node, Process
+from tidegate.query.node import Aggregate, Join, Node, ProcessNode
 
 
 def bottom_up(roots: Iterable[Node]) -> Iterator[Node]:
@@ -28,7 +28,7 @@ def has_join(node: Node) -> bool:
 
 def has_process(node: Node) -> bool:
     """Whether a user's own operator is somewhere in a plan."""
-    return any(isinstance(part, Process) for part in bottom_up([node]))
+    return any(isinstance(part, ProcessNode) for part in bottom_up([node]))
 
 
 def has_aggregate(node: Node) -> bool:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidegate.errors import QueryError
 from tidegate.operate.process.first_rows import FirstRows, limit_of, one_key
 from tidegate.query.name import EVENT_TIME, canonical, column, expression_text, is_column
-from tidegate.query.node import Order, Process, Project, Top
+from tidegate.query.node import Order, ProcessNode, Project, Top
 from tidegate.query.process import Output
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified_columns
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Limit(Process):
+class Limit(ProcessNode):
     """The first rows of its child in the total order; the others are dropped."""
 
     @cached_property

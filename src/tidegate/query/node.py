@@ -38,7 +38,7 @@ from tidegate.query.name import (
     result_name,
 )
 from tidegate.query.passthrough import Passthrough
-from tidegate.query.process import Process
+from tidegate.query.process import ProcessNode
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.schema import TIME
 
@@ -228,7 +228,7 @@ class Union(Logical):
         return frozenset({EVENT_TIME})
 
 
-Node = Input | Filter | Branch | Project | Union | Join | Process | Aggregate | Top
+Node = Input | Filter | Branch | Project | Union | Join | ProcessNode | Aggregate | Top
 
 
 def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
@@ -280,7 +280,7 @@ __all__ = [
     "Join",
     "Node",
     "Order",
-    "Process",
+    "ProcessNode",
     "Project",
     "StreamDef",
     "Top",

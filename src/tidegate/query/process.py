@@ -44,7 +44,7 @@ _KEY = "key"
 
 
 @dataclass(frozen=True, eq=False)
-class Process(Logical):
+class ProcessNode(Logical):
     """What the objects of a class make of the tuples of the child, one object per bucket.
 
     `keys` are the columns whose values say which buckets a tuple goes to, a function of the tuples
@@ -139,7 +139,7 @@ class Process(Logical):
         _check_keys(spec, f"{self._where} keys")
         return spec
 
-    def typed(self, types: Mapping[str, pa.DataType]) -> Process:
+    def typed(self, types: Mapping[str, pa.DataType]) -> ProcessNode:
         """The node when the types of the child's columns are known, whoever told them."""
         return self
 
@@ -150,7 +150,7 @@ class Process(Logical):
 
 def process(
     child: Node, factory: Factory, keys: Keys = None, filter: FilterFunction | None = None
-) -> Process:
+) -> ProcessNode:
     """The node of a class, or of anything that makes its objects; the class says its output."""
     tried = tried_of(factory)
     if tried.mergeable:
@@ -187,7 +187,7 @@ def process(
             repr(order),
             f"The output is {', '.join(f'{n} {type_name(t)}' for n, t in output)}.",
         )
-    return Process(child, factory, chosen, output, filter, order)
+    return ProcessNode(child, factory, chosen, output, filter, order)
 
 
 def named(made: Any) -> str:

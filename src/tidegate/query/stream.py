@@ -48,7 +48,7 @@ from tidegate.query.surface.arguments import (
     without_columns,
 )
 from tidegate.query.surface.signature import called_as
-from tidegate.query.surface.stream_view import Shown, StreamView, not_a_name
+from tidegate.query.surface.stream_view import ReplText, StreamView, not_a_name
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified
 from tidegate.query.window import Window, read_window
@@ -276,7 +276,7 @@ class Stream(StreamView):
 
         The options are those of `start` that change how a join is done.
         """
-        return Shown(self.describe(self.node, **options))
+        return ReplText(self.describe(self.node, **options))
 
     @called_as('.start(sink="out", checkpoint="ckpt")')
     def start(self, **options: Any) -> Any:

@@ -24,7 +24,7 @@ from tidegate.route.ledger import Chosen, Ledger
 from tidegate.route.load_aware import AffinityByTuples, ByKeys, PartialKey, Shuffle, by_period
 from tidegate.route.mapping import Mapping
 from tidegate.route.partitioner import Int32s, Int64s, Partitioner, Units
-from tidegate.route.selection import Choice, Measured, selected
+from tidegate.route.selection import Measured, PartitionerChoice, selected
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -74,7 +74,7 @@ class Auto(ByKeys):
             return
         held = ledger.held(period)
         told = self._told(ledger, period)
-        choice = Choice.HASH if held is None else held
+        choice = PartitionerChoice.HASH if held is None else held
         if told is not None:
             choice = selected(told, ledger.costs, choice)
         ledger.choose(Chosen(period, choice, held, told))
@@ -97,10 +97,10 @@ class Auto(ByKeys):
         """
         late = ledger.overlapping and period + 1 in ledger.tallies
         together = ledger.alone and ledger.whole and self.keys == EXACT and not late
-        if together or ledger.tally(period).choice is not Choice.CAM:
+        if together or ledger.tally(period).choice is not PartitionerChoice.CAM:
             return
         if not any(chosen.apart and chosen.period == period for chosen in ledger.chosen):
-            ledger.choose(Chosen(period, Choice.CAM, Choice.CAM, apart=True))
+            ledger.choose(Chosen(period, PartitionerChoice.CAM, PartitionerChoice.CAM, apart=True))
 
     def _period(self, ledger: Ledger, period: int, part: _Part) -> Int32s:
         """The buckets of units of one period, with another choice where a look gives it."""
@@ -131,12 +131,12 @@ class Auto(ByKeys):
         bins, registers = ledger.survey(period).add(*part.counted)
         ledger.note_survey(period, bins, registers)
         choice = ledger.tally(period).choice
-        if choice is Choice.CAM:
+        if choice is PartitionerChoice.CAM:
             by_affinity = AffinityByTuples(self.d, self.keys)
             return by_affinity.placed(ledger, period, part.words, part.weights)
-        if choice is Choice.PK:
+        if choice is PartitionerChoice.PK:
             return PartialKey(self.d).placed(ledger, period, part.words, part.weights)
-        if choice is Choice.SHUFFLE:
+        if choice is PartitionerChoice.SHUFFLE:
             return Shuffle().placed(ledger, period, part.words, part.weights)
         # As `Hash` does; what instances have is counted for choices that follow.
         buckets = ledger.mapping.buckets

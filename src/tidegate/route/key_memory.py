@@ -32,7 +32,7 @@ _FIRST_PLACES = 1_024
 
 
 @dataclass(frozen=True)
-class Rule:
+class LoopRule:
     """What a loop is told: the number of its rule, of candidates, and LM's share of the tuples."""
 
     number: int
@@ -47,7 +47,12 @@ class KeyMemory(Protocol):
     def nbytes(self) -> int: ...
 
     def place(
-        self, words: Words, weights: Int64s, rule: Rule, loads: Int64s, earlier: KeyMemory | None
+        self,
+        words: Words,
+        weights: Int64s,
+        rule: LoopRule,
+        loads: Int64s,
+        earlier: KeyMemory | None,
     ) -> tuple[Int32s, Flags]:
         """Choose an instance for each unit in order, and note it in `loads` and here.
 
@@ -71,7 +76,12 @@ class KeySets:
         return self.table.nbytes + self.counts.nbytes
 
     def place(
-        self, words: Words, weights: Int64s, rule: Rule, loads: Int64s, earlier: KeyMemory | None
+        self,
+        words: Words,
+        weights: Int64s,
+        rule: LoopRule,
+        loads: Int64s,
+        earlier: KeyMemory | None,
     ) -> tuple[Int32s, Flags]:
         from tidegate.route.choice_loop import with_sets
 
@@ -120,7 +130,12 @@ class KeySketches:
         return self.registers, self.sums, self.zeros
 
     def place(
-        self, words: Words, weights: Int64s, rule: Rule, loads: Int64s, earlier: KeyMemory | None
+        self,
+        words: Words,
+        weights: Int64s,
+        rule: LoopRule,
+        loads: Int64s,
+        earlier: KeyMemory | None,
     ) -> tuple[Int32s, Flags]:
         from tidegate.route.choice_loop import with_sketches
 

@@ -28,7 +28,7 @@ from tidegate.route.bucket import hash_of
 from tidegate.route.key_memory import KeyMemory, Words, key_memory
 from tidegate.route.mapping import Mapping
 from tidegate.route.partitioner import Int32s, Int64s
-from tidegate.route.selection import CHEAP, Choice, Costs, Measured
+from tidegate.route.selection import CHEAP, Costs, Measured, PartitionerChoice
 from tidegate.route.survey import Survey
 
 MOST_TALLIES = 256
@@ -64,7 +64,7 @@ class Tally:
     loads: Int64s
     keys: KeyMemory | None
     survey: Survey | None = None
-    choice: Choice | None = None
+    choice: PartitionerChoice | None = None
 
     @property
     def nbytes(self) -> int:
@@ -81,8 +81,8 @@ class Chosen:
     """
 
     period: int
-    choice: Choice
-    before: Choice | None = None
+    choice: PartitionerChoice
+    before: PartitionerChoice | None = None
     measured: Measured | None = None
     apart: bool = False
 
@@ -141,7 +141,7 @@ class Ledger:
     """Whether no other task places tuples of the source in the same batch."""
     informed: bool = False
     """Whether what its source has chosen in earlier batches is here."""
-    former: dict[int, Choice] = field(default_factory=dict)
+    former: dict[int, PartitionerChoice] = field(default_factory=dict)
     """What was chosen for periods among the owners of earlier epochs."""
     chosen: list[Chosen] = field(default_factory=list)
     """The choices since somebody took them away."""
@@ -187,7 +187,7 @@ class Ledger:
         self.tally(chosen.period).choice = chosen.choice
         self.chosen.append(chosen)
 
-    def held(self, period: int) -> Choice | None:
+    def held(self, period: int) -> PartitionerChoice | None:
         """What is chosen as a period begins: for itself in an earlier epoch, or for the last."""
         before = self.tallies.get(period - 1)
         last = None if before is None else before.choice

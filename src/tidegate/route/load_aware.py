@@ -15,7 +15,7 @@ import numpy as np
 
 from tidegate.errors import OptionError
 from tidegate.route.bucket import hash_of
-from tidegate.route.key_memory import AM, CAM, CM, EXACT, KINDS, LM, Rule, Words
+from tidegate.route.key_memory import AM, CAM, CM, EXACT, KINDS, LM, LoopRule, Words
 from tidegate.route.ledger import Ledger
 from tidegate.route.mapping import Mapping
 from tidegate.route.partitioner import Int32s, Int64s, Partitioner, Units
@@ -34,7 +34,7 @@ class LoadAware(Partitioner):
         return self.keys
 
     @abstractmethod
-    def rule(self, instances: int) -> Rule:
+    def rule(self, instances: int) -> LoopRule:
         """What the loop is told, among so many instances."""
 
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
@@ -75,8 +75,8 @@ class Shuffle(LoadAware):
 
     name: ClassVar[str] = "shuffle"
 
-    def rule(self, instances: int) -> Rule:
-        return Rule(0, instances)
+    def rule(self, instances: int) -> LoopRule:
+        return LoopRule(0, instances)
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class PartialKey(LoadAware):
     def __post_init__(self) -> None:
         _check_choices(self.d)
 
-    def rule(self, instances: int) -> Rule:
-        return Rule(0, min(self.d, instances))
+    def rule(self, instances: int) -> LoopRule:
+        return LoopRule(0, min(self.d, instances))
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class ByKeys(LoadAware):
         if self.keys not in KINDS:
             raise OptionError("keys", f"must be {' or '.join(KINDS)}", self.keys)
 
-    def rule(self, instances: int) -> Rule:
-        return Rule(self.number, min(self.d, instances))
+    def rule(self, instances: int) -> LoopRule:
+        return LoopRule(self.number, min(self.d, instances))
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,8 @@ class Hybrid(ByKeys):
                 "Write for example lm?p=0.5.",
             )
 
-    def rule(self, instances: int) -> Rule:
-        return Rule(self.number, min(self.d, instances), self.p)
+    def rule(self, instances: int) -> LoopRule:
+        return LoopRule(self.number, min(self.d, instances), self.p)
 
     @property
     def tuple_share(self) -> float:

@@ -18,7 +18,7 @@ MARGIN = 0.05
 not go back and forth where two are as good as each other, and none is held that is much worse."""
 
 
-class Choice(IntEnum):
+class PartitionerChoice(IntEnum):
     """What a source may choose; the numbers are stored."""
 
     HASH = 0
@@ -78,18 +78,18 @@ class Measured:
         absent: float = (1 - 1 / places) ** (self.tuples / max(self.groups, 1))
         return self.groups * places * (1 - absent)
 
-    def cost(self, choice: Choice, costs: Costs) -> float:
+    def cost(self, choice: PartitionerChoice, costs: Costs) -> float:
         """The work until the windows of a period are merged, of the instance that has most.
 
         None that has anything has less than one group. The step of merging is left out for cAM, of
         which a window is merged only where several sources or tasks have placed its tuples.
         """
-        if choice is Choice.HASH:
+        if choice is PartitionerChoice.HASH:
             return self.by_hash + costs.group * self._each(self.groups)
         values = costs.value * self.tuples / self.instances
-        if choice is Choice.CAM:
+        if choice is PartitionerChoice.CAM:
             return self.by_key + values + (costs.group + costs.part) * self._each(self.groups)
-        if choice is Choice.PK:
+        if choice is PartitionerChoice.PK:
             tuples, places = self.by_tuple, min(self.d, self.instances)
         else:
             tuples, places = self._each(self.tuples), self.instances
@@ -101,8 +101,10 @@ class Measured:
         return ceil(count / self.instances)
 
 
-def selected(measured: Measured, costs: Costs, held: Choice = Choice.HASH) -> Choice:
+def selected(
+    measured: Measured, costs: Costs, held: PartitionerChoice = PartitionerChoice.HASH
+) -> PartitionerChoice:
     """The cheapest choice; the one that is held, unless another is cheaper by the margin."""
-    by_cost = {choice: measured.cost(choice, costs) for choice in Choice}
-    best = min(Choice, key=lambda choice: by_cost[choice])
+    by_cost = {choice: measured.cost(choice, costs) for choice in PartitionerChoice}
+    best = min(PartitionerChoice, key=lambda choice: by_cost[choice])
     return best if by_cost[best] < (1 - MARGIN) * by_cost[held] else held

@@ -18,7 +18,7 @@ from tidegate.driver.status import status_of
 from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
 from tidegate.elastic.policy import Policy
-from tidegate.elastic.request import Change, Move, Rebalance, Request, Scale, Switch
+from tidegate.elastic.request import MappingChange, Move, Rebalance, Request, Scale, Switch
 from tidegate.errors import OptionError, near
 from tidegate.execute.shutdown import stop_at_end
 from tidegate.microsecond import read_us, time_text, time_us
@@ -128,7 +128,7 @@ class RunningQuery:
         self._loop.controls.refuse_ended("use")
         self._loop.manager.use(chosen)
 
-    def _ask(self, change: Change, subquery: str | None, why: str) -> None:
+    def _ask(self, change: MappingChange, subquery: str | None, why: str) -> None:
         self._loop.controls.ask(Request(change, subquery, by="user", why=why))
 
     def announce(

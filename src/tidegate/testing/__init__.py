@@ -25,14 +25,14 @@ from tidegate.testing.join_trace import drive_join
 from tidegate.testing.mergeable import check_process
 from tidegate.testing.process import Visit, Watched, disorder, visits
 from tidegate.testing.simulation.simulate import SimulationError, simulate
-from tidegate.testing.tap import CHANGES, Change, TappedDisk
+from tidegate.testing.tap import CHANGES, DiskChange, TappedDisk
 
 __all__ = [
     "CHANGES",
     "PHASES",
     "STEPS",
     "VICTIMS",
-    "Change",
+    "DiskChange",
     "DrivenBatch",
     "FailAtChange",
     "FullAtByte",

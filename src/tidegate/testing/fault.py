@@ -22,7 +22,7 @@ from tidegate.execute.job import Job, Outcome
 from tidegate.execute.runner import Draft, JobRunner, Outcomes
 from tidegate.state.handle import StoreHandle
 from tidegate.state.store import Store
-from tidegate.testing.tap import Change, TappedDisk
+from tidegate.testing.tap import DiskChange, TappedDisk
 
 T = TypeVar("T")
 
@@ -89,11 +89,11 @@ class KillAtChange(TappedDisk):
         """What happens at the chosen change."""
         kill(os.getpid())
 
-    def before(self, change: Change) -> None:
+    def before(self, change: DiskChange) -> None:
         if self._is_next():
             self.strike()
 
-    def write(self, file: IO[bytes], change: Change, data: Any) -> int:
+    def write(self, file: IO[bytes], change: DiskChange, data: Any) -> int:
         with self._lock:
             self.bytes += change.bytes
         blocks = change.offset // _BLOCK_BYTES, (change.offset + change.bytes) // _BLOCK_BYTES
@@ -136,10 +136,10 @@ class FullAtByte(KillAtChange):
     What is removed makes no room. `bytes` is how many were to be written in all.
     """
 
-    def before(self, change: Change) -> None:
+    def before(self, change: DiskChange) -> None:
         return
 
-    def write(self, file: IO[bytes], change: Change, data: Any) -> int:
+    def write(self, file: IO[bytes], change: DiskChange, data: Any) -> int:
         with self._lock:
             room = max(self.change - self.bytes, 0)
             self.bytes += change.bytes

@@ -28,7 +28,7 @@ CHANGES = (
 
 
 @dataclass(frozen=True)
-class Change:
+class DiskChange:
     """One of CHANGES, about to happen: at which path, to which other one; which bytes of a file."""
 
     kind: str
@@ -49,10 +49,10 @@ class TappedDisk:
         self.inner = inner or disk.current()
         self.notifies = self.inner.notifies
 
-    def before(self, change: Change) -> None:
+    def before(self, change: DiskChange) -> None:
         """Called ahead of each change, by the thread that makes it."""
 
-    def write(self, file: IO[bytes], change: Change, data: Any) -> int:
+    def write(self, file: IO[bytes], change: DiskChange, data: Any) -> int:
         """Put bytes into a file that this disk has created."""
         self.before(change)
         file.write(data)
@@ -86,45 +86,45 @@ class TappedDisk:
         return self.inner.map(path)
 
     def create(self, path: Path, mode: int = 0o666) -> IO[bytes]:
-        self.before(Change("create", str(path)))
+        self.before(DiskChange("create", str(path)))
         made = _TappedFile(self, self.inner.create(path, mode), str(path))
         return cast("IO[bytes]", made)
 
     def sync(self, file: IO[bytes]) -> None:
         tapped = file if isinstance(file, _TappedFile) else None  # else it was made before
-        self.before(Change("sync", tapped.path if tapped else ""))
+        self.before(DiskChange("sync", tapped.path if tapped else ""))
         self.inner.sync(tapped.inner if tapped else file)
 
     def sync_file(self, path: Path) -> None:
-        self.before(Change("sync", str(path)))
+        self.before(DiskChange("sync", str(path)))
         self.inner.sync_file(path)
 
     def sync_folder(self, path: Path) -> None:
-        self.before(Change("sync folder", str(path)))
+        self.before(DiskChange("sync folder", str(path)))
         self.inner.sync_folder(path)
 
     def replace(self, source: Path, target: Path) -> None:
-        self.before(Change("replace", str(source), str(target)))
+        self.before(DiskChange("replace", str(source), str(target)))
         self.inner.replace(source, target)
 
     def link(self, source: Path, target: Path) -> None:
-        self.before(Change("link", str(source), str(target)))
+        self.before(DiskChange("link", str(source), str(target)))
         self.inner.link(source, target)
 
     def unlink(self, path: Path) -> None:
-        self.before(Change("unlink", str(path)))
+        self.before(DiskChange("unlink", str(path)))
         self.inner.unlink(path)
 
     def make_folder(self, path: Path, mode: int = 0o777) -> None:
-        self.before(Change("make folder", str(path)))
+        self.before(DiskChange("make folder", str(path)))
         self.inner.make_folder(path, mode)
 
     def remove_folder(self, path: Path) -> None:
-        self.before(Change("remove folder", str(path)))
+        self.before(DiskChange("remove folder", str(path)))
         self.inner.remove_folder(path)
 
     def claim(self, path: Path, holder: bytes) -> Claim:
-        self.before(Change("claim", str(path)))
+        self.before(DiskChange("claim", str(path)))
         return self.inner.claim(path, holder)
 
 
@@ -140,7 +140,7 @@ class _TappedFile(io.BufferedIOBase):
 
     def write(self, data: Any) -> int:
         size = memoryview(data).nbytes
-        change = Change("write", self.path, offset=self._offset, bytes=size)
+        change = DiskChange("write", self.path, offset=self._offset, bytes=size)
         self._offset += size
         return self._tap.write(self.inner, change, data)
 

@@ -31,10 +31,10 @@ from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.route import auto
 from tidegate.route.registry import partitioner_of
-from tidegate.route.selection import Choice
+from tidegate.route.selection import PartitionerChoice
 from tidegate.sink.memory import MemorySink
 
-HASH, CAM, SHUFFLE, PK = Choice
+HASH, CAM, SHUFFLE, PK = PartitionerChoice
 
 MIDDLE = "SELECT k, MEDIAN(v) AS m, COUNT(*) AS n FROM s [RANGE 20 SECONDS] GROUP BY k"
 SLIDING = "SELECT k, MEDIAN(v) AS m FROM s [RANGE 20 SECONDS SLIDE 5 SECONDS] GROUP BY k"
@@ -77,7 +77,7 @@ def watched(
     return loop, executor, sink
 
 
-def chosen(monkeypatch: pytest.MonkeyPatch, choice: Choice) -> None:
+def chosen(monkeypatch: pytest.MonkeyPatch, choice: PartitionerChoice) -> None:
     """From the second window on."""
     monkeypatch.setattr(auto, "selected", lambda told, costs, held: choice)
 
@@ -123,9 +123,9 @@ def test_a_change_is_logged_and_in_summary_and_status(
 
 
 @pytest.mark.parametrize("sql", [MIDDLE, SLIDING])
-@pytest.mark.parametrize("choice", Choice)
+@pytest.mark.parametrize("choice", PartitionerChoice)
 def test_windows_are_merged_only_where_keys_are_split(
-    sql: str, choice: Choice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sql: str, choice: PartitionerChoice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With one source cAM keeps keys together, and so does hash; from their second window on."""
     chosen(monkeypatch, choice)
@@ -225,7 +225,7 @@ def test_choices_go_with_their_windows(tmp_path: Path) -> None:
     assert sizes[-1] == 0
 
 
-def choices_table(*rows: tuple[int, Choice, str, int, bool]) -> pa.Table:
+def choices_table(*rows: tuple[int, PartitionerChoice, str, int, bool]) -> pa.Table:
     """Of (period, choice, source, epoch, apart)."""
     names = ("period", "choice", "upstream", "epoch", "apart")
     made = [dict(zip(names, row, strict=True)) | {"bucket": 0} for row in rows]
@@ -235,7 +235,7 @@ def choices_table(*rows: tuple[int, Choice, str, int, bool]) -> pa.Table:
 def test_which_windows_may_have_keys_in_several_places() -> None:
     """Ends above the first and up to the second; windows are 10 long, and slide."""
 
-    def of(*rows: tuple[int, Choice, str, int, bool]) -> list[tuple[int, int]]:
+    def of(*rows: tuple[int, PartitionerChoice, str, int, bool]) -> list[tuple[int, int]]:
         return split_windows(10, [choices_table(*rows)])
 
     assert of() == []

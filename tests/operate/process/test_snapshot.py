@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from tidegate.errors import StateError
 from tidegate.operate.process.plain import NotPlain, decode, encode
-from tidegate.operate.process.snapshot import Kept, read, write
+from tidegate.operate.process.snapshot import StoredHead, read, write
 from tidegate.operate.process.tuple import Tuple
 
 TUPLE = Tuple({"a": 0, "tags": 1}, 5, (1, ["x", "y"]))
@@ -212,14 +212,16 @@ def test_a_state_that_is_too_deep_is_refused() -> None:
 
 
 def test_a_head_has_the_timers_in_their_order() -> None:
-    assert read(write(Kept({"a": 1}, (7, 3, 5)), False), False, "w") == Kept({"a": 1}, (3, 5, 7))
-    kept = Kept({"a": 0, 5: [1], "t": pa.array([1])}, (4,), 7)
+    assert read(write(StoredHead({"a": 1}, (7, 3, 5)), False), False, "w") == StoredHead(
+        {"a": 1}, (3, 5, 7)
+    )
+    kept = StoredHead({"a": 0, 5: [1], "t": pa.array([1])}, (4,), 7)
     assert read(write(kept, False, attributes=True), False, "w") == kept
     assert write(kept, False, attributes=True) == write(kept, False)
 
 
 def test_a_head_that_kept_mappings_by_entry_is_refused() -> None:
-    head = write(Kept([["a", 1]], ()), False).replace(b"TGP2J", b"TGP2A", 1)
+    head = write(StoredHead([["a", 1]], ()), False).replace(b"TGP2J", b"TGP2A", 1)
     with pytest.raises(StateError) as caught:
         read(head, False, "batch 7, bucket 3")
     assert str(caught.value) == (
@@ -229,17 +231,17 @@ def test_a_head_that_kept_mappings_by_entry_is_refused() -> None:
 
 
 def test_a_pickle_is_opened_only_where_the_class_says_so() -> None:
-    snapshot = write(Kept(Colour.RED, (1,)), True)
-    assert read(snapshot, True, "w") == Kept(Colour.RED, (1,))
+    snapshot = write(StoredHead(Colour.RED, (1,)), True)
+    assert read(snapshot, True, "w") == StoredHead(Colour.RED, (1,))
     with pytest.raises(StateError, match="w: the class must keep its state as it did"):
         read(snapshot, False, "w")
     with pytest.raises(StateError, match="got a state made with pickle = False"):
-        read(write(Kept(1, ()), False), True, "w")
+        read(write(StoredHead(1, ()), False), True, "w")
 
 
 @pytest.mark.parametrize("cut", [0, 3, 20, -1])
 def test_damage_is_told(cut: int) -> None:
-    snapshot = write(Kept({"a": pa.table({"x": [1]})}, (1,)), False)
+    snapshot = write(StoredHead({"a": pa.table({"x": [1]})}, (1,)), False)
     with pytest.raises(StateError, match="the state of a bucket must be a snapshot"):
         read(snapshot[:cut], False, "w")
     with pytest.raises(StateError, match="start with a new one"):

@@ -44,7 +44,7 @@ _FORGOTTEN = 16
 
 
 @dataclass
-class BatchPace:
+class WholeBatchPace:
     """What one task took for a whole batch, last time, and how many batches were not given to one.
 
     Before the first time a batch is thought to be short.
@@ -88,7 +88,7 @@ class SharedExchange(_TaskExchange):
 
     def __init__(self, tasks: TaskRunner) -> None:
         super().__init__(tasks)
-        self._paces: defaultdict[str, BatchPace] = defaultdict(BatchPace)
+        self._paces: defaultdict[str, WholeBatchPace] = defaultdict(WholeBatchPace)
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         first = drafts[0].job
@@ -108,7 +108,7 @@ class SharedExchange(_TaskExchange):
         spent = added([told.spans_ms, spans.spans_ms])
         return jobs, [[told.with_spans(spent), *others], *rest]
 
-    def _is_one(self, drafts: Sequence[Draft], rows: int, pace: BatchPace) -> bool:
+    def _is_one(self, drafts: Sequence[Draft], rows: int, pace: WholeBatchPace) -> bool:
         """Whether one task is to run all of a batch."""
         if self._tasks.stays:
             return all(self._tasks.groups(d.job.mapping.running) == 1 for d in drafts)

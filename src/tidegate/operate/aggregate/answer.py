@@ -17,7 +17,7 @@ import pyarrow as pa
 from tidegate.operate.aggregate.figures import MERGED_SHOWN, merged_window
 from tidegate.operate.aggregate.folding import Folding
 from tidegate.operate.aggregate.pane import AggregateSpec, results_of
-from tidegate.operate.figures import Shown, ToldWindow, Values, WindowFigures
+from tidegate.operate.figures import ShownFigure, ToldWindow, Values, WindowFigures
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kernels.family import States
 from tidegate.operate.operator import InstanceWork, MapWork, Share
@@ -84,7 +84,7 @@ class WindowAnswer:
     counts_groups: ClassVar[bool] = True
     """Whether a merge counts groups and their parts for the summary of the query."""
 
-    shown: ClassVar[tuple[Shown, ...]] = ()
+    shown: ClassVar[tuple[ShownFigure, ...]] = ()
     """The figures that people see of windows, beside those of any merge."""
 
     finish: ClassVar[str] = "finish windows: one task per instance, shuffle by bucket"
@@ -129,7 +129,7 @@ class WindowAnswer:
         return merged_window(told) | self.window(told)
 
     @property
-    def merged_shown(self) -> tuple[Shown, ...]:
+    def merged_shown(self) -> tuple[ShownFigure, ...]:
         """The figures of a merge that people see."""
         return (*self.shown, *MERGED_SHOWN)
 

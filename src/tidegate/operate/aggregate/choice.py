@@ -17,10 +17,10 @@ from tidegate.microsecond import time_text
 from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.side_state import SideState
-from tidegate.operate.change import Change
+from tidegate.operate.change import OperatorChange
 from tidegate.operate.operator import InstanceWork, MapWork
 from tidegate.route.ledger import Chosen, Ledger
-from tidegate.route.selection import CHEAP, KEEPING_VALUES, OF_USERS, Choice, Costs
+from tidegate.route.selection import CHEAP, KEEPING_VALUES, OF_USERS, Costs, PartitionerChoice
 from tidegate.state.epoch import counted
 
 CHOICES = "choices"
@@ -81,7 +81,7 @@ def informed(work: MapWork, ledger: Ledger, spec: AggregateSpec) -> Ledger:
     for row in (row for part in parts for row in part.select(names).to_pylist()):
         if row["upstream"] != work.upstream or row["period"] < first:
             continue
-        choice = Choice(row["choice"])
+        choice = PartitionerChoice(row["choice"])
         if row["epoch"] == int(ledger.mapping.epoch):
             ledger.tally(row["period"]).choice = choice
         else:
@@ -107,7 +107,7 @@ def chosen_by(work: MapWork, ledger: Ledger) -> pa.Table | None:
 
 def changes_of(
     work: InstanceWork, spec: AggregateSpec, arrived: Sequence[pa.Table]
-) -> tuple[Change, ...]:
+) -> tuple[OperatorChange, ...]:
     """The choices that are others than those before them; the instance that writes them tells."""
     if not arrived or work.instance != work.mapping.owners[0]:
         return ()
@@ -115,7 +115,7 @@ def changes_of(
     return tuple(
         _change(spec, row)
         for row in rows
-        if row["tuples"] is not None and row["choice"] != (row["before"] or Choice.HASH)
+        if row["tuples"] is not None and row["choice"] != (row["before"] or PartitionerChoice.HASH)
     )
 
 
@@ -152,12 +152,12 @@ def divided(above_us: int, upto_us: int, split: Iterable[Ends]) -> Iterator[tupl
 
 def _together(rows: Sequence[dict[str, Any]]) -> tuple[object, ...] | None:
     """What keeps the keys of a period together; None where nothing does."""
-    if all(row["choice"] == Choice.HASH for row in rows):
-        return (Choice.HASH,)
+    if all(row["choice"] == PartitionerChoice.HASH for row in rows):
+        return (PartitionerChoice.HASH,)
     (row, *others) = rows
-    if others or row["choice"] != Choice.CAM or row["apart"]:
+    if others or row["choice"] != PartitionerChoice.CAM or row["apart"]:
         return None
-    return Choice.CAM, row["upstream"], row["epoch"]
+    return PartitionerChoice.CAM, row["upstream"], row["epoch"]
 
 
 def _by_period(choices: Sequence[pa.Table]) -> list[tuple[int, list[dict[str, Any]]]]:
@@ -168,8 +168,11 @@ def _by_period(choices: Sequence[pa.Table]) -> list[tuple[int, list[dict[str, An
     return sorted(found.items())
 
 
-def _change(spec: AggregateSpec, row: dict[str, Any]) -> Change:
-    before, after = str(Choice(row["before"] or Choice.HASH)), str(Choice(row["choice"]))
+def _change(spec: AggregateSpec, row: dict[str, Any]) -> OperatorChange:
+    before, after = (
+        str(PartitionerChoice(row["before"] or PartitionerChoice.HASH)),
+        str(PartitionerChoice(row["choice"])),
+    )
     source = row["upstream"].partition("/")[2]
     start = time_text(row["period"] * spec.window.range_us)
     even = -(-row["tuples"] // row["instances"])
@@ -180,7 +183,7 @@ def _change(spec: AggregateSpec, row: dict[str, Any]) -> Change:
         f"hash, {row['by_key']:,} with cam, {row['by_tuple']:,} with pk, {even:,} with shuffle"
     )
     facts = {"source": source, "start": start, "before": before, "after": after}
-    return Change(text, facts | {name: row[name] for name in _FIGURES})
+    return OperatorChange(text, facts | {name: row[name] for name in _FIGURES})
 
 
 def _row(work: MapWork, chosen: Chosen) -> dict[str, Any]:

@@ -15,7 +15,13 @@ import pyarrow as pa
 
 from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.aggregate.pane_window import PaneWindow
-from tidegate.operate.figures import MOST_WINDOWS, PaneFigures, Shown, ToldWindow, WindowFigures
+from tidegate.operate.figures import (
+    MOST_WINDOWS,
+    PaneFigures,
+    ShownFigure,
+    ToldWindow,
+    WindowFigures,
+)
 from tidegate.operate.kernels.order import Ints, flat, integers
 from tidegate.route.ledger import Ledger
 from tidegate.route.sent import Sent
@@ -26,15 +32,15 @@ MEMORY = "partition_bytes"
 """What the tallies of a window take: how much there is, and no amount that is added up."""
 
 SENT_SHOWN = (
-    Shown("tuple_imbalance", "tuple imbalance", "share", brief=True),
-    Shown("key_imbalance", "key imbalance", "share", brief=True),
-    Shown("hybrid_imbalance", "hybrid imbalance"),
-    Shown("partition_ms", "decided in", "ms"),
-    Shown(MEMORY, "memory", "bytes"),
+    ShownFigure("tuple_imbalance", "tuple imbalance", "share", brief=True),
+    ShownFigure("key_imbalance", "key imbalance", "share", brief=True),
+    ShownFigure("hybrid_imbalance", "hybrid imbalance"),
+    ShownFigure("partition_ms", "decided in", "ms"),
+    ShownFigure(MEMORY, "memory", "bytes"),
 )
 MERGED_SHOWN = (
-    Shown("aggregation_cost", "parts per group", brief=True),
-    Shown("groups_split", "groups split"),
+    ShownFigure("aggregation_cost", "parts per group", brief=True),
+    ShownFigure("groups_split", "groups split"),
 )
 
 

@@ -15,7 +15,7 @@ from tidegate.operate.aggregate.figures import WindowCounts
 from tidegate.operate.aggregate.pane import AggregateSpec, merged_parts, with_finished
 from tidegate.operate.aggregate.rows import window_rows
 from tidegate.operate.bucket_work import rows_by_bucket
-from tidegate.operate.figures import Shown, ToldWindow, Values
+from tidegate.operate.figures import ShownFigure, ToldWindow, Values
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.operator import (
     Arrival,
@@ -96,7 +96,7 @@ class MergeWindows(Operator):
         return self.answer.merged_window(told)
 
     @property
-    def shown_figures(self) -> tuple[Shown, ...]:
+    def shown_figures(self) -> tuple[ShownFigure, ...]:
         return self.answer.merged_shown
 
     def title(self) -> str:

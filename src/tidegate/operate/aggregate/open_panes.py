@@ -21,7 +21,7 @@ _MOST_PARTS = 64
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialPanes:
     """Some partials, and the first and the last pane that they are of."""
 
     rows: pa.Table
@@ -30,19 +30,19 @@ class Part:
     nbytes: int
 
     @staticmethod
-    def of(rows: pa.Table) -> Part:
+    def of(rows: pa.Table) -> PartialPanes:
         """`rows` is not empty, and has its own memory."""
         pane = ints(rows, "pane")
-        return Part(rows, int(pane.min()), int(pane.max()), rows.nbytes)
+        return PartialPanes(rows, int(pane.min()), int(pane.max()), rows.nbytes)
 
-    def split(self, pane: int) -> tuple[pa.Table | None, Part | None]:
+    def split(self, pane: int) -> tuple[pa.Table | None, PartialPanes | None]:
         """What is below a pane, and what is from it on; None where there is nothing."""
         if self.high < pane:
             return self.rows, None
         if self.low >= pane:
             return None, self
         below, above = split(self.rows, pane)
-        return below, Part.of(above)
+        return below, PartialPanes.of(above)
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class OpenPanes:
     room for.
     """
 
-    complete: tuple[Part, ...] = ()
-    waiting: tuple[Part, ...] = ()
+    complete: tuple[PartialPanes, ...] = ()
+    waiting: tuple[PartialPanes, ...] = ()
 
     @staticmethod
     def of(complete: Iterable[pa.Table], waiting: Iterable[pa.Table]) -> OpenPanes:
@@ -107,11 +107,11 @@ def _copied(rows: pa.Table) -> pa.Table:
     return rows.take(pa.array(np.arange(rows.num_rows)))
 
 
-def _parts(tables: Iterable[pa.Table]) -> tuple[Part, ...]:
-    return tuple(Part.of(rows) for rows in tables if rows.num_rows)
+def _parts(tables: Iterable[pa.Table]) -> tuple[PartialPanes, ...]:
+    return tuple(PartialPanes.of(rows) for rows in tables if rows.num_rows)
 
 
-def _fewer(parts: Sequence[Part]) -> tuple[Part, ...]:
+def _fewer(parts: Sequence[PartialPanes]) -> tuple[PartialPanes, ...]:
     if len(parts) <= _MOST_PARTS:
         return tuple(parts)
-    return (Part.of(pa.concat_tables([part.rows for part in parts]).combine_chunks()),)
+    return (PartialPanes.of(pa.concat_tables([part.rows for part in parts]).combine_chunks()),)

@@ -28,7 +28,7 @@ from tidegate.operate.aggregate.state import PANES, PaneKeeper, turned
 from tidegate.operate.aggregate.tenure import closings, migration_of, shares_of
 from tidegate.operate.aggregate.thinning import Thinning
 from tidegate.operate.bucket_work import BucketWork, rows_by_bucket, values_by_bucket
-from tidegate.operate.figures import Shown, ToldWindow, Values
+from tidegate.operate.figures import ShownFigure, ToldWindow, Values
 from tidegate.operate.operator import (
     Arrival,
     InstanceWork,
@@ -140,7 +140,7 @@ class WindowAggregate(Operator):
         return found | {"groups": found["parts"], "groups_split": 0, "aggregation_cost": 1}
 
     @property
-    def shown_figures(self) -> tuple[Shown, ...]:
+    def shown_figures(self) -> tuple[ShownFigure, ...]:
         return self.answer.shown or self.placement.shown
 
     def _touched(self, partials: Sequence[pa.Table], work: InstanceWork) -> BucketWork:

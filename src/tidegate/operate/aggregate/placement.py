@@ -29,8 +29,8 @@ from tidegate.operate.aggregate.folding import BY_MAP, Folding
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.ledger import LEDGER, LedgerState, noted
 from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.change import Change
-from tidegate.operate.figures import Shown
+from tidegate.operate.change import OperatorChange
+from tidegate.operate.figures import ShownFigure
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.operator import InstanceWork, MapWork, Share
 from tidegate.route.hash import BY_HASH
@@ -92,12 +92,12 @@ class Placement:
 
     def changes(
         self, work: InstanceWork, spec: AggregateSpec, came: Channels
-    ) -> tuple[Change, ...]:
+    ) -> tuple[OperatorChange, ...]:
         """What it does otherwise from now on, for people."""
         return ()
 
     @property
-    def shown(self) -> tuple[Shown, ...]:
+    def shown(self) -> tuple[ShownFigure, ...]:
         """The figures of windows that people see."""
         return SENT_SHOWN if self.splits_keys else ()
 
@@ -181,7 +181,7 @@ class ChosenPlacement(LedgerPlacement):
 
     def changes(
         self, work: InstanceWork, spec: AggregateSpec, came: Channels
-    ) -> tuple[Change, ...]:
+    ) -> tuple[OperatorChange, ...]:
         return changes_of(work, spec, came.get(CHOICES, ()))
 
     def details(self) -> list[str]:

@@ -25,10 +25,10 @@ from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, integers
 from tidegate.operate.process.calls import FIX, PLAIN
 from tidegate.operate.process.definition import Process, ProcessSpec
-from tidegate.operate.process.feed import FarTime, Feed, Share
+from tidegate.operate.process.feed import BucketRows, FarTime, Feed
 from tidegate.operate.process.made_rows import Mistake, OutputRows
 from tidegate.operate.process.plain import NotPlain
-from tidegate.operate.process.snapshot import Kept, read, write
+from tidegate.operate.process.snapshot import StoredHead, read, write
 
 OBJECT = pa.large_binary()
 """The state: one object, as a checkpoint has those of processes."""
@@ -114,7 +114,7 @@ class ObjectFamily:
             name=process.name,
         )
 
-    def _folded(self, share: Share) -> bytes:
+    def _folded(self, share: BucketRows) -> bytes:
         made = self._new()
         if not hasattr(made, "on_tuple"):
             times = [time_text(int(ts)) for ts in share.ts[[0, -1]]] if share.rows else []
@@ -172,7 +172,7 @@ class ObjectFamily:
         state = self._call("snapshot", made.snapshot)
         name = self.process.name
         try:
-            return write(Kept(state, ()), made.pickle)
+            return write(StoredHead(state, ()), made.pickle)
         except NotPlain as error:
             requirement = f"the state of {name} must be made of plain values"
             raise self._wrong(requirement, f"{error.path}, which {error.problem}", PLAIN) from error

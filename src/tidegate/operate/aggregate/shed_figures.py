@@ -28,7 +28,7 @@ from tidegate.operate.aggregate.answer import AnswerBatch, Channels, WindowAnswe
 from tidegate.operate.aggregate.functions.spread import MEAN, VALUES, VARIANCE
 from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.aggregate.represented import TUPLES
-from tidegate.operate.figures import MOST_WINDOWS, Shown, ToldWindow, Values, WindowFigures
+from tidegate.operate.figures import MOST_WINDOWS, ShownFigure, ToldWindow, Values, WindowFigures
 from tidegate.operate.kept import Kept
 from tidegate.operate.kernels.order import Ints, flat, integers
 from tidegate.operate.operator import InstanceWork
@@ -42,10 +42,10 @@ CONCEPT = "concept"
 """Under which name the newest concept is kept for the next batch."""
 
 SHED_SHOWN = (
-    Shown("kept", "kept", "share", brief=True),
-    Shown("error", "expected error", "share", brief=True),
-    Shown("overlap", "concept overlap", "share"),
-    Shown("distance", "concept distance", "share"),
+    ShownFigure("kept", "kept", "share", brief=True),
+    ShownFigure("error", "expected error", "share", brief=True),
+    ShownFigure("overlap", "concept overlap", "share"),
+    ShownFigure("distance", "concept distance", "share"),
 )
 
 _EXPECTED = sqrt(2 / pi)
@@ -108,7 +108,7 @@ class ShedAnswer(WindowAnswer):
     sums: bool
     estimated: str | None = None
 
-    shown: ClassVar[tuple[Shown, ...]] = SHED_SHOWN
+    shown: ClassVar[tuple[ShownFigure, ...]] = SHED_SHOWN
 
     def batch(self, spec: AggregateSpec, work: InstanceWork, came: Channels) -> ShedWindows:
         return ShedWindows(self, spec, work.kept)

@@ -43,7 +43,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Order:
+class ArgumentTurns:
     """The turns of a call by its number of arguments.
 
     Rows that never leave get what the kernel computes from all arguments. `guards` says that users
@@ -55,14 +55,14 @@ class Order:
     guards: bool = False
 
 
-class Rows(Protocol):
+class EvaluatedRows(Protocol):
     """The rows an expression is evaluated on; the evaluator's side of this module."""
 
     def value(self, expr: Expr) -> Step[Any]:
         """The value of an expression on every row; a scalar where it is one constant."""
         ...
 
-    def take(self, indices: Ints, careful: bool) -> Rows:
+    def take(self, indices: Ints, careful: bool) -> EvaluatedRows:
         """Some of the rows; if `careful`, every call on them takes turns from the first."""
         ...
 
@@ -112,20 +112,20 @@ def _coalesce(count: int) -> tuple[Turn, ...]:
     return (*first, Turn(count - 1, _everyone, count - 1))
 
 
-def _connective(decides: Leaves) -> Order:
-    return Order(lambda _: (Turn(0, decides, 0), Turn(1, _nobody)), guards=True)
+def _connective(decides: Leaves) -> ArgumentTurns:
+    return ArgumentTurns(lambda _: (Turn(0, decides, 0), Turn(1, _nobody)), guards=True)
 
 
-STRICT = Order(lambda count: _each(_null, count))
+STRICT = ArgumentTurns(lambda count: _each(_null, count))
 """From left to right; a row leaves at its first NULL, which is then its value."""
 
-_DIVISOR_FIRST = Order(lambda _: (Turn(1, _null), Turn(0, _null)))
-_ALL = Order(lambda count: _each(_nobody, count))
+_DIVISOR_FIRST = ArgumentTurns(lambda _: (Turn(1, _null), Turn(0, _null)))
+_ALL = ArgumentTurns(lambda count: _each(_nobody, count))
 
-_ORDERS: dict[str, Order] = {
-    "case": Order(_case, guards=True),
-    "coalesce": Order(_coalesce, guards=True),
-    "nanvl": Order(lambda _: (Turn(0, _not_nan, 0), Turn(1, _everyone, 1)), guards=True),
+_ORDERS: dict[str, ArgumentTurns] = {
+    "case": ArgumentTurns(_case, guards=True),
+    "coalesce": ArgumentTurns(_coalesce, guards=True),
+    "nanvl": ArgumentTurns(lambda _: (Turn(0, _not_nan, 0), Turn(1, _everyone, 1)), guards=True),
     "and": _connective(_false),
     "or": _connective(_true),
     **dict.fromkeys("divide int_divide remainder positive_remainder".split(), _DIVISOR_FIRST),
@@ -134,7 +134,7 @@ _ORDERS: dict[str, Order] = {
 """The orders of operations by name; all others are STRICT."""
 
 
-def order_of(op: str) -> Order:
+def order_of(op: str) -> ArgumentTurns:
     """The order in which an operation has its arguments evaluated."""
     return _ORDERS.get(op, STRICT)
 
@@ -157,7 +157,7 @@ def must_take_turns(call: Call) -> bool:
 
 
 def in_turns(
-    rows: Rows,
+    rows: EvaluatedRows,
     call: Call,
     compute: Callable[[Call, list[Any]], Any],
     known: Mapping[int, Any],

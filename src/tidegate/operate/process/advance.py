@@ -29,7 +29,7 @@ from tidegate.operate.process.definition import (
     is_list,
 )
 from tidegate.operate.process.entry import StateRow, table_of
-from tidegate.operate.process.feed import Feed, Share
+from tidegate.operate.process.feed import BucketRows, Feed
 from tidegate.operate.process.hot import HotState
 from tidegate.operate.process.made_rows import Mistake, OutputRows
 from tidegate.route.partitioner import EVERY_BUCKET, Router
@@ -156,7 +156,7 @@ def _shares(
     news: pa.Table | None,
     previous_us: int,
     frontier_us: int,
-) -> dict[int, Share]:
+) -> dict[int, BucketRows]:
     """The rows of each bucket that has any, in the total order and the order of a tuple's keys."""
     if news is None or not news.num_rows:
         return {}

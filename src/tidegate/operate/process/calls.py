@@ -20,7 +20,7 @@ from tidegate.microsecond import moment, time_text, time_us
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.process.definition import CALLS, Process, ProcessSpec
 from tidegate.operate.process.entry import StateRow
-from tidegate.operate.process.feed import FarTime, Share, Trigger
+from tidegate.operate.process.feed import BucketRows, FarTime, Trigger
 from tidegate.operate.process.hot import HotBucket
 from tidegate.operate.process.made_rows import Mistake, OutputRows
 from tidegate.operate.process.plain import NotPlain
@@ -51,7 +51,7 @@ class ObjectCalls:
         """The tuple or timer at work, by its place in the total order."""
         self._spec = spec
         self._where = where
-        self._span: Share | None = None
+        self._span: BucketRows | None = None
         self._timers: list[int] = []
         self._asked: set[int] = set()
         self._chained: set[int] = set()
@@ -60,7 +60,7 @@ class ObjectCalls:
         self._object: Process | None = None
         self._state: ObjectState | None = None
 
-    def chosen(self, rows: Share) -> Share | None:
+    def chosen(self, rows: BucketRows) -> BucketRows | None:
         """The rows that the user's filter lets through; None where there are none."""
         if self._spec.filter is None:
             return rows
@@ -77,7 +77,7 @@ class ObjectCalls:
         kept = rows.where(booleans)
         return kept if kept.rows else None
 
-    def run(self, bucket: HotBucket, rows: Share | None, frontier_us: int) -> None:
+    def run(self, bucket: HotBucket, rows: BucketRows | None, frontier_us: int) -> None:
         """Call the object for these tuples and all timers below the frontier."""
         object_ = self._begin(bucket)
         try:
@@ -158,14 +158,14 @@ class ObjectCalls:
             raise RuntimeError("declared state can be used for tuples and timers, not in restore")
         return self.trigger[0]
 
-    def _one_by_one(self, rows: Share) -> None:
+    def _one_by_one(self, rows: BucketRows) -> None:
         for trigger, tuple_, keys in rows.calls():
             if self._timers and self._timers[0] < trigger[0]:
                 self._fire(trigger[0])
             self._at(trigger)
             self._add("on_tuple", trigger, self._made("on_tuple", tuple_, keys))
 
-    def _by_batch(self, rows: Share, timed: bool) -> None:
+    def _by_batch(self, rows: BucketRows, timed: bool) -> None:
         ts = rows.ts
         starts = np.flatnonzero(np.diff(ts, prepend=ts[0] - 1)) if timed else np.zeros(1, np.int64)
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(ts)]):

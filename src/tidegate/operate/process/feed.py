@@ -49,12 +49,12 @@ class Feed:
         self._calls: list[Call] = []
         self._first = 0
 
-    def share(self, low: int, high: int) -> Share:
+    def share(self, low: int, high: int) -> BucketRows:
         """The rows of one bucket."""
-        return Share(self, low, high)
+        return BucketRows(self, low, high)
 
-    def all(self) -> Share:
-        return Share(self, 0, self._rows.num_rows)
+    def all(self) -> BucketRows:
+        return BucketRows(self, 0, self._rows.num_rows)
 
     def seen(self, low: int, high: int) -> pa.Table:
         """Rows under the user's names: ts, the input columns and, where there are several, key."""
@@ -167,7 +167,7 @@ class Feed:
 
 
 @dataclass(frozen=True)
-class Share:
+class BucketRows:
     """The rows of one bucket, from `low` up to before `high` of a feed."""
 
     feed: Feed
@@ -186,9 +186,9 @@ class Share:
         """The places of the rows in the total order, column by column."""
         return [column[self.low : self.high] for column in self.feed.order]
 
-    def part(self, start: int, end: int) -> Share:
+    def part(self, start: int, end: int) -> BucketRows:
         """Those of the rows between two places."""
-        return Share(self.feed, self.low + start, self.low + end)
+        return BucketRows(self.feed, self.low + start, self.low + end)
 
     def seen(self) -> pa.Table:
         """As `process` and `filter` are given them."""
@@ -198,7 +198,7 @@ class Share:
         """As `on_tuple` is given them; FarTime where Python cannot have a time."""
         return self.feed.calls(self.low, self.high)
 
-    def where(self, booleans: pa.Array) -> Share:
+    def where(self, booleans: pa.Array) -> BucketRows:
         """Those of the rows whose boolean is true."""
         return self.feed.where(self.low, booleans).all()
 

@@ -29,7 +29,7 @@ _BY_ENTRY = b"A"
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredHead:
     """What a head holds: the state, the timers that the object waits for, and how many numbers
     entries of declared state were given."""
 
@@ -64,7 +64,7 @@ class ObjectState:
             StateRow.gone(name, stored) if gone else StateRow.of(name, stored)
             for name, stored, gone in found
         ]
-        kept = Kept(state, tuple(timers), self._count)
+        kept = StoredHead(state, tuple(timers), self._count)
         head = write(kept, self._made.pickle, encoder, is_kept_by_attribute(self._made))
         if head != self._bucket.head:
             rows.append(StateRow.head(min(timers, default=MAX_US), head))
@@ -83,7 +83,7 @@ def is_kept_by_attribute(made: Process) -> bool:
 
 
 def write(
-    kept: Kept, pickled: bool, encoder: Encoder | None = None, attributes: bool = False
+    kept: StoredHead, pickled: bool, encoder: Encoder | None = None, attributes: bool = False
 ) -> bytes:
     """The head of a state as it is; equal states give equal bytes. NotPlain names what cannot be
     kept: `attributes` says that the state is a dict of these. `encoder` knows the declared state,
@@ -106,7 +106,7 @@ def _attributes_text(encoder: Encoder, attributes: Mapping[Any, Any], path: str)
     return f'{{"dict":[[{",".join(names)}],[{",".join(values)}]]}}'
 
 
-def read(data: bytes, pickled: bool, where: str) -> Kept:
+def read(data: bytes, pickled: bool, where: str) -> StoredHead:
     """What a head holds; one that was pickled is opened only where the class allows it."""
     if len(data) < _START.size or data[:4] != _MAGIC:
         raise _damaged(where, repr(data[:8]))
@@ -133,9 +133,9 @@ def read(data: bytes, pickled: bool, where: str) -> Kept:
         raise _damaged(where, str(error)) from error
     if pickled:
         timers, _, *count = json.loads(document)
-        return Kept(pickle.loads(buffers[0]), tuple(timers), *count)
+        return StoredHead(pickle.loads(buffers[0]), tuple(timers), *count)
     timers, state, *count = decode(document, buffers)
-    return Kept(state, tuple(timers), *count)
+    return StoredHead(state, tuple(timers), *count)
 
 
 def _damaged(where: str, got: str) -> StateError:

@@ -16,7 +16,7 @@ SHOWN_COLUMNS = 8
 """How many columns a stream shows of itself in a REPL."""
 
 
-class Shown(str):
+class ReplText(str):
     """Text of several lines that a REPL shows as it is."""
 
     __slots__ = ()

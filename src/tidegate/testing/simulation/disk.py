@@ -9,7 +9,6 @@ which another thread may run, a process may die, and the operation itself may fa
 from __future__ import annotations
 
 import errno
-import fnmatch
 import glob
 import io
 import os
@@ -21,8 +20,15 @@ from typing import IO, Any, cast
 import pyarrow as pa
 
 from tidegate.disk import Path, Status
-from tidegate.testing.simulation.node import File, Folder, Named, Node
-from tidegate.testing.simulation.process import Killed, Process
+from tidegate.testing.simulation.node import File, Named, Node, SimulatedFolder
+from tidegate.testing.simulation.path import (
+    files_below,
+    folders_seen,
+    matches,
+    parts_of,
+    synced_folders,
+)
+from tidegate.testing.simulation.process import SimulatedProcess
 from tidegate.testing.simulation.schedule import SimSchedule
 
 BEGIN_NS = 1_700_000_000_000_000_000
@@ -55,11 +61,11 @@ class SimDisk:
     def __init__(self, schedule: SimSchedule) -> None:
         self._schedule = schedule
         self._inodes = 1
-        self._root = Folder(1, BEGIN_NS)
+        self._root = SimulatedFolder(1, BEGIN_NS)
         self._pending: list[Named] = []
         self._files: dict[int, File] = {}
         """Those that may have bytes that are not synced."""
-        self._claims: dict[int, tuple[Process | None, bytes]] = {}
+        self._claims: dict[int, tuple[SimulatedProcess | None, bytes]] = {}
         self.fail: Callable[[str, str], None] = lambda operation, path: None
         self.written: Callable[[str, bytes], bytes] = lambda path, data: data
         self.room_bytes: int | None = None
@@ -74,7 +80,7 @@ class SimDisk:
         with self._operation("status", path):
             node = self._node(path)
             size = len(node.data) if isinstance(node, File) else 0
-            return Status(size, node.modified_ns, node.inode, isinstance(node, Folder))
+            return Status(size, node.modified_ns, node.inode, isinstance(node, SimulatedFolder))
 
     def is_link(self, path: Path) -> bool:
         return False
@@ -92,7 +98,7 @@ class SimDisk:
             here, names = self._folder(top), self.names(top)
         except (FileNotFoundError, NotADirectoryError):
             return
-        folders = [n for n in names if isinstance(here.names.get(n), Folder)]
+        folders = [n for n in names if isinstance(here.names.get(n), SimulatedFolder)]
         yield top, folders, [n for n in names if n not in folders]
         for name in folders:
             yield from self.walk(os.path.join(top, name))
@@ -102,7 +108,7 @@ class SimDisk:
             base = pattern
             while glob.has_magic(base):
                 base = os.path.dirname(base)
-            return [p for p in self._below(base or ".") if _matches(p, pattern)]
+            return [p for p in self._below(base or ".") if matches(p, pattern)]
 
     def open(self, path: Path) -> IO[bytes]:
         with self._operation("open", path):
@@ -152,13 +158,13 @@ class SimDisk:
             node, there = old.names[name], new.names.get(wanted)
             if there is node:
                 return  # two names of one file stay, as POSIX has it
-            if isinstance(node, Folder) and new in self._folders_seen(node):
+            if isinstance(node, SimulatedFolder) and new in folders_seen(node):
                 raise _error(errno.EINVAL, target)
-            if isinstance(there, Folder) and not isinstance(node, Folder):
+            if isinstance(there, SimulatedFolder) and not isinstance(node, SimulatedFolder):
                 raise _error(errno.EISDIR, target)
-            if isinstance(there, Folder) and there.names:
+            if isinstance(there, SimulatedFolder) and there.names:
                 raise _error(errno.ENOTEMPTY, target)
-            if isinstance(there, File) and isinstance(node, Folder):
+            if isinstance(there, File) and isinstance(node, SimulatedFolder):
                 raise _error(errno.ENOTDIR, target)
             self._change(Named(node, gained=(new, wanted), lost=(old, name)))
 
@@ -167,7 +173,7 @@ class SimDisk:
             node, (folder, name) = self._node(source), self._place(target)
             if name in folder.names:
                 raise _error(errno.EEXIST, target)
-            if isinstance(node, Folder):
+            if isinstance(node, SimulatedFolder):
                 raise _error(errno.EPERM, source)
             self._change(Named(node, gained=(folder, name)))
 
@@ -182,7 +188,7 @@ class SimDisk:
             if name in folder.names:
                 raise _error(errno.EEXIST, path)
             self._inodes += 1
-            made = Folder(self._inodes, self._now_ns())
+            made = SimulatedFolder(self._inodes, self._now_ns())
             self._change(Named(made, gained=(folder, name)))
 
     def remove_folder(self, path: Path) -> None:
@@ -231,7 +237,7 @@ class SimDisk:
             file.tear(chance)
         self._files.clear()
         self._claims.clear()
-        for folder in self._folders(self._root):
+        for folder in synced_folders(self._root):
             folder.names = dict(folder.synced)
 
     def put(self, path: Path, data: bytes, append: bool = False) -> None:
@@ -274,13 +280,13 @@ class SimDisk:
     def make_parents(self, path: Path) -> None:
         """Make the folders above a path, for good."""
         folder = self._root
-        for part in _parts(path)[:-1]:
+        for part in parts_of(path)[:-1]:
             below = folder.names.get(part)
             if below is None:
                 self._inodes += 1
-                below = folder.names[part] = Folder(self._inodes, self._now_ns())
+                below = folder.names[part] = SimulatedFolder(self._inodes, self._now_ns())
                 folder.synced[part] = below
-            assert isinstance(below, Folder)
+            assert isinstance(below, SimulatedFolder)
             folder = below
 
     def read(self, path: Path) -> bytes:
@@ -293,7 +299,7 @@ class SimDisk:
             top = self._folder(folder)
         except OSError:
             return []
-        return sorted(_files(os.fspath(folder).rstrip("/"), top))
+        return sorted(files_below(os.fspath(folder).rstrip("/"), top))
 
     # How it does it
 
@@ -342,7 +348,7 @@ class SimDisk:
 
     def _node(self, path: Path) -> Node:
         node: Node = self._root
-        for part in _parts(path):
+        for part in parts_of(path):
             if isinstance(node, File):
                 raise _error(errno.ENOTDIR, path)
             if part not in node.names:
@@ -352,18 +358,18 @@ class SimDisk:
 
     def _file(self, path: Path) -> File:
         node = self._node(path)
-        if isinstance(node, Folder):
+        if isinstance(node, SimulatedFolder):
             raise _error(errno.EISDIR, path)
         return node
 
-    def _folder(self, path: Path) -> Folder:
+    def _folder(self, path: Path) -> SimulatedFolder:
         node = self._node(path)
         if isinstance(node, File):
             raise _error(errno.ENOTDIR, path)
         return node
 
-    def _place(self, path: Path) -> tuple[Folder, str]:
-        *above, name = _parts(path)
+    def _place(self, path: Path) -> tuple[SimulatedFolder, str]:
+        *above, name = parts_of(path)
         return self._folder("/" + "/".join(above)), name
 
     def _names(self, folder: Path) -> list[str]:
@@ -381,21 +387,8 @@ class SimDisk:
         for name in self._names(folder):
             path = os.path.join(folder, name)
             yield path
-            if isinstance(here.names[name], Folder):
+            if isinstance(here.names[name], SimulatedFolder):
                 yield from self._below(path)
-
-    def _folders_seen(self, top: Folder) -> Iterator[Folder]:
-        yield top
-        for node in top.names.values():
-            if isinstance(node, Folder):
-                yield from self._folders_seen(node)
-
-    def _folders(self, top: Folder) -> Iterator[Folder]:
-        """All that are left after a loss of power."""
-        yield top
-        for node in top.synced.values():
-            if isinstance(node, Folder):
-                yield from self._folders(node)
 
 
 class SimClaim:
@@ -416,7 +409,9 @@ class SimClaim:
 class _Writing(io.RawIOBase):
     """A file being written, with the buffer that a file of Python has: what dies in it is lost."""
 
-    def __init__(self, disk: SimDisk, path: str, file: File, process: Process | None) -> None:
+    def __init__(
+        self, disk: SimDisk, path: str, file: File, process: SimulatedProcess | None
+    ) -> None:
         super().__init__()
         self.path = path
         self.file = file
@@ -450,37 +445,5 @@ class _Writing(io.RawIOBase):
                 super().close()
 
 
-def _parts(path: Path) -> list[str]:
-    return [part for part in os.path.abspath(path).split("/") if part]
-
-
-def _files(path: str, folder: Folder) -> Iterator[str]:
-    for name, node in folder.names.items():
-        if isinstance(node, File):
-            yield f"{path}/{name}"
-        else:
-            yield from _files(f"{path}/{name}", node)
-
-
-def _matches(path: str, pattern: str) -> bool:
-    """As `glob`: `**` is any folders, also none."""
-    return _match_parts(path.split("/"), pattern.split("/"))
-
-
-def _match_parts(parts: list[str], patterns: list[str]) -> bool:
-    if not patterns:
-        return not parts
-    if patterns[0] == "**":
-        return any(_match_parts(parts[i:], patterns[1:]) for i in range(len(parts) + 1))
-    return (
-        bool(parts)
-        and fnmatch.fnmatchcase(parts[0], patterns[0])
-        and _match_parts(parts[1:], patterns[1:])
-    )
-
-
 def _error(number: int, path: Path) -> OSError:
     return OSError(number, os.strerror(number), os.fspath(path))
-
-
-__all__ = ["CHANGES", "READS", "Killed", "SimClaim", "SimDisk"]

@@ -19,7 +19,7 @@ from tidegate.testing.simulation.fault import (
     Torn,
     Zombie,
 )
-from tidegate.testing.simulation.process import Killed, Process
+from tidegate.testing.simulation.process import Killed, SimulatedProcess
 from tidegate.testing.simulation.runner import SimRunner
 from tidegate.testing.simulation.schedule import SimFuture
 from tidegate.testing.simulation.world import World
@@ -78,7 +78,7 @@ class Life:
         self._world.disk.locks = True
         return [*ends, _ended(f"{self._name}, who stood still" if ends else self._name, future)]
 
-    def _begin(self, runner: SimRunner) -> tuple[Process, SimFuture[Any]]:
+    def _begin(self, runner: SimRunner) -> tuple[SimulatedProcess, SimFuture[Any]]:
         return self._world.begin("driver", lambda: self._drive(runner))
 
     def _run(self, until: Callable[[], bool]) -> None:
@@ -88,7 +88,7 @@ class Life:
         if not until():
             raise Livelock(f"{self._name} goes on for more than {MOST_STEPS} steps")
 
-    def _take_over(self, first: Process, running: SimFuture[Any]) -> list[Ended]:
+    def _take_over(self, first: SimulatedProcess, running: SimFuture[Any]) -> list[Ended]:
         """A second driver comes while the first stands still, which then goes on."""
         fault, world = self._fault, self._world
         assert isinstance(fault, Zombie)

@@ -29,7 +29,7 @@ class File:
 
 
 @dataclass(eq=False)
-class Folder:
+class SimulatedFolder:
     """Names; `synced` are those that a loss of power leaves."""
 
     inode: int
@@ -38,7 +38,7 @@ class Folder:
     synced: dict[str, Node] = field(default_factory=dict)
 
 
-Node = File | Folder
+Node = File | SimulatedFolder
 
 
 def _torn(synced: bytes, data: bytes, chance: random.Random) -> bytes:
@@ -66,11 +66,11 @@ class Named:
     """
 
     node: Node
-    gained: tuple[Folder, str] | None = None
-    lost: tuple[Folder, str] | None = None
+    gained: tuple[SimulatedFolder, str] | None = None
+    lost: tuple[SimulatedFolder, str] | None = None
 
     @property
-    def folder(self) -> Folder:
+    def folder(self) -> SimulatedFolder:
         """The folder that has to be synced for it to last: where a renamed node has gone."""
         place = self.gained or self.lost
         assert place is not None
@@ -91,6 +91,6 @@ class Named:
             folder.synced[name] = self.node
 
 
-def _holds(node: Node, gained: tuple[Folder, str] | None) -> bool:
+def _holds(node: Node, gained: tuple[SimulatedFolder, str] | None) -> bool:
     """Whether a folder that would be removed still has names that last."""
-    return gained is None and isinstance(node, Folder) and bool(node.synced)
+    return gained is None and isinstance(node, SimulatedFolder) and bool(node.synced)

@@ -21,7 +21,7 @@ class Killed(BaseException):
 
 
 @dataclass(eq=False)
-class Process:
+class SimulatedProcess:
     """A driver, or a worker that runs attempts of tasks.
 
     `memory` is what its caches held when it last ran, so that processes do not share them.

@@ -34,7 +34,7 @@ from tidegate.execute.shared_task import (
     whole_work,
 )
 from tidegate.operate.kept import forget
-from tidegate.testing.simulation.process import Killed, Process
+from tidegate.testing.simulation.process import Killed, SimulatedProcess
 from tidegate.testing.simulation.world import World
 
 T = TypeVar("T")
@@ -171,7 +171,7 @@ class SimRunner(JobRunner):
         name = f"{task.__name__} {number}"
         return schedule.current().start(name, work if told is None else tried)
 
-    def _tell(self, process: Process, told: Attempt) -> None:
+    def _tell(self, process: SimulatedProcess, told: Attempt) -> None:
         def at_step(number: int, name: str) -> None:
             if number == told.step and told.kind != TWICE:
                 self.happened.append(told)

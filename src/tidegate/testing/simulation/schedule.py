@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from tidegate.clock import Clock
-from tidegate.testing.simulation.process import Killed, Process, exchange_memory
+from tidegate.testing.simulation.process import Killed, SimulatedProcess, exchange_memory
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ def _taken() -> threading.Lock:
 class Actor:
     """A thread that runs while it has the baton."""
 
-    def __init__(self, name: str, process: Process, run: Callable[[], None]) -> None:
+    def __init__(self, name: str, process: SimulatedProcess, run: Callable[[], None]) -> None:
         self.name = name
         self.process = process
         self.baton = _taken()
@@ -120,13 +120,13 @@ class SimSchedule:
         self.steps = 0
         self._actors: list[Actor] = []
         self._running: Actor | None = None
-        self._loaded: Process | None = None
+        self._loaded: SimulatedProcess | None = None
         self._outside = _taken()
         self._until: Callable[[], bool] = lambda: False
         self._tokens = 0
 
     @property
-    def process(self) -> Process | None:
+    def process(self) -> SimulatedProcess | None:
         """The process that runs; None outside of all."""
         return None if self._running is None else self._running.process
 
@@ -137,7 +137,7 @@ class SimSchedule:
         self.step("start")
         return future
 
-    def begin(self, process: Process, name: str, work: Callable[[], T]) -> SimFuture[T]:
+    def begin(self, process: SimulatedProcess, name: str, work: Callable[[], T]) -> SimFuture[T]:
         """A new actor of a process."""
         future: SimFuture[T] = SimFuture(self, name)
 
@@ -199,7 +199,7 @@ class SimSchedule:
         actor.ready, actor.waits_for, actor.until = ready, what, until
         self._yield(actor)
 
-    def _count(self, process: Process, name: str) -> None:
+    def _count(self, process: SimulatedProcess, name: str) -> None:
         self.check()
         self.steps += 1
         process.steps += 1
@@ -211,7 +211,7 @@ class SimSchedule:
         if self._running is not None and not self._running.process.alive:
             raise Killed
 
-    def kill(self, process: Process) -> None:
+    def kill(self, process: SimulatedProcess) -> None:
         """End a process at once: its actors get Killed when they are next to run."""
         if process.alive:
             process.alive = False
@@ -272,7 +272,7 @@ class SimSchedule:
             self._load(actor.process)
         actor.baton.release()
 
-    def _load(self, process: Process | None) -> None:
+    def _load(self, process: SimulatedProcess | None) -> None:
         before = exchange_memory(self._outer if process is None else process.memory)
         if self._loaded is None:
             self._outer = before

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from tidegate import disk, schedule
 from tidegate.testing.simulation.disk import SimDisk
-from tidegate.testing.simulation.process import Process
+from tidegate.testing.simulation.process import SimulatedProcess
 from tidegate.testing.simulation.schedule import SimFuture, SimSchedule
 
 T = TypeVar("T")
@@ -41,17 +41,17 @@ class World:
             if collects:
                 gc.enable()
 
-    def begin(self, name: str, work: Callable[[], T]) -> tuple[Process, SimFuture[T]]:
+    def begin(self, name: str, work: Callable[[], T]) -> tuple[SimulatedProcess, SimFuture[T]]:
         """A new process, and what its main thread will return."""
         self._processes += 1
-        process = Process(f"{name} {self._processes}")
+        process = SimulatedProcess(f"{name} {self._processes}")
         return process, self.schedule.begin(process, name, work)
 
-    def kill(self, process: Process) -> None:
+    def kill(self, process: SimulatedProcess) -> None:
         """End a process as with SIGKILL, and let its threads unwind, which changes nothing."""
         self.schedule.kill(process)
 
-    def pause(self, process: Process, steps: int | None = None) -> None:
+    def pause(self, process: SimulatedProcess, steps: int | None = None) -> None:
         """Let a process stand still, for so many steps of others, or until `resume`."""
         process.paused = True
         if steps is not None:
@@ -63,7 +63,7 @@ class World:
 
             self.begin("pause", waited)
 
-    def resume(self, process: Process) -> None:
+    def resume(self, process: SimulatedProcess) -> None:
         """Let a process go on that stands still."""
         process.paused = False
 

@@ -33,7 +33,7 @@ from tidegate.operate.aggregate.balanced.survey import (
 from tidegate.operate.aggregate.figures import MERGED_SHOWN
 from tidegate.operate.aggregate.folding import Folding
 from tidegate.operate.aggregate.pane import PART, AggregateSpec, named_states
-from tidegate.operate.figures import Shown, ToldWindow, WindowFigures
+from tidegate.operate.figures import ShownFigure, ToldWindow, WindowFigures
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.order import Ints, Mask, flat, integers
@@ -51,7 +51,7 @@ class BalancedAnswer(WindowAnswer):
     from_states: ClassVar[bool] = True
     piecewise: ClassVar[bool] = False
     counts_groups: ClassVar[bool] = False
-    shown: ClassVar[tuple[Shown, ...]] = BALANCED_SHOWN
+    shown: ClassVar[tuple[ShownFigure, ...]] = BALANCED_SHOWN
     finish: ClassVar[str] = "trim groups, finish windows: one task per instance, shuffle by bucket"
 
     def renamed(self, names: Mapping[str, str]) -> BalancedAnswer:
@@ -82,7 +82,7 @@ class BalancedAnswer(WindowAnswer):
         return balanced_window(told)
 
     @property
-    def merged_shown(self) -> tuple[Shown, ...]:
+    def merged_shown(self) -> tuple[ShownFigure, ...]:
         return (*(one for one in self.shown if one.name != SKIPPED), *MERGED_SHOWN)
 
     def title(self, keys: str) -> str:

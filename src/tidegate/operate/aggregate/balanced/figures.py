@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.operate.aggregate.balanced.answer import Balanced
 from tidegate.operate.aggregate.figures import WindowTotals
-from tidegate.operate.figures import Shown, ToldWindow
+from tidegate.operate.figures import ShownFigure, ToldWindow
 from tidegate.operate.kernels.order import Ints, Mask
 
 _HELD, _LEFT, _GROUPS, _SKIPPED = "held", "left", "trimmed_groups", "skipped_by"
@@ -19,13 +19,13 @@ SKIPPED = "skipped"
 """Whether nothing was looked for in a window; known where tuples are surveyed."""
 
 BALANCED_SHOWN = (
-    Shown("trimmed", "trimmed", "share", brief=True),
-    Shown("groups_trimmed", "groups trimmed"),
-    Shown("largest_before", "largest load"),
-    Shown("largest_after", "largest load after", brief=True),
-    Shown("imbalance_before", "imbalance"),
-    Shown("imbalance_after", "imbalance after"),
-    Shown(SKIPPED, "windows not trimmed", "share"),
+    ShownFigure("trimmed", "trimmed", "share", brief=True),
+    ShownFigure("groups_trimmed", "groups trimmed"),
+    ShownFigure("largest_before", "largest load"),
+    ShownFigure("largest_after", "largest load after", brief=True),
+    ShownFigure("imbalance_before", "imbalance"),
+    ShownFigure("imbalance_after", "imbalance after"),
+    ShownFigure(SKIPPED, "windows not trimmed", "share"),
 )
 
 

@@ -30,7 +30,7 @@ from tidegate.operate.aggregate.bounded.quantile import quantile
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
 from tidegate.operate.aggregate.pane import AggregateSpec, named_states
-from tidegate.operate.figures import Shown, ToldWindow, Values, WindowFigures
+from tidegate.operate.figures import ShownFigure, ToldWindow, Values, WindowFigures
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import dense, rank
 from tidegate.operate.kernels.order import Mask, integers
@@ -91,7 +91,7 @@ class BoundedAnswer(WindowAnswer):
     together: ClassVar[bool] = True
     piecewise: ClassVar[bool] = False
     counts_groups: ClassVar[bool] = False
-    shown: ClassVar[tuple[Shown, ...]] = ANSWERED_SHOWN
+    shown: ClassVar[tuple[ShownFigure, ...]] = ANSWERED_SHOWN
     finish: ClassVar[str] = "finish windows: one task per instance, shuffle by window"
 
     def renamed(self, names: Mapping[str, str]) -> BoundedAnswer:
@@ -110,7 +110,7 @@ class BoundedAnswer(WindowAnswer):
         return answered_window(told, self.answering.budget_rows)
 
     @property
-    def merged_shown(self) -> tuple[Shown, ...]:
+    def merged_shown(self) -> tuple[ShownFigure, ...]:
         return self.shown
 
     def title(self, keys: str) -> str:

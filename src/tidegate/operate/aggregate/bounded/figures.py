@@ -15,7 +15,7 @@ from tidegate.operate.aggregate.bounded.cells import Cells, Looked
 from tidegate.operate.aggregate.figures import WindowTotals
 from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.aggregate.ranked import ROWS, TUPLES, Ranking
-from tidegate.operate.figures import Shown, ToldWindow, WindowFigures
+from tidegate.operate.figures import ShownFigure, ToldWindow, WindowFigures
 from tidegate.operate.kernels.order import Floats, Ints, Mask, flat, integers
 from tidegate.operate.operator import InstanceWork
 
@@ -24,13 +24,15 @@ _ESTIMATED, _LOOKED, _KEPT = "rows_estimated", "tuples_taken", "rows_kept"
 _SAMPLE, _NEEDED, _ERROR = "sample_rows", "needed_rows", "error"
 
 ANSWERED_SHOWN = (
-    Shown("windows_from_samples", "windows answered from samples", "share", brief=True),
-    Shown("rows_from_samples", "rows answered from samples", "share", brief=True, weight=_ROWS),
-    Shown("tuples_looked_at", "tuples looked at", "share", weight=_TUPLES),
-    Shown(_ERROR, "widest error", "share", brief=True),
-    Shown(_SAMPLE, "sampled tuples looked at"),
-    Shown(_NEEDED, "needed"),
-    Shown("budget_rows", "budget", brief=True),
+    ShownFigure("windows_from_samples", "windows answered from samples", "share", brief=True),
+    ShownFigure(
+        "rows_from_samples", "rows answered from samples", "share", brief=True, weight=_ROWS
+    ),
+    ShownFigure("tuples_looked_at", "tuples looked at", "share", weight=_TUPLES),
+    ShownFigure(_ERROR, "widest error", "share", brief=True),
+    ShownFigure(_SAMPLE, "sampled tuples looked at"),
+    ShownFigure(_NEEDED, "needed"),
+    ShownFigure("budget_rows", "budget", brief=True),
 )
 
 
@@ -103,7 +105,7 @@ class RankedAnswer(WindowAnswer):
     answering: Answering
     states: tuple[tuple[str, Ranking], ...]
 
-    shown: ClassVar[tuple[Shown, ...]] = ANSWERED_SHOWN
+    shown: ClassVar[tuple[ShownFigure, ...]] = ANSWERED_SHOWN
 
     def renamed(self, names: Mapping[str, str]) -> RankedAnswer:
         """The same where the columns have other names."""

@@ -40,7 +40,7 @@ class ChosenValue:
 
 
 @dataclass(frozen=True)
-class Edge(ChosenValue):
+class EdgeValue(ChosenValue):
     """The first or last value in the order (ts, src, seq), NULL or not, of any type.
 
     Its columns are the value, ts, src and seq, in rows and in states alike.
@@ -80,7 +80,7 @@ FIRST = AggregateFunction(
     skips_null=False,
     in_order=True,
     edge=0,
-    family=lambda type_: Edge(type_, last=False),
+    family=lambda type_: EdgeValue(type_, last=False),
 )
 LAST = AggregateFunction(
     name="last",
@@ -91,5 +91,5 @@ LAST = AggregateFunction(
     skips_null=False,
     in_order=True,
     edge=-1,
-    family=lambda type_: Edge(type_, last=True),
+    family=lambda type_: EdgeValue(type_, last=True),
 )
