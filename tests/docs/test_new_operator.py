@@ -53,7 +53,7 @@ def package(tmp_path: Path) -> PackageCopy:
     copy.add_line("plan/lower.py", "RULES: dict[type, Rule] = {\n", line)
     copy.add_line(
         "plan/lower.py",
-        "from tidegate.plan.fingerprint import fingerprint, input_lines\n",
+        "from tidegate.plan.cut import Cutting, Unit\n",
         imported,
     )
     return copy

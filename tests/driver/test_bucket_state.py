@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ class Latest(Process):
     output: Mapping[str, str] = {"k": "string", "total": "bigint"}
 
     def __init__(self) -> None:
-        self.values: dict[str, list[int]] = {}
+        self.values: MutableMapping[str, list[int]] = self.state.map("values")
 
     def on_tuple(self, tuple: Any, keys: Sequence[str]) -> Any:
         for key in keys:
@@ -43,8 +42,8 @@ class Visits(Process):
     output: Mapping[str, str] = {"k": "string", "total": "bigint"}
 
     def __init__(self) -> None:
-        self.visits: dict[str, int] = {}
-        self.values: dict[tuple[str, int], int] = {}
+        self.visits: MutableMapping[str, int] = self.state.map("visits")
+        self.values: MutableMapping[tuple[str, int], int] = self.state.map("values")
 
     def on_tuple(self, tuple: Any, keys: Sequence[str]) -> Any:
         for key in keys:
@@ -57,11 +56,11 @@ class Visits(Process):
                 yield {"k": key, "total": total}
 
 
-class Shown(Latest):
-    """Hands its mapping on, so that it is read as a whole."""
+class Whole(Latest):
+    """Keeps its mapping in an attribute, which is read and written as a whole."""
 
-    def shown(self) -> str:
-        return json.dumps(self.values)
+    def __init__(self) -> None:
+        self.values = {}
 
 
 def of_process(kind: type[Process]) -> Plan:
@@ -78,7 +77,7 @@ PLANS = {
     "sliding": lambda: of_windows("ROWS 10 SLIDE 3"),
     "process": lambda: of_process(Latest),
     "process that removes": lambda: of_process(Visits),
-    "process that reads all": lambda: of_process(Shown),
+    "process that reads all": lambda: of_process(Whole),
 }
 
 
