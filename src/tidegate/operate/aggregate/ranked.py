@@ -3,7 +3,7 @@
 The rank error is known before there is a value, whatever the values are, so each group is answered
 by itself and nothing but the sample is kept. Windows that overlap share the sample of a depth, and
 go from one to the next as exact quantiles do (`kernels.slide`). Checked against the promise in
-`tests/property/test_coverage.py`.
+`tests/operate/aggregate/test_coverage.py`.
 """
 
 from __future__ import annotations

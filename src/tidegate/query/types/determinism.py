@@ -1,7 +1,7 @@
 """Refuses functions whose value is not decided by the tuple alone, as RAND and NOW.
 
 Between expressions as written, whose names are looked up here, and Spark, which is asked about what
-has no name here (`execute/spark/stable.py`). A batch that is replayed must give the same rows.
+has no name here (`execute/spark/sql_session.py`). A batch that is replayed must give the same rows.
 """
 
 from __future__ import annotations
