@@ -146,13 +146,13 @@ class captured:
     def __enter__(self) -> Ran:
         from tidegate import schedule
         from tidegate.model.live.forecast import Forecast
-        from tidegate.source.generator import Pace
+        from tidegate.source.generator import RowPace
 
         self._found = Ran([], [], {})
         self._raw: list[tuple[float, Any, tuple[float, int], float]] = []
         self._forecasts: list[tuple[float, Any]] = []
         self._begun: list[float] = []
-        clock, self._restore = schedule.current().clock, (Forecast.committed, Pace.begin)
+        clock, self._restore = schedule.current().clock, (Forecast.committed, RowPace.begin)
         committed, begin = self._restore
         raw, begun, forecasts = self._raw, self._begun, self._forecasts
 
@@ -163,20 +163,20 @@ class captured:
             if newest is not None and (not forecasts or forecasts[-1][1] is not newest):
                 forecasts.append((clock.now(), newest))
 
-        def began(self: Pace, rows: int) -> None:
+        def began(self: RowPace, rows: int) -> None:
             if self._begun_at is None:
                 begun.append(clock.now())
             begin(self, rows)
 
-        Forecast.committed, Pace.begin = noted, began  # type: ignore[method-assign]
+        Forecast.committed, RowPace.begin = noted, began  # type: ignore[method-assign]
         return self._found
 
     def __exit__(self, *_: object) -> None:
         from tidegate.model.live.forecast import Forecast
         from tidegate.model.observation import observed_of
-        from tidegate.source.generator import Pace
+        from tidegate.source.generator import RowPace
 
-        Forecast.committed, Pace.begin = self._restore  # type: ignore[method-assign]
+        Forecast.committed, RowPace.begin = self._restore  # type: ignore[method-assign]
         begun = max(self._begun, default=0.0)
         for now, measured, latency, after_s in self._raw:
             (seen,) = observed_of(measured)

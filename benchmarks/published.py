@@ -20,21 +20,21 @@ from data import START_US
 @contextmanager
 def generators_begun() -> Iterator[list[float]]:
     """Note when live generators begin, in seconds of wall time: from then on their rows are due."""
-    from tidegate.source.generator import Pace
+    from tidegate.source.generator import RowPace
 
-    begin = Pace.begin
+    begin = RowPace.begin
     begun: list[float] = []
 
-    def noted(self: Pace, rows: int) -> None:
+    def noted(self: RowPace, rows: int) -> None:
         if self._begun_at is None:
             begun.append(time.time())
         begin(self, rows)
 
-    Pace.begin = noted  # type: ignore[method-assign]
+    RowPace.begin = noted  # type: ignore[method-assign]
     try:
         yield begun
     finally:
-        Pace.begin = begin  # type: ignore[method-assign]
+        RowPace.begin = begin  # type: ignore[method-assign]
 
 
 def published_ms(

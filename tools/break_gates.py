@@ -50,7 +50,7 @@ BREAKAGES = (
     Breakage("docs", "docs/index.md", "[nothing](nowhere.md)\n", "nowhere.md"),
     Breakage("docs", "docs/index.md", "[nothing](sql.md#nowhere)\n", "nowhere"),
     Breakage("docs", "docs/orphan.md", "# A page\n", "orphan.md"),
-    Breakage("ready", "src/tidegate/approx/sample_loop.py", "raise OSError\n", "OSError"),
+    Breakage("ready", "src/tidegate/approx/priority_loop.py", "raise OSError\n", "OSError"),
     Breakage("ready", "tests/test_broken.py", "import nowhere\n", "No module named 'nowhere'"),
     Breakage("test", "tests/test_red.py", RED, "1 failed"),
     Breakage(

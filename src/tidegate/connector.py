@@ -202,7 +202,7 @@ class Connector(ABC):
     The driver calls, in this order: `for_run` for objects of the program, `take_as_of_now` in a run
     with --available-now, `attach` once, `tell`; then for every batch `discover` (or `list_new` and
     `open` where there are `several`), `live`, and after the commit `forget` or `let_go`; between
-    batches `expected_s`, `arriving` and `unseen_rows`; at the end `tell_no_more` and `close`. A
+    batches `expected_s`, `arriving` and `unseen_rows`; at the end `close` and `tell_no_more`. A
     look at the columns calls the constructor and reads `schema`, no more. Only `discover` and
     `live` must be there; SourceError from any of them ends the run with its words.
     """

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from tidegate.testing import Change, TappedDisk
+from tidegate.testing import DiskChange, TappedDisk
 
-Watch = Callable[[Change, "DurableDisk"], None]
+Watch = Callable[[DiskChange, "DurableDisk"], None]
 
 
 class DurableDisk(TappedDisk):
@@ -26,9 +26,9 @@ class DurableDisk(TappedDisk):
         """Files that were written to since they were synced, or never synced."""
         self.unnamed: set[str] = set()
         """Paths whose name is in a folder that was not synced since."""
-        self.changes: list[Change] = []
+        self.changes: list[DiskChange] = []
 
-    def before(self, change: Change) -> None:
+    def before(self, change: DiskChange) -> None:
         with self._lock:
             self._watch(change, self)
             self.changes.append(change)
@@ -41,47 +41,47 @@ class DurableDisk(TappedDisk):
         found = {p for p in self.unsynced | names if p.startswith(places)}
         return sorted(p for p in found if not Path(p).name.endswith(".tmp"))
 
-    def _other(self, change: Change) -> None:
+    def _other(self, change: DiskChange) -> None:
         assert change.kind in ("claim",), change
 
-    def _create(self, change: Change) -> None:
+    def _create(self, change: DiskChange) -> None:
         self.unsynced.add(change.path)
         self.unnamed.add(change.path)
 
-    def _write(self, change: Change) -> None:
+    def _write(self, change: DiskChange) -> None:
         self.unsynced.add(change.path)
 
-    def _make_folder(self, change: Change) -> None:
+    def _make_folder(self, change: DiskChange) -> None:
         self.unnamed.add(change.path)
 
-    def _sync(self, change: Change) -> None:
+    def _sync(self, change: DiskChange) -> None:
         self.unsynced.discard(change.path)
 
-    def _sync_folder(self, change: Change) -> None:
+    def _sync_folder(self, change: DiskChange) -> None:
         folder = str(Path(change.path).absolute())
         self.unnamed = {p for p in self.unnamed if str(Path(p).parent) != folder}
 
-    def _replace(self, change: Change) -> None:
-        self._unlink(Change("unlink", change.target))
+    def _replace(self, change: DiskChange) -> None:
+        self._unlink(DiskChange("unlink", change.target))
         for paths in (self.unsynced, self.unnamed):
             for path in [p for p in paths if p == change.path or p.startswith(change.path + "/")]:
                 paths.remove(path)
                 paths.add(change.target + path[len(change.path) :])
         self.unnamed.add(change.target)
 
-    def _link(self, change: Change) -> None:
+    def _link(self, change: DiskChange) -> None:
         if change.path in self.unsynced:
             self.unsynced.add(change.target)
         self.unnamed.add(change.target)
 
-    def _unlink(self, change: Change) -> None:
+    def _unlink(self, change: DiskChange) -> None:
         self.unsynced.discard(change.path)
         self.unnamed.discard(change.path)
 
-    def _remove_folder(self, change: Change) -> None:
+    def _remove_folder(self, change: DiskChange) -> None:
         self._unlink(change)
 
-    def write(self, file: IO[bytes], change: Change, data: Any) -> int:
+    def write(self, file: IO[bytes], change: DiskChange, data: Any) -> int:
         self.before(change)
         file.write(data)
         return change.bytes

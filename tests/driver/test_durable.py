@@ -16,7 +16,7 @@ from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.sink.address import Address
 from tidegate.sink.files import FileSink
-from tidegate.testing import Change
+from tidegate.testing import DiskChange
 
 
 class Expected:
@@ -27,13 +27,13 @@ class Expected:
         self.seen: Counter[str] = Counter()
         self.committed: str | None = None
 
-    def __call__(self, change: Change, disk: DurableDisk) -> None:
+    def __call__(self, change: DiskChange, disk: DurableDisk) -> None:
         kind = self._kind(change)
         if kind is not None:
             self.seen[kind] += 1
             getattr(self, f"_{kind}")(change, disk)
 
-    def _kind(self, change: Change) -> str | None:
+    def _kind(self, change: DiskChange) -> str | None:
         """What a change means for the run; None where nothing counts on what was before."""
         path, target = Path(change.path), Path(change.target)
         if change.kind in ("replace", "link"):
@@ -46,7 +46,7 @@ class Expected:
             return None if path.name.endswith(".tmp") else "retire"
         return None
 
-    def _commit(self, change: Change, disk: DurableDisk) -> None:
+    def _commit(self, change: DiskChange, disk: DurableDisk) -> None:
         """All that the manifest counts on outlives it: segments, and what waits to be published.
 
         So do its own bytes: else it may be empty after a crash.
@@ -55,12 +55,12 @@ class Expected:
         assert self._lost(disk, self.checkpoint, self.out) == []
         self.committed = change.target
 
-    def _publish(self, change: Change, disk: DurableDisk) -> None:
+    def _publish(self, change: DiskChange, disk: DurableDisk) -> None:
         """A batch is shown when its manifest is certain: else it would be run again."""
         assert self.committed is not None
         assert disk.lost(self.checkpoint) == []
 
-    def _retire(self, change: Change, disk: DurableDisk) -> None:
+    def _retire(self, change: DiskChange, disk: DurableDisk) -> None:
         """A manifest goes when the newer one is certain, and its batch is in place."""
         lost = self._lost(disk, self.checkpoint / "manifest", self.out)
         assert [p for p in lost if "_staging" not in p] == []

@@ -10,14 +10,14 @@ from tests.driver.durable import DurableDisk
 from tests.driver.scene import loop_of, memory, plan_of
 from tests.execute.test_shared_task import QUERY, ROWS, OneTask, SharedTasks
 from tidegate import disk
-from tidegate.testing import Change
+from tidegate.testing import DiskChange
 
 
 @pytest.mark.parametrize("executor", [SharedTasks(2), SharedTasks(), OneTask()])
 def test_what_tasks_wrote_outlives_the_commit(executor: SharedTasks, tmp_path: Path) -> None:
     checkpoint, commits = tmp_path / "c", list[str]()
 
-    def watch(change: Change, watched: DurableDisk) -> None:
+    def watch(change: DiskChange, watched: DurableDisk) -> None:
         if change.kind == "link" and Path(change.target).parent.name == "manifest":
             assert watched.lost(checkpoint / "segment") == []
             commits.append(change.target)

@@ -27,7 +27,7 @@ from tidegate.query.node import (
     Input,
     Node,
     Order,
-    Process,
+    ProcessNode,
     Project,
     Top,
     Union,
@@ -152,7 +152,7 @@ class _Graph:
             return _numbered(_tuple_windows(node, node.window, tuples))
         return _numbered(_time_windows(node, node.window, tuples))
 
-    def process(self, node: Process) -> Edge:
+    def process(self, node: ProcessNode) -> Edge:
         assert node.filter is None, "filters of buckets are not interpreted"
         below = self.edge(node.child).tuples
         rows = [{**t.cells, "ts": t.ts, "src": 0, "seq": i} for i, t in enumerate(below)]
@@ -193,7 +193,7 @@ _MEANING: dict[type, Callable[[_Graph, Any], Edge]] = {
     Project: _Graph.project,
     Union: _Graph.union,
     Aggregate: _Graph.aggregate,
-    Process: _Graph.process,
+    ProcessNode: _Graph.process,
     Top: _Graph.top,
     Join: _Graph.join,
 }
@@ -292,7 +292,7 @@ def _gathered(
 
 
 def _routed(
-    node: Process, buckets: int
+    node: ProcessNode, buckets: int
 ) -> tuple[Callable[[Row], list[Any]] | None, Callable[[Any], int]]:
     """The keys of a tuple, None where all buckets see it, and the bucket of a key."""
     if node.keys is None:

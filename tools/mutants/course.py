@@ -11,7 +11,7 @@ MUTANTS = (
         "driver/source_watch.py",
         "return tuples if rows is None else max(tuples + rows",
         "return tuples if True else max(tuples + rows",
-        "tests/driver/test_brought.py",
+        "tests/driver/test_source_watch.py",
     ),
     Mutant(
         "the latency of a paced row counts from when it is read",

@@ -28,8 +28,16 @@ from tidegate.model.observation import Observation, observed_of
 from tidegate.spans import Spans
 from tidegate.state.epoch import epoch_text
 
+_log = logging.getLogger(__name__)
+
 _BUSY_S = 0.25
 """How often it is worked out, at most, how busy instances are, for those who watch."""
+
+MANY_ROWS = 1_000
+"""So many rows for each that a subquery takes are worth a warning."""
+
+LEAST_ROWS = 1_000_000
+"""A batch with fewer rows is no trouble, whatever they come from."""
 
 
 class LoadWatch(BatchObserver):
@@ -84,13 +92,6 @@ class LoadWatch(BatchObserver):
             every = [load.utilisation.tolist() for load in self._subqueries.load().values()]
             self.busy, self._busy_at = tuple(share for of in every for share in of), now
         batch.utilisation = self.busy
-
-
-MANY_ROWS = 1_000
-LEAST_ROWS = 1_000_000
-"""A batch with fewer rows is no trouble, whatever they come from."""
-
-_log = logging.getLogger(__name__)
 
 
 class Books:

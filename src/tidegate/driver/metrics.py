@@ -39,6 +39,12 @@ _REPORT_BYTES, _COUNTS_BYTES, _COUNT_BYTES, _FLOAT_BYTES = 400, 180, 100, 32
 """What a report takes, each mapping in it, each entry of one, and each entry of a tuple; measured,
 see the tests."""
 
+_OF_BATCHES = tuple(
+    (m.name, PLACES[m.name]) for m in METRICS if m.over is not None and m.kept is None
+)
+"""The metrics that fold over batches, and their places in a report; `Summary.count` folds those
+that are read off the state."""
+
 
 @dataclass(frozen=True)
 class BatchReport:
@@ -184,8 +190,8 @@ class Summary:
         self.batches += 1
         self.rows += report.rows_in
         self.seconds += report.seconds
-        for name, fold in self.folds.items():
-            fold.add(report.values[PLACES[name]])
+        for name, place in _OF_BATCHES:
+            self.folds[name].add(report.values[place])
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as JSON-ready data; the shape of `--summary FILE`."""

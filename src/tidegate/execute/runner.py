@@ -105,7 +105,7 @@ class JobRunner(Protocol):
     def connected(self) -> JobRunner:
         """The runner to use from the first batch on: itself, but for one that stands for another.
 
-        Called once, before `start`.
+        Called before `start`; again where the first batch did not fit into memory.
         """
         return self
 

@@ -97,11 +97,6 @@ class Aggregate(Logical):
         return replace(self, clauses=tuple(c for c in self.clauses if c is not clause))
 
     @property
-    def has_ends(self) -> bool:
-        """Whether its rows say between which ends the exact values are, and whether they are so."""
-        return any(clause.beside for clause in self.clauses)
-
-    @property
     def partitioner(self) -> str | None:
         """Who chooses where its tuples go; None leaves it to the options of the run."""
         found: PartitionedBy | None = self.clause("PARTITIONER")

@@ -33,7 +33,6 @@ from tidegate.testing.simulation.schedule import SimSchedule
 
 BEGIN_NS = 1_700_000_000_000_000_000
 
-READS = ("status", "names", "open", "map")
 CHANGES = (
     "create",
     "write",
