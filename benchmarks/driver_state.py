@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tidegate.execute.retention import BucketKeeper
+from tidegate.operate.process.entry import EntryKeeper
 from tidegate.route.mapping import even, recorded, switched
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.compaction import choose
@@ -55,7 +55,7 @@ def measured(kind: str, buckets: int, segments: int, rounds: int) -> dict[str, f
     )
     mapping = even(buckets, INSTANCES)
     manifest = Manifest(5, {"process": recorded(mapping)}, 0, operators={"process/buckets": made})
-    text, keeper = manifest.to_json(), BucketKeeper("bucket", added=False)
+    text, keeper = manifest.to_json(), EntryKeeper()
     horizon = keeper.horizon(0, 0, made)
     return {
         "manifest_bytes": len(text),

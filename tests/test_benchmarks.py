@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import sys
 from types import ModuleType
 from typing import Any
@@ -148,3 +150,21 @@ def test_loads_are_compared_before_and_after_trimming() -> None:
     costs = {"seconds_by_exact": ratio, "task_cpu_s_by_exact": ratio}
     *_, row = shedpart.table({"cluster": {"windows": found, "accuracy": {"off": 0.01}} | costs})
     assert "| cluster | 600 to 0, 600.0 times less | 900 to 90, 10.0 times less |" in row
+
+
+def test_what_benchmarks_import_is_there() -> None:
+    """Also inside functions, which run only when somebody measures."""
+    found, missing = 0, []
+    for path in sorted((ROOT / "benchmarks").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tidegate"):
+                module = importlib.import_module(str(node.module))
+                found += len(node.names)
+                missing += [
+                    f"{path.name}: {node.module}.{one.name}"
+                    for one in node.names
+                    if not hasattr(module, one.name)
+                    and importlib.util.find_spec(f"{node.module}.{one.name}") is None
+                ]
+    assert missing == []
+    assert found > 100
