@@ -23,8 +23,8 @@ def busiest(session, uri):
     return counted.top(5, by="n")
 
 
-def wait_for_batch(query, batch):
-    while query.status()["running"] and query.status()["batch"] < batch:
+def wait_until(query, holds):
+    while (status := query.status())["running"] and not holds(status):
         time.sleep(0.01)
 
 
@@ -37,9 +37,9 @@ def main(master: str = "none") -> None:
         live = busiest(session, f"{PACKETS}&pace=15000")
         place = {"sink": tg.sink.files(out), "checkpoint": checkpoint, "batch_rows": 1000}
         query = live.start(instances=1, **place)
-        wait_for_batch(query, 1)
+        wait_until(query, lambda status: status["batch"] >= 1)
         query.scale(4)
-        wait_for_batch(query, 3)
+        wait_until(query, lambda status: status["instances"] == 4)
         query.stop()
         status = query.status()
         print(f"stopped after batch {status['batch']} with {status['instances']} instances")

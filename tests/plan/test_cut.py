@@ -54,7 +54,7 @@ def test_what_follows_a_stateful_operator_is_in_its_unit(strategy: str) -> None:
         ("Join", ["Project!"])
     ]
     assert units(calls.process(Last).where(col("fare") > 1).node, strategy=strategy) == [
-        ("Process", ["Filter!"])
+        ("ProcessNode", ["Filter!"])
     ]
 
 
