@@ -1,4 +1,4 @@
-"""When tuples arrived, between the sources that know it and whoever measures latency."""
+"""Notes when tuples of a source arrived, for whoever measures latency."""
 
 from __future__ import annotations
 

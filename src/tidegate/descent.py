@@ -1,4 +1,4 @@
-"""Recursion that does not use Python's stack, between functions over trees and trees of any depth.
+"""Runs recursive functions over trees of any depth without Python's stack.
 
 A sum of thousands of terms is a tree thousands of levels deep. A function over it is written as a
 generator: where it would call itself it yields the call, and is sent what that returns.

@@ -1,4 +1,4 @@
-"""The files of this host as the engine sees them, between all that reads or writes one and a disk.
+"""The files of this host: all that reads or writes one goes through here.
 
 Everything the engine does with local files goes through the `Disk` that `current` gives: state,
 results, input, and what tasks exchange. It is that of the operating system, unless a test has put

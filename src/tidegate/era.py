@@ -1,4 +1,4 @@
-"""Dates and timestamps of any year, between 64 bits of microseconds and the calendar.
+"""Converts dates and timestamps of any year, as 64 bits of microseconds hold them.
 
 Python's times have the years 1 to 9999, Arrow's calendar those up to 32767; 64 bits of microseconds
 reach beyond the year 290,000. The calendar repeats itself: 400 years, an era, are always as many

@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree, between every stage and the person who reads the message.
+"""The errors of Tidegate as one tree; each message says where, what is required and what came.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Numba's compiler, between the loops of kernels and machine code that is kept on disk.
+"""Compiles the loops of kernels with Numba, and keeps the machine code on disk.
 
 Importing this module imports Numba, which takes a third of a second: do so when there are rows for
 a loop. Machine code is kept beside the source, or in the user's cache folder where that cannot be

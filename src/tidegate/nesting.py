@@ -1,4 +1,4 @@
-"""How deep expressions and queries may be nested, between what users write and Python's stack.
+"""Limits how deep expressions and queries are nested, so that Python's stack is enough.
 
 Chains of operators may be of any length: what goes through them does so in loops. Parentheses,
 calls and subqueries are nested, and there sqlglot's parser and its generator recurse, some thirty

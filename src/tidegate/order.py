@@ -1,4 +1,4 @@
-"""The one order of values that the whole engine follows, between columns and the places of rows.
+"""The order of values that the whole engine follows, as places of rows.
 
 NULL comes first unless told otherwise, NaN is greater than any number, strings compare by their
 UTF-8 bytes, false comes before true.

@@ -1,4 +1,4 @@
-"""The types tuples have inside the engine, between what files hold and what operators see."""
+"""The types that tuples have inside the engine, and the checks of what sources bring."""
 
 from __future__ import annotations
 

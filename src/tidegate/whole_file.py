@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, between everything that writes one and a local disk."""
+"""Writes files that appear whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of means, sums, variances and deviations, between samples and what is said of windows.
+"""Intervals of means, sums, variances and deviations from samples.
 
 All are Student's intervals of a mean, with the correction for a finite population: a sample of n of
 N tuples, without replacement, with mean m and variance v holds the mean of all in

@@ -1,4 +1,4 @@
-"""The concept of a window, and how it drifts, between the tuples of windows and what is reported.
+"""The concept of a window, and how far it drifts from one window to the next.
 
 After section 5.3 of the dissertation: the **concept** of a window is what its query makes of it.
 For a grouped aggregate it is how often each group occurs; for one without groups, the mean and the

@@ -1,4 +1,4 @@
-"""Whether the sample answers, between what is known of samples and the rows of windows.
+"""Decides from samples whether they answer a window within its error.
 
 A window is answered by its samples where the errors of its groups, put together by the metric of
 the promise, are within the error asked for; else as a whole by what was computed exactly. Then

@@ -1,4 +1,4 @@
-"""How far an answer is off: the metrics of approximate results, between truth and estimate.
+"""The metrics by which an approximate answer differs from the exact one.
 
 Numbers in brackets are those of the equations in the dissertation that Tidegate follows (section
 2.5.1). NULL stands for no answer and has no error; NaN stands for it here.

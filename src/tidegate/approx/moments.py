@@ -1,4 +1,4 @@
-"""What is known of the values in samples, between sampled rows and the intervals made of them."""
+"""Counts, means and deviations of the values in samples, from which intervals are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The priority of a tuple: chance that is the same in every run, between its place and samples.
+"""The priority of a tuple: chance that is the same in every run.
 
 A priority is a word of 64 bits, made of the seed of a query, the source of the tuple and its number
 there, and of nothing else. So a sample of the lowest ones does not depend on how a stream was cut,

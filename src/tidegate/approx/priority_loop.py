@@ -1,4 +1,4 @@
-"""The compiled loop of priorities, between places of tuples and words.
+"""The compiled loop of priorities: a 64-bit word for the place of each tuple.
 
 With the mixing function m of splitmix64, the word of tuple number i is m(m(i + a) + b), where a and
 b are made of the seed and the source. One m alone would give two sources the same words, a distance

@@ -1,4 +1,4 @@
-"""Quantiles from samples, between sampled values and bounds of their ranks.
+"""Quantiles from samples, with bounds of their ranks.
 
 The bound is of ranks and holds for every distribution, however skewed, so it can be promised before
 a value is seen. By Hoeffding's inequality, in Serfling's form for samples without replacement, of n

@@ -1,4 +1,4 @@
-"""Samples of groups by depth, between all tuples and those that are looked at.
+"""Takes samples of groups by depth: tuples of low priority, at least so many.
 
 The **depth** of a tuple is the number of zeros that its priority begins with: one tuple in 2**d is
 at depth d or below. The **sample** of a set of tuples, for a size k >= 1, is those at depth d or

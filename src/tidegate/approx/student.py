@@ -1,4 +1,4 @@
-"""Quantiles of Student's distribution, between a confidence and the width of an interval.
+"""Quantiles of Student's distribution, for the width of an interval at a confidence.
 
 By Hill's expansion (Algorithm 396, Communications of the ACM 13, 1970), so that nothing has to be
 installed for them. Checked against tables to four decimals in `tests/approx/test_student.py`.

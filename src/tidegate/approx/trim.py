@@ -1,4 +1,4 @@
-"""Which buckets are trimmed: ShedPart, between the statistics of a window and who evaluates it.
+"""Chooses the buckets to be trimmed in a window, as ShedPart does.
 
 Algorithm 10 of the dissertation takes the fullest worker, trims all of its groups that a sample can
 stand for, and goes on with the fullest then, until that one has nothing left to trim. A worker goes

@@ -1,4 +1,4 @@
-"""The `tidegate` command, between a shell and the runtime."""
+"""The `tidegate` command: its subcommands, and how errors become exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--out` and `--format` of `tidegate run`, between their words and the sinks of a query."""
+"""Makes the sinks of a query from `--out` and `--format`."""
 
 from __future__ import annotations
 

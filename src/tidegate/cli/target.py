@@ -1,4 +1,4 @@
-"""Files that commands write beside their work, between an option's word and the disk."""
+"""Opens the files that commands write beside their work, and refuses them before it starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of option values, between the words of a shell and what commands take."""
+"""Kinds of option values: each reads a word of a shell, or refuses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the control socket of a query is, between the run that has it and who looks for it.
+"""Records where the control socket of a query is, and finds it again.
 
 The path of a socket must be short, and checkpoints have long ones or are elsewhere. So the socket
 is in a private folder of the temporary ones, and a small file says where: `control.json` in a local

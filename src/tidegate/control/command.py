@@ -1,4 +1,4 @@
-"""What a running query can be asked over its control socket, between questions and its loop."""
+"""The commands that a running query takes over its control socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The load of a subquery over recent batches, between observations and who spreads buckets."""
+"""Averages the load of a subquery over recent batches, for whoever spreads buckets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buckets and mappings as a person writes them, between a command or a call and a request."""
+"""Reads buckets and mappings as a person writes them in a command or a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that wait, between those who ask at any time and the batches that take them.
+"""Keeps requests that come at any time until the next batch takes them.
 
 By subquery the newest request waits, and the next batch takes it. Who asks is told at once whether
 it can be, seen from the mapping that it will find: that of the batch at hand. A request for several

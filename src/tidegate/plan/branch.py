@@ -1,4 +1,4 @@
-"""The branches of a join's disjunctions, between its conjuncts and the choice of method.
+"""Makes the branches of a join's disjunctions, among which the method is chosen.
 
 One index cannot find the pairs of `a.k = b.k OR a.k = b.j`, but each branch has one of its own.
 """

@@ -1,4 +1,4 @@
-"""The conjuncts of a join's predicate as interval tests, between lowering and the choice of method.
+"""Reads the conjuncts of a join's predicate as interval tests that an index can answer.
 
 Conservative throughout: a pair for which the predicate is true passes every interval. Terms that
 are moved across a comparison widen the bounds by the rounding this may cost; NaN, the greatest of

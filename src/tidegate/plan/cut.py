@@ -1,4 +1,4 @@
-"""A query cut into units, between the graph of logical nodes and the subqueries of the plan.
+"""Cuts the graph of logical nodes into units, one for each subquery of the plan.
 
 A **unit** is one stateful node with the stateless nodes that follow it, or stateless nodes alone.
 Its **tops** are the nodes whose rows others take: other units, or an output of the query.

@@ -1,4 +1,4 @@
-"""In how many ways a condition can be true, between a join's predicate and its indexes.
+"""Lists the ways in which a condition can be true, each of which may have an index.
 
 A **way** is a set of conditions; wherever the whole is TRUE, all conditions of at least one way
 are. This is weaker than SQL's normal forms and so holds for its three values: FALSE and NULL need

@@ -1,4 +1,4 @@
-"""Expressions as doubles for the index of a join, between typed conjuncts and interval tests.
+"""Rewrites expressions of interval tests as doubles, as the index of a join needs them.
 
 Times are counted in microseconds. Everything here is exact or rounded once, in the order of the
 values, so that a comparison that holds between values holds between their doubles.

@@ -1,4 +1,4 @@
-"""One comparison of a join's predicate taken apart, between its conjuncts and interval tests.
+"""Takes a comparison of a join's predicate apart into bounds that one side sets for the other.
 
 A comparison becomes a sum of signed parts that is at most zero, each part over one side alone or
 constant. A side with a single part can then be bounded by the rest.

@@ -1,4 +1,4 @@
-"""What the runtime is given to run: the picklable product of lowering, between plan and tasks."""
+"""The plan that the runtime is given: picklable, the product of lowering."""
 
 from __future__ import annotations
 

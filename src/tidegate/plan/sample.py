@@ -1,4 +1,4 @@
-"""The first rows of both sides of a join, between the sources and the choice of its method."""
+"""Reads the first rows of both sides of a join, from which its method is chosen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of a state's columns, between what a query keeps now and what a checkpoint has."""
+"""Finds the names that a checkpoint has for the state that a query keeps now."""
 
 from __future__ import annotations
 

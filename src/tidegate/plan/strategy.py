@@ -1,4 +1,4 @@
-"""What it costs to cut a query in one way or another, between plans and `tidegate explain`.
+"""Estimates what each way to cut a query costs, for `tidegate explain`.
 
 The cost of StreamCloud (its supplement, XI): alpha * fan-out + beta * rate * hops. A **hop**
 is a tuple handed on from a subquery to the next; a **channel** joins an instance that hands on with

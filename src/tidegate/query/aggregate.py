@@ -1,4 +1,4 @@
-"""Aggregate calls and what makes them, between a select list and the operator's spec."""
+"""Aggregate calls, and the functions that make them from SQL and Python."""
 
 from __future__ import annotations
 

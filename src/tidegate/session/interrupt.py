@@ -1,4 +1,4 @@
-"""Ctrl-C while a program waits for a query, between the terminal and a batch that goes on."""
+"""Lets Ctrl-C interrupt the wait for a query, and leave the jobs of Spark alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first rows of a query's result, between a stream in a REPL and a run that is thrown away."""
+"""Gives the first rows of a query's result in a REPL, by a run that is thrown away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program may ask of a run, between keyword arguments and validated options."""
+"""Checks the keyword arguments of a run and makes its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first rows of a stream, between its sources and a plan that is estimated from them."""
+"""Reads the first rows of a stream, from which a plan is estimated."""
 
 from __future__ import annotations
 

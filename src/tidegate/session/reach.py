@@ -1,4 +1,4 @@
-"""Making a query one that `tidegate ctl` reaches, between a loop that will run and its socket."""
+"""Gives a loop a control socket, so that `tidegate ctl` reaches it."""
 
 from __future__ import annotations
 

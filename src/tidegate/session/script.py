@@ -1,4 +1,4 @@
-"""Streams of a script made concrete: opened once for their schema, between SQL text and binding."""
+"""Opens each stream of a script once for its schema, before the script is bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program names as the sources of a stream, between its objects and definitions."""
+"""Makes definitions of streams from the sources that a program names."""
 
 from __future__ import annotations
 

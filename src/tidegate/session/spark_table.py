@@ -1,4 +1,4 @@
-"""Tables and views of Spark's catalog as streams, between their names and their DataFrames."""
+"""Finds tables and views of Spark's catalog by name, as streams."""
 
 from __future__ import annotations
 

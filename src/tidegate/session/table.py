@@ -1,4 +1,4 @@
-"""Tables in memory as sources, between pandas, Arrow or dictionaries and a bounded source."""
+"""Makes a bounded source of a table in memory: pandas, Arrow or dictionaries."""
 
 from __future__ import annotations
 

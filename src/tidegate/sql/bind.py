@@ -1,4 +1,4 @@
-"""Statements bound to a catalog of streams, between the dialect's syntax and logical nodes."""
+"""Binds statements to a catalog of streams: the dialect's syntax becomes logical nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk beside another one, between the engine and its files: it is told of each change first."""
+"""A disk that tells a test of each change to a file before it happens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a batch as objects see them, between what was routed and calls of the user's code.
+"""Divides the rows of a batch among the objects of a process, in the total order.
 
 Turning columns into Python values, and putting the user's names on them, costs by the column and
 not by the row, so it is done for all buckets together.

@@ -1,4 +1,4 @@
-"""The rows that the user's own operator gives, between its calls and a table in the output order.
+"""Collects the rows that user code returns into a table in the output order.
 
 Rows are checked when they are given and become columns later, those of many buckets together, with
 the tuple or timer that made each beside them.

@@ -1,4 +1,4 @@
-"""One tuple as the user's own code sees it, between the columns of a batch and a Python object."""
+"""Shows user code one row of a batch as an object with attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do next about a word that the parser did not expect, between its message and a user."""
+"""Says what to do next about a word that the parser did not expect."""
 
 from __future__ import annotations
 
