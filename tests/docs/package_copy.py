@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import filecmp
+import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 from tests.docs.block import ROOT
 
 PACKAGE = ROOT / "src" / "tidegate"
+PAGE = ROOT / "CONTRIBUTING.md"
 
 
 def blocks(title: str, language: str) -> list[str]:
     """The fenced blocks of a language in a section of the page."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     (section,) = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     return re.findall(rf"^```{language}\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
 
@@ -28,8 +34,9 @@ class PackageCopy:
         shutil.copytree(PACKAGE, self._copied, ignore=shutil.ignore_patterns("__pycache__"))
 
     def add_file(self, name: str, text: str) -> None:
-        """Add a file that is not there yet."""
+        """Add a file that is not there yet, and that the page names."""
         path = self._copied / name
+        assert path.name in PAGE.read_text(encoding="utf-8")
         assert not path.exists()
         path.write_text(text, encoding="utf-8")
 
@@ -41,9 +48,33 @@ class PackageCopy:
         assert line.count("\n") == 1
         path.write_text(text.replace(after, after + line), encoding="utf-8")
 
-    def touched(self) -> list[str]:
-        """The files that are not as they are in the package."""
+    def touched(self) -> dict[str, int]:
+        """The files that are not as in the package, and how many lines longer they are."""
         theirs = {p.relative_to(self._copied) for p in self._copied.rglob("*.py")}
         ours = {p.relative_to(PACKAGE) for p in PACKAGE.rglob("*.py")}
         same = {p for p in ours & theirs if filecmp.cmp(PACKAGE / p, self._copied / p, False)}
-        return sorted(str(p) for p in (ours | theirs) - same)
+        return {
+            str(p): _lines(self._copied / p) - _lines(PACKAGE / p)
+            for p in sorted((ours | theirs) - same)
+        }
+
+    def run(self, *words: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run Python with these words and the copy in place of the package."""
+        return subprocess.run(
+            [sys.executable, *words],
+            env={**os.environ, "PYTHONPATH": str(self.source)},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def printed(self, program: str, folder: Path | None = None) -> Any:
+        """What a program prints as JSON; it must succeed."""
+        done = self.run("-c", program, folder=folder)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+def _lines(path: Path) -> int:
+    return path.read_text(encoding="utf-8").count("\n") if path.exists() else 0

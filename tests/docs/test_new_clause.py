@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import filecmp
-import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from tests.docs.block import ROOT
-from tests.docs.test_contributing import block, section
+from tests.docs.package_copy import PackageCopy, blocks
 
-PAGE = section("A new clause")
 PROGRAM = """
 import datetime as dt
 import json
@@ -63,46 +53,24 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package with the clause of the page put into it, as a contributor would."""
-    copied = tmp_path_factory.mktemp("clause") / "src" / "tidegate"
-    shutil.copytree(ROOT / "src/tidegate", copied, ignore=shutil.ignore_patterns("__pycache__"))
-    new, registry = (copied / "query" / "clause" / name for name in ("least.py", "registry.py"))
-    assert not new.exists()
-    new.write_text(block(PAGE, "python"), encoding="utf-8")
-    text, last = registry.read_text(encoding="utf-8"), '    ("latency", "LatencyTarget"),\n'
-    assert text.count(last) == 1
-    registry.write_text(text.replace(last, last + block(PAGE, "text")), encoding="utf-8")
-    return copied
+def package(tmp_path_factory: pytest.TempPathFactory) -> PackageCopy:
+    (file,), (line,) = (blocks("A new clause", language) for language in ("python", "text"))
+    copy = PackageCopy(tmp_path_factory.mktemp("clause"))
+    copy.add_file("query/clause/least.py", file)
+    copy.add_line("query/clause/registry.py", '    ("latency", "LatencyTarget"),\n', line)
+    return copy
 
 
 @pytest.fixture(scope="module")
-def told(package: Path) -> dict[str, object]:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**os.environ, "PYTHONPATH": str(package.parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, object] = json.loads(done.stdout)
+def told(package: PackageCopy) -> dict[str, object]:
+    found: dict[str, object] = package.printed(PROGRAM)
     return found
 
 
-def touched(compared: filecmp.dircmp[str], folder: str = "") -> list[str]:
-    """The files that are new or other on the right."""
-    own = [f"{folder}{n}" for n in (*compared.right_only, *compared.diff_files)]
-    assert not compared.left_only or compared.left_only == ["__pycache__"]
-    return own + [
-        path for name, sub in compared.subdirs.items() for path in touched(sub, f"{folder}{name}/")
-    ]
-
-
-def test_it_touches_its_own_file_and_one_line(package: Path) -> None:
-    names = sorted(touched(filecmp.dircmp(ROOT / "src/tidegate", package)))
-    assert names == ["query/clause/least.py", "query/clause/registry.py"]
-    assert block(PAGE, "text").count("\n") == 1
+def test_it_touches_its_own_file_and_one_line(package: PackageCopy) -> None:
+    touched = package.touched()
+    assert list(touched) == ["query/clause/least.py", "query/clause/registry.py"]
+    assert touched["query/clause/registry.py"] == 1
 
 
 def test_it_leaves_out_small_groups(told: dict[str, object]) -> None:

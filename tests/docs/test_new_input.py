@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import filecmp
-import os
-import re
-import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.docs.block import ROOT
+from tests.docs.package_copy import PackageCopy, blocks
 
 SQL = """
 CREATE STREAM rides FROM '{uri}' TIME ts;
@@ -34,23 +28,11 @@ class Toy:
     table: str
     file: str
 
-    def put_into(self, copied: Path) -> None:
+    def put_into(self, copy: PackageCopy) -> None:
         """Do what the page says, in a copy of the package."""
-        page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-        (section,) = re.findall(rf"^## {self.title}\n(.*?)^## ", page, re.MULTILINE | re.DOTALL)
-        (text,), (line,) = (
-            re.findall(rf"^```{language}\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
-            for language in ("python", "text")
-        )
-        assert f"`{Path(self.file).name}`, whole" in section
-        assert not (copied / self.file).exists()
-        assert line.count("\n") == 1
-        (copied / self.file).write_text(text, encoding="utf-8")
-        registry = copied / "source/registry.py"
-        opening = f"{self.table}: dict[str, str] = {{\n"
-        known = registry.read_text(encoding="utf-8")
-        assert known.count(opening) == 1
-        registry.write_text(known.replace(opening, opening + line), encoding="utf-8")
+        (text,), (line,) = (blocks(self.title, language) for language in ("python", "text"))
+        copy.add_file(self.file, text)
+        copy.add_line("source/registry.py", f"{self.table}: dict[str, str] = {{\n", line)
 
 
 SOURCE = Toy("A new source", "SOURCES", "source/sqlite.py")
@@ -60,29 +42,21 @@ Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    copied = tmp_path_factory.mktemp("toy") / "tidegate"
-    shutil.copytree(ROOT / "src/tidegate", copied, ignore=shutil.ignore_patterns("__pycache__"))
+def package(tmp_path_factory: pytest.TempPathFactory) -> PackageCopy:
+    copy = PackageCopy(tmp_path_factory.mktemp("toy"))
     for toy in (SOURCE, FORMAT):
-        toy.put_into(copied)
-    return copied
+        toy.put_into(copy)
+    return copy
 
 
 @pytest.fixture
-def run(package: Path, tmp_path: Path) -> Run:
+def run(package: PackageCopy, tmp_path: Path) -> Run:
     """Runs the query over a URI with the command line of the copy; its exit code and its words."""
 
     def ask(uri: str, *options: str) -> tuple[int, str]:
         (tmp_path / "q.sql").write_text(SQL.format(uri=uri))
         words = ["run", "q.sql", "--master", "none", "--out", "out", "--format", "csv", *options]
-        done = subprocess.run(
-            [sys.executable, "-m", "tidegate", *words],
-            env={**os.environ, "PYTHONPATH": str(package.parent)},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = package.run("-m", "tidegate", *words, folder=tmp_path)
         return done.returncode, done.stdout + done.stderr
 
     return ask
@@ -101,25 +75,13 @@ def database(path: Path, rides: list[tuple[str, str, int]]) -> None:
         connection.executemany("INSERT INTO rides VALUES (?, ?, ?)", rides)
 
 
-def changed(package: Path) -> tuple[list[str], list[str]]:
-    """The files of the copy that are new, and those that are not as in the package."""
-    own = ROOT / "src/tidegate"
-    there = sorted(str(f.relative_to(package)) for f in package.rglob("*.py"))
-    new = [name for name in there if not (own / name).exists()]
-    both = [name for name in there if name not in new]
-    return new, [n for n in both if not filecmp.cmp(own / n, package / n, shallow=False)]
-
-
-def test_each_touches_its_own_file_and_one_line_of_the_registry(package: Path) -> None:
-    new, touched = changed(package)
-    assert new == ["source/arrow.py", "source/sqlite.py"]
-    assert touched == ["source/registry.py"]
-    before = (ROOT / "src/tidegate/source/registry.py").read_text().splitlines()
-    after = (package / "source/registry.py").read_text().splitlines()
-    assert len(after) == len(before) + 2
-    assert [line for line in after if line not in before] == [
-        '    "sqlite": "tidegate.source.sqlite:SqliteSource",',
-        '    ".arrow": "tidegate.source.arrow:ArrowFormat",',
+def test_each_touches_its_own_file_and_one_line_of_the_registry(package: PackageCopy) -> None:
+    touched = package.touched()
+    assert list(touched) == ["source/arrow.py", "source/registry.py", "source/sqlite.py"]
+    assert touched["source/registry.py"] == 2
+    assert [line for toy in (SOURCE, FORMAT) for line in blocks(toy.title, "text")] == [
+        '    "sqlite": "tidegate.source.sqlite:SqliteSource",\n',
+        '    ".arrow": "tidegate.source.arrow:ArrowFormat",\n',
     ]
 
 

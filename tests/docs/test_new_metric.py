@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import filecmp
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.docs.block import ROOT
-from tests.docs.test_contributing import block, section
+from tests.docs.package_copy import PackageCopy, blocks
 
-METRIC = section("A new metric")
 PROGRAM = """
 import json, sys
 import tidegate as tg
@@ -62,44 +55,17 @@ SELECT route, COUNT(*) AS n FROM rides [RANGE 60 SECONDS] GROUP BY route
 
 
 @pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """A copy of the package with the metric of the page put into it, as a contributor would."""
-    copied = tmp_path / "src" / "tidegate"
-    shutil.copytree(ROOT / "src/tidegate", copied, ignore=shutil.ignore_patterns("__pycache__"))
-    folder, line = copied / "driver" / "metric", block(METRIC, "text")
-    new = folder / f"{json.loads(line.strip().removesuffix(','))}.py"
-    assert new.name in METRIC
-    new.write_text(block(METRIC, "python"), encoding="utf-8")
-    registry, table = folder / "registry.py", "FILES = (\n"
-    text = registry.read_text(encoding="utf-8")
-    assert text.count(table) == 1
-    registry.write_text(text.replace(table, table + line), encoding="utf-8")
-    return copied
+def package(tmp_path: Path) -> PackageCopy:
+    (file,), (line,) = (blocks("A new metric", language) for language in ("python", "text"))
+    copy = PackageCopy(tmp_path)
+    copy.add_file(f"driver/metric/{json.loads(line.strip().removesuffix(','))}.py", file)
+    copy.add_line("driver/metric/registry.py", "FILES = (\n", line)
+    return copy
 
 
-def touched(copied: Path) -> dict[str, int]:
-    """The files of a copy of the package that differ, and how many lines longer they are."""
-    here, found = ROOT / "src/tidegate", {}
-    for path in sorted(copied.rglob("*.py")):
-        name = path.relative_to(copied)
-        if not (here / name).exists() or not filecmp.cmp(path, here / name, shallow=False):
-            before = (here / name).read_text().count("\n") if (here / name).exists() else 0
-            found[str(name)] = path.read_text().count("\n") - before
-    return found
-
-
-def test_it_is_told_wherever_a_run_is(package: Path, tmp_path: Path) -> None:
+def test_it_is_told_wherever_a_run_is(package: PackageCopy, tmp_path: Path) -> None:
     (tmp_path / "q.sql").write_text(SQL)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**os.environ, "PYTHONPATH": str(package.parent)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    first, second = (dict[str, Any](run) for run in json.loads(done.stdout))
+    first, second = (dict[str, Any](run) for run in package.printed(PROGRAM, tmp_path))
     for told, before in ((first, 0), (second, first["summary"])):
         assert told["summary"] == before + sum(told["reports"]) > before, "a restart goes on"
         assert told["summary"] == told["rows_out"], "a group is a row here"
@@ -107,6 +73,6 @@ def test_it_is_told_wherever_a_run_is(package: Path, tmp_path: Path) -> None:
         for place in ("text", "ctl"):
             assert f"groups closed {told['summary']:,}" in told[place].splitlines()
         assert f"groups closed         {told['summary']:,}" in told["view"]
-    files = touched(package)
+    files = package.touched()
     assert files.pop("driver/metric/registry.py") == 1
     assert list(files) == ["driver/metric/groups.py"]

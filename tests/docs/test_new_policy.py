@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import filecmp
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-from tests.docs.block import ROOT
-from tests.docs.test_contributing import block, section
+from tests.docs.package_copy import PackageCopy, blocks
 
-POLICY = section("A new policy")
 PROGRAM = """
 import datetime, json, sys
 from dataclasses import replace
@@ -45,49 +38,23 @@ print(json.dumps([asked, used, refused]))
 """
 
 
-def copied_package(folder: Path) -> Path:
-    """A copy of the package with the policy of the page put into it, as a contributor would."""
-    copied = folder / "src" / "tidegate"
-    shutil.copytree(ROOT / "src/tidegate", copied, ignore=shutil.ignore_patterns("__pycache__"))
-    line = block(POLICY, "text")
-    ((name, place),) = json.loads(f"{{{line.strip().removesuffix(',')}}}").items()
+def copied_package(folder: Path) -> PackageCopy:
+    (file,), (line,) = (blocks("A new policy", language) for language in ("python", "text"))
+    ((_, place),) = json.loads(f"{{{line.strip().removesuffix(',')}}}").items()
     module = place.partition(":")[0].removeprefix("tidegate.").replace(".", "/")
-    assert f"`{name}.py`" in POLICY
-    (copied / f"{module}.py").write_text(block(POLICY, "python"), encoding="utf-8")
-    registry, table = copied / "elastic/registry.py", "POLICIES: dict[str, str] = {\n"
-    text = registry.read_text(encoding="utf-8")
-    assert text.count(table) == 1
-    registry.write_text(text.replace(table, table + line), encoding="utf-8")
-    return copied
-
-
-def touched(copied: Path) -> dict[str, int]:
-    """The files of a copy that differ from the package, and how many lines longer they are."""
-    here, found = ROOT / "src/tidegate", {}
-    for path in sorted(copied.rglob("*.py")):
-        known = here / path.relative_to(copied)
-        if not known.exists() or not filecmp.cmp(path, known, shallow=False):
-            before = known.read_text().count("\n") if known.exists() else 0
-            found[str(path.relative_to(copied))] = path.read_text().count("\n") - before
-    return found
+    copy = PackageCopy(folder)
+    copy.add_file(f"{module}.py", file)
+    copy.add_line("elastic/registry.py", "POLICIES: dict[str, str] = {\n", line)
+    return copy
 
 
 def test_it_decides_by_its_name_and_touches_one_file_and_one_line(tmp_path: Path) -> None:
     package = copied_package(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**os.environ, "PYTHONPATH": str(package.parent)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    asked, used, refused = json.loads(done.stdout)
+    asked, used, refused = package.printed(PROGRAM, tmp_path)
     why = "50 tuples wait: 1 -> 2 instances"
     assert asked == [[], [], [], [], [why], [], [why], [], [why]], "patience, and its memory"
     assert used == "backlog"
     assert refused == "policy backlog: maximum must be at least 1; got 0."
-    files = touched(package)
+    files = package.touched()
     assert files.pop("elastic/registry.py") == 1
     assert list(files) == ["elastic/backlog.py"]

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import filecmp
-import json
-import os
-import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from tests.docs.block import ROOT
+from tests.docs.package_copy import PackageCopy
 from tests.docs.test_contributing import block, section
-from tests.docs.test_new_clause import touched
 
 SOURCE = """
 import datetime as dt, json
@@ -48,7 +40,7 @@ SUMS = "SELECT route, SUM(fare) AS s FROM rides [RANGE 2 SECONDS] GROUP BY route
 class Example:
     """A section of the page, what it touches, and a program that prints what becomes of it.
 
-    The line goes into the table after the one that begins with `after`; a table that does not find
+    The line goes into the table after the line `after`; a table that does not find
     files by their names also imports it.
     """
 
@@ -66,7 +58,7 @@ EXAMPLES = (
         "A new aggregate function",
         "operate/aggregate/functions/geometric_mean.py",
         "operate/aggregate/registry.py",
-        "TABLE = (",
+        "TABLE = (\n",
         """print(json.dumps([[r, round(m, 3)] for r, m in run(sql(
             "SELECT route, GEOMEAN(fare) AS m FROM rides [RANGE 2 SECONDS] GROUP BY route"))]))""",
         [["a", 2.632], ["b", 3.0], ["c", 5.0], ["a", 8.775], ["d", 9.641]],
@@ -76,7 +68,7 @@ EXAMPLES = (
         "A new partitioner",
         "route/stripes.py",
         "route/registry.py",
-        "PARTITIONERS: ",
+        "PARTITIONERS: dict[str, type[Partitioner]] = {\n",
         f"""print(json.dumps(run(sql({SUMS!r}), partitioner="stripes")))""",
         [["a", 13.0], ["b", 3.0], ["c", 5.0], ["a", 18.0], ["d", 39.0]],
         "from tidegate.route.stripes import Stripes\n",
@@ -85,7 +77,7 @@ EXAMPLES = (
         "A new window",
         "query/window/days.py",
         "query/window/registry.py",
-        "_TABLE = ",
+        "_TABLE = (\n",
         """
 def sql(text):
     return session.sql(f"SELECT SUM(fare) AS s FROM rides [{text}]", rides=rides)
@@ -125,36 +117,25 @@ print(json.dumps([
 @pytest.fixture(params=EXAMPLES, ids=lambda example: example.title, scope="module")
 def installed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Example, Path]:
+) -> tuple[Example, PackageCopy]:
     """A copy of the package with an example of the page put into it, as a contributor would."""
     example: Example = request.param
-    package = tmp_path_factory.mktemp("example") / "src" / "tidegate"
-    shutil.copytree(ROOT / "src/tidegate", package, ignore=shutil.ignore_patterns("__pycache__"))
-    page, table = section(example.title), package / example.registry
-    (package / example.file).write_text(block(page, "python"), encoding="utf-8")
-    lines = table.read_text(encoding="utf-8").splitlines(keepends=True)
-    (at,) = [i for i, line in enumerate(lines) if line.startswith(example.after)]
-    lines.insert(at + 1, block(page, "text"))
-    first = next(i for i, line in enumerate(lines) if line.startswith("from tidegate"))
-    table.write_text("".join([*lines[:first], example.imports, *lines[first:]]), encoding="utf-8")
-    return example, package
+    copy = PackageCopy(tmp_path_factory.mktemp("example"))
+    page = section(example.title)
+    copy.add_file(example.file, block(page, "python"))
+    copy.add_line(example.registry, example.after, block(page, "text"))
+    if example.imports:
+        copy.add_line(example.registry, "from __future__ import annotations\n", example.imports)
+    return example, copy
 
 
-def test_it_touches_its_own_file_and_one_table(installed: tuple[Example, Path]) -> None:
+def test_it_touches_its_own_file_and_one_table(installed: tuple[Example, PackageCopy]) -> None:
     example, package = installed
-    names = touched(filecmp.dircmp(ROOT / "src/tidegate", package))
-    assert sorted(names) == sorted([example.file, example.registry])
-    assert block(section(example.title), "text").count("\n") == 1
+    touched = package.touched()
+    assert sorted(touched) == sorted([example.file, example.registry])
+    assert touched[example.registry] == 1 + bool(example.imports)
 
 
-def test_it_runs_in_the_package(installed: tuple[Example, Path]) -> None:
+def test_it_runs_in_the_package(installed: tuple[Example, PackageCopy]) -> None:
     example, package = installed
-    done = subprocess.run(
-        [sys.executable, "-c", SOURCE + example.program],
-        env={**os.environ, "PYTHONPATH": str(package.parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == example.printed
+    assert package.printed(SOURCE + example.program) == example.printed
