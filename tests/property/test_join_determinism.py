@@ -18,7 +18,7 @@ from tests.property.test_determinism import bits, places, share
 from tests.seed import seeds
 from tidegate.operate.join.operator import StreamJoin
 from tidegate.operate.join.spec import BAND, EQUAL, HASH, SCAN
-from tidegate.operate.join.state import ROUND_ROBIN
+from tidegate.operate.join.state import BY_RANGE, ROUND_ROBIN
 from tidegate.plan.physical import Plan
 
 SEEDS = seeds(max(2, settings.default.max_examples // 50))
@@ -43,14 +43,18 @@ WAYS = (
     Way(routing="key"),
     Way("probe", "round-robin", 0),
     Way("probe", "round-robin", 1),
+    Way("probe", "range", 0),
+    Way("probe", "range", 1),
 )
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_splits() -> Iterator[None]:
-    """Several map tasks read one source, although the sources are small."""
+    """Several map tasks read one source, and cells change often, although the sources are small."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidegate.execute.splits.SPLIT_ROWS", 7)
+        for name, value in (("EVERY", 1), ("LEAST_TUPLES", 3), ("UNEVEN", 1.0), ("BETTER", 1.0)):
+            patch.setattr(f"tidegate.operate.join.ranges.{name}", value)
         yield
 
 
@@ -73,6 +77,8 @@ def planned(scenario: Scenario, way: Way) -> Plan:
         )
     if way.routing == "round-robin" or (way.routing == "key" and EQUAL in kinds):
         routing = way.routing
+    if way.routing == "range" or routing == BY_RANGE:
+        routing = ROUND_ROBIN if spec.index is None else BY_RANGE
     changed = replace(subquery, operator=replace(join, spec=spec, routing=routing))
     return replace(plan, subqueries=(changed,))
 

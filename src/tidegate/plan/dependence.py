@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from tidegate.expression.tree import Expr, describe, exact_text, renamed
 from tidegate.operate.join.concept import FIRST
+from tidegate.operate.join.grid import GRIDS
 from tidegate.operate.join.operator import StreamJoin
 from tidegate.operate.join.state import SIDES
 from tidegate.operate.operator import Operator
@@ -63,9 +64,15 @@ def _of_first_tuples(operator: Operator, origin: Origin) -> Iterator[str]:
         yield f"first tuples by left {f' {sign} right '.join(both)}"
 
 
+def _of_nothing(operator: Operator, origin: Origin) -> Iterator[str]:
+    """Grids of cells: a join that compares other values begins with others."""
+    yield from ()
+
+
 _DEPENDS: dict[str, Callable[[Operator, Origin], Iterator[str]]] = {
     **dict.fromkeys(SIDES, _of_inputs),
     FIRST: _of_first_tuples,
+    GRIDS: _of_nothing,
     BUCKETS: _of_inputs,
 }
 

@@ -87,6 +87,7 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         expected=expected.lines,
         warned=() if choices.join.method == SCAN else expected.warnings,
         sieve=shedding.sieve(spec),
+        grid=choice.grid,
     )
     shown = left.shown | right.shown
     lines = [f"join {left.extent.meaning} {right.extent.meaning} {sides}", *shedding.lines]

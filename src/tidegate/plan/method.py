@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.errors import OptionError
+from tidegate.operate.join.bound import CODES
 from tidegate.operate.join.spec import BAND, BOUND, EQUAL, HASH, SCAN, UNION, PairInterval, Probe
-from tidegate.operate.join.state import BY_KEY, ROUND_ROBIN
+from tidegate.operate.join.state import BY_KEY, BY_RANGE, ROUND_ROBIN
 from tidegate.plan.branch import Disjunction, PredicateBranch
 from tidegate.plan.sample import SideSample
+from tidegate.route.cell import IN_TURN, CellGrid
+from tidegate.route.mapping import even
 
 AUTO = "auto"
 METHODS = (AUTO, SCAN)
-ROUTINGS = (AUTO, BY_KEY, ROUND_ROBIN)
+ROUTINGS = (AUTO, BY_KEY, ROUND_ROBIN, BY_RANGE)
 
 OTHER_WORDS = {"deal": ROUND_ROBIN}
 """What routings may be called as well."""
@@ -27,6 +30,14 @@ SELECTIVE = 0.1
 UNSELECTIVE, FEWER = 0.01, 4
 """A union searches several indexes; it replaces a single one that gives more than this share of the
 pairs when it gives so many times fewer."""
+
+_NO_INDEX = Probe((), None)
+
+_CELLS = 64
+"""How many cells of codes a bucket has, where nothing is known of the keys."""
+
+_LIKELY_INSTANCES = 16
+"""For so many instances the first cells are chosen: how many there will be is not known yet."""
 
 EVEN = 4
 """Keys may place tuples when the most frequent one has less than 1 / (EVEN * buckets) of them: a
@@ -66,6 +77,7 @@ class MethodChoice:
     routing: str
     reasons: tuple[str, ...]
     branches: tuple[Probe, ...] = ()
+    grid: CellGrid = IN_TURN
 
 
 def choose(
@@ -92,9 +104,31 @@ def choose(
             why = reason or why
     if branches:
         method, index = UNION, None
-    routing, where = _routing(intervals, options, sample, together)
+    probe = Probe(tuple(intervals), index)
+    if index is None or intervals[index].kind == BOUND:  # what is open at one end is everywhere
+        probe = _NO_INDEX
+    routing, where = _routing(intervals, probe, options, sample, together)
+    grid = IN_TURN
+    if routing == BY_RANGE:
+        grid, cells = _grid(probe, sample, options.buckets)
+        where = f"{where}, {cells}"
     reasons = (f"{method}: {why}", f"{routing}: {where}")
-    return MethodChoice(method, index, routing, reasons, branches)
+    return MethodChoice(method, index, routing, reasons, branches, grid)
+
+
+def _grid(probe: Probe, sample: SideSample | None, buckets: int) -> tuple[CellGrid, str]:
+    """The cells that a join begins with, in words too; a survey of its tuples goes on."""
+    survey = None if sample is None else sample.survey(probe, even(buckets, _LIKELY_INSTANCES))
+    if survey is None and probe.one_key:
+        return CellGrid(CODES / (_CELLS * buckets)), "in cells of their codes"
+    if survey is None:
+        return IN_TURN, "dealt in turn until a survey of its tuples has found cells"
+    found = survey.best()
+    if sample is None or not found.grid.width:
+        return IN_TURN, "dealt in turn: cells would spare no work in the first tuples"
+    width = "their codes" if probe.one_key else f"{found.grid.width:.4g}"
+    searched = f"a tuple searches at {found.searches:.1f} of {_LIKELY_INSTANCES} instances"
+    return found.grid, f"in cells of {width}: {searched}, by {sample.text}"
 
 
 def _union(
@@ -178,14 +212,15 @@ def _best(
 
 def _routing(
     intervals: Sequence[PairInterval],
+    probe: Probe,
     options: JoinOptions,
     sample: SideSample | None,
     together: str | None,
 ) -> tuple[str, str]:
     equalities = [i for i in intervals if i.kind == EQUAL]
     if together is not None:
-        if options.routing == ROUND_ROBIN:
-            raise OptionError("--routing", f"must be {BY_KEY}: {together}", ROUND_ROBIN)
+        if options.routing not in (AUTO, BY_KEY):
+            raise OptionError("--routing", f"must be {BY_KEY}: {together}", options.routing)
         return BY_KEY, together
     if options.routing == BY_KEY:
         if not equalities:
@@ -196,16 +231,28 @@ def _routing(
                 "Leave it out, or add one.",
             )
         return BY_KEY, "asked for with --routing key"
+    if options.routing == BY_RANGE:
+        if probe.index is None:
+            raise OptionError(
+                "--routing",
+                "range needs a band or an equality of both sides that is the join's only index",
+                "none",
+                "Leave it out, or add one, for example l.x BETWEEN r.x - 1 AND r.x + 1.",
+            )
+        return BY_RANGE, "asked for with --routing range"
     if options.routing == ROUND_ROBIN:
         return ROUND_ROBIN, "asked for with --routing round-robin"
+    if probe.index is not None and not probe.one_key:
+        return BY_RANGE, "by the values that the band compares"
     if not equalities:
         return ROUND_ROBIN, "there is no equality to route by"
+    uneven = ROUND_ROBIN if probe.index is None else BY_RANGE
     if sample is None:
-        return ROUND_ROBIN, "no sample to judge the keys by, and it is even for any keys"
+        return uneven, "no sample to judge the keys by, and it is even for any keys"
     share, limit = sample.top_share(equalities), 1 / (EVEN * options.buckets)
     if share is None:
-        return ROUND_ROBIN, "the keys of the sample cannot be compared"
+        return uneven, "the keys of the sample cannot be compared"
     text = f"the most frequent key has {share:.2%} of {sample.text}"
     if share < limit:
         return BY_KEY, f"{text}, less than {limit:.2%}"
-    return ROUND_ROBIN, f"{text}, keys would be uneven from {limit:.2%} on"
+    return uneven, f"{text}, keys would be uneven from {limit:.2%} on"

@@ -11,11 +11,16 @@ import pyarrow as pa
 
 from tidegate.errors import TaskError
 from tidegate.expression.tree import Expr
-from tidegate.operate.join.bound import codes_of
+from tidegate.operate.join.bound import bounds_of, codes_of, key_of
 from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, PairInterval, Probe
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.physical import ARROW, Prefix
 from tidegate.query.definition import StreamDef
+from tidegate.route.cell_choice import SideSurvey, Survey
+from tidegate.route.mapping import Mapping
+
+_LIKELY_ROWS = 100_000
+"""So many tuples of a side are taken to be in a window, where nobody knows."""
 
 RawRows = Callable[[StreamDef, Sequence[str]], pa.Table | None]
 """Gives the first rows of a stream, these columns; None where they cannot be had cheaply."""
@@ -75,6 +80,19 @@ class SideSample:
             )
         except TaskError:
             return None
+
+    def survey(self, probe: Probe, mapping: Mapping) -> Survey | None:
+        """The values and bounds of an index, to choose cells by; None where it cannot be told."""
+        sides = []
+        for side, rows in ((LEFT, self.left), (RIGHT, self.right)):
+            try:
+                values = low = high = key_of(probe, side, rows)
+                if not probe.one_key:
+                    low, high = bounds_of(probe.indexed[0], 1 - side, rows)
+            except TaskError:
+                return None
+            sides.append(SideSurvey(values, low, high, _LIKELY_ROWS / rows.num_rows))
+        return Survey(sides, mapping.owner_array)
 
     def _equal_rate(self, equalities: Sequence[PairInterval]) -> float:
         sides = []

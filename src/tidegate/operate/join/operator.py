@@ -19,16 +19,18 @@ from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.concept import FIRST, ConceptSieve, FirstKeeper, FirstTuples
 from tidegate.operate.join.division import held_work, pair_work, stored_work
+from tidegate.operate.join.grid import GRIDS
 from tidegate.operate.join.instance import InstanceJoin, SideTuples, key_buckets
 from tidegate.operate.join.match import (
     order_columns,
     places,
 )
 from tidegate.operate.join.pieces import in_pieces
+from tidegate.operate.join.ranges import SURVEY, Ranges
 from tidegate.operate.join.search import ComparedWork, Ints, News
 from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec, WindowExtent
-from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, seen_by, sights
-from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
+from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, TO_RANGES, seen_by, sights
+from tidegate.operate.join.state import BY_KEY, BY_RANGE, ROUND_ROBIN, SIDES, SideKeeper
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.operator import (
     Arrival,
@@ -44,6 +46,7 @@ from tidegate.operate.operator import (
     owned,
     plain_names,
 )
+from tidegate.route.cell import IN_TURN, CellGrid
 from tidegate.route.former import Position
 from tidegate.route.hash import Hash
 from tidegate.route.mapping import Mapping as BucketMapping
@@ -63,7 +66,7 @@ class StreamJoin(Operator):
     writes them, `reasons` why this method and routing. `expected` and `warned` say how much is
     compared without an index, and put out. `before` is how many tuples of each side came in earlier
     batches. `sieve` says which tuples are kept where others are shed by concept; tuples are then
-    routed by their keys.
+    routed by their keys. `grid` is what a join that is routed by range begins with.
     """
 
     kind: ClassVar[str] = "join"
@@ -78,6 +81,7 @@ class StreamJoin(Operator):
     before: tuple[int, int] = (0, 0)
     remote: bool = False
     sieve: ConceptSieve | None = None
+    grid: CellGrid = IN_TURN
 
     order = PairOrder()
 
@@ -100,9 +104,9 @@ class StreamJoin(Operator):
         """Which instances see a new tuple; all of them where windows count tuples."""
         if self.spec.counts:
             return TO_ALL
-        if self.routing == BY_KEY:
-            return TO_OWNER
-        return OVER_GRID if self.remote else TO_ALL
+        if self.routing == ROUND_ROBIN:
+            return OVER_GRID if self.remote else TO_ALL
+        return TO_OWNER if self.routing == BY_KEY else TO_RANGES
 
     @property
     def operation(self) -> Operation:
@@ -127,6 +131,8 @@ class StreamJoin(Operator):
         if self.sieve is not None:
             table = self.sieve.of_split(side, table)
             work.shed.append(tuples.num_rows - table.num_rows)
+        if self.routing == BY_RANGE:
+            return self._dealt_by_range(work, side, table)
         router = work.router(self.partitioner)
         if self.routing == BY_KEY:
             bucket = key_buckets(self.spec, router, side, table)
@@ -143,6 +149,24 @@ class StreamJoin(Operator):
                 shares.append(Share(instance, mine))
         return shares
 
+    def _dealt_by_range(self, work: MapWork, side: int, table: pa.Table) -> list[Share]:
+        """The same by ranges of values; what all see is sent once."""
+        bucket, seen, surveyed = self._ranges.dealt(work, side, table)
+        table = table.add_column(3, BUCKET, pa.array(bucket))
+        shares = []
+        if surveyed is not None:
+            shares.append(Share(work.mapping.owners[0], surveyed, SURVEY))
+        everyone = seen.all(axis=0)
+        if self.spread == TO_ALL or everyone.all():
+            return [Share.for_all(table), *shares]
+        if everyone.any():
+            shares.append(Share.for_all(table.filter(pa.array(everyone))))
+            seen &= ~everyone
+        for instance, mine in enumerate(seen):
+            if len(rows := np.flatnonzero(mine)):
+                shares.append(Share(instance, table.take(pa.array(rows))))
+        return shares
+
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Match new tuples with those held here and among themselves; keep the instance's own."""
         owners = work.mapping.owner_array
@@ -155,7 +179,10 @@ class StreamJoin(Operator):
             bucket: npt.NDArray[np.int32] = table.column(BUCKET).to_numpy()
             owned = owners[bucket] == work.instance
             held = np.ones(len(owned), np.bool_) if self.spread == OVER_GRID else owned
-            news.append(News(table, at[side], held, self.before[side]))
+            asks = None
+            if self.routing == BY_RANGE and self.spread == TO_ALL:
+                asks = self._ranges.asks(work, side, table)
+            news.append(News(table, at[side], held, self.before[side], asks))
             own.append(owned)
             dealt.append(bucket)
         work.spans.mark("instance merge")
@@ -180,6 +207,8 @@ class StreamJoin(Operator):
         segments = {SIDES[i]: instance.segments(i, news[i], own[i]) for i in range(2)}
         if first is not None:
             segments[FIRST] = first.written()
+        if self.routing == BY_RANGE:
+            segments[GRIDS] = self._ranges.written(work, arrived, news)
         if sides:
             instance.leave(sides, news)
         work.spans.mark("instance write")
@@ -219,6 +248,7 @@ class StreamJoin(Operator):
     @property
     def state(self) -> OperatorState:
         kept: dict[str, Keeper] = dict(zip(SIDES, self._keepers, strict=True))
+        kept[GRIDS] = self._ranges.keeper  # also for others: another run may have left some
         reach: Reach | str = self._reach
         if self.sieve is not None:
             kept[FIRST] = FirstKeeper(self.sieve.pane_us)
@@ -247,7 +277,7 @@ class StreamJoin(Operator):
         return Migration(frontier_us, frontier_us + self._reach.us, tuple(positions))
 
     def _reads(self, what: str, mapping: BucketMapping, instance: int) -> BucketSet:
-        if what == FIRST:
+        if what not in SIDES:
             return owned(what, mapping, instance)
         spread = TO_OWNER if self.spread == TO_ALL else self.spread
         owners, side = mapping.owner_array, SIDES.index(what)
@@ -278,6 +308,10 @@ class StreamJoin(Operator):
         ends |= {f"{other} AND {text}" for other in self.conjuncts}
         return any(index in ends for index in probed)
 
+    @property
+    def _ranges(self) -> Ranges:
+        return Ranges(self.spec, self._keepers, self.before, self.grid)
+
     @cached_property
     def _keepers(self) -> tuple[SideKeeper, SideKeeper]:
         return (
@@ -292,7 +326,7 @@ class StreamJoin(Operator):
 
         Where the join sheds, they are those that are kept.
         """
-        mine = [a.rows for a in arrived if self.sides[a.input] == side]
+        mine = [a.rows for a in arrived if self.sides[a.input] == side and not a.channel]
         if not mine:
             table = _schema(self.spec, side).empty_table()
             return table, order_columns(table)

@@ -93,13 +93,15 @@ class News:
     """The new tuples of one side that an instance sees, in the total order.
 
     `place` is where each stands among the new tuples of both sides, `held` says which are stored
-    here, and `before` is how many tuples of the side there were before the batch.
+    here, and `before` is how many tuples of the side there were before the batch. `asks` says which
+    may have pairs here with what is held; None for all.
     """
 
     table: pa.Table
     place: Ints
     held: Mask
     before: int = 0
+    asks: Mask | None = None
     _keys: dict[tuple[int, ...], Floats] = field(default_factory=dict, repr=False, compare=False)
 
     def between(self, low: int, high: int) -> tuple[News, int]:
@@ -110,7 +112,8 @@ class News:
         keys = {wanted: key[start:stop] for wanted, key in self._keys.items()}
         some = slice(start, stop)
         table = self.table.slice(start, stop - start)
-        return News(table, self.place[some], self.held[some], self.before, keys), start
+        asks = None if self.asks is None else self.asks[some]
+        return News(table, self.place[some], self.held[some], self.before, asks, keys), start
 
     @property
     def ranks(self) -> Ints:
@@ -177,6 +180,8 @@ class Ask:
             index = bounds_of(probe.intervals[probe.index], side, table)
         if index is not None:
             order = np.argsort(index[0], kind="stable")
+            if asking.asks is not None:
+                order = order[asking.asks[order]]
             place, low = place[order], low[order]
             bounds = tuple((a[order], b[order]) for a, b in bounds)
             index = index[0][order], index[1][order]

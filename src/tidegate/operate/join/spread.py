@@ -1,4 +1,4 @@
-"""Says which instances see a new tuple of a join: its owner, all, or a row of the grid."""
+"""Says which instances see a new tuple of a join: its owner, all, a row of the grid, or ranges."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tidegate.route.mapping import Mapping
 
 Owners = npt.NDArray[np.int32]
 
-TO_ALL, OVER_GRID, TO_OWNER = "all", "grid", "owner"
+TO_ALL, OVER_GRID, TO_OWNER, TO_RANGES = "all", "grid", "owner", "ranges"
 """All to every instance; over rows (left) and columns (right) of a grid of instances; by key to the
-one that owns it."""
+one that owns it; to those that have ranges of values which its bounds reach."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.keeper import CELLS, OrderHorizon
 from tidegate.state.segment import Segment
 
-BY_KEY, ROUND_ROBIN = "key", "round-robin"
-"""Where a tuple is stored: in the bucket of its key, or in any bucket in turn."""
+BY_KEY, ROUND_ROBIN, BY_RANGE = "key", "round-robin", "range"
+"""Where a tuple is stored: in the bucket of its key, in any bucket in turn, or by the range of its
+value that a band compares."""
 
 SIDES = ("left", "right")
 """What the segments hold: the tuples of one side."""

@@ -1,0 +1,122 @@
+"""Keeps the grids of cells by which a join has placed its tuples, each from a moment on.
+
+Tuples stay in the bucket they were stored in. So who looks for them asks by every grid that may
+have placed tuples which are still in a window; there are few. All that is kept of them is one small
+segment, written anew when a grid is added.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from tidegate.batch import MAX_US, MIN_US
+from tidegate.operate.join.chain import BUCKET
+from tidegate.operate.keeper import Keeper, OrderHorizon
+from tidegate.operate.operator import InstanceWork
+from tidegate.route.cell import CellGrid
+from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.store import Store
+
+GRIDS = "grids"
+"""What the segments hold, by the name that they have below the operator in a manifest."""
+
+_VERSION = "version"
+
+_SCHEMA = pa.schema(
+    [
+        (BUCKET, pa.int32()),
+        (_VERSION, pa.int64()),
+        ("grid", pa.int64()),
+        ("left", pa.int64()),
+        ("right", pa.int64()),
+        ("width", pa.float64()),
+        ("cell", pa.int64()),
+        ("fan", pa.int64()),
+    ]
+)
+"""A row for each grid, and one for each of its hot cells; `bucket` is 0. A grid has no `cell`."""
+
+
+@dataclass(frozen=True)
+class GridEpoch:
+    """A grid, and from where on it places the tuples of each side: by time, or by their number."""
+
+    since: tuple[int, int]
+    grid: CellGrid
+
+
+@dataclass(frozen=True)
+class GridKeeper(Keeper):
+    """The newest segment has all that is needed; `tag` says which values the cells are of."""
+
+    tag: int
+    order: ClassVar[str] = _VERSION
+
+    @property
+    def columns(self) -> list[str]:
+        return list(_SCHEMA.names)
+
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> OrderHorizon:
+        newest = max((s.high for s in segments), default=MIN_US)
+        newest = MAX_US if frontier_us == MAX_US else newest
+        return OrderHorizon(_VERSION, newest, self.tag)
+
+    def kin(
+        self, segments: Sequence[Segment], owners: Sequence[int], since: int
+    ) -> list[int | None]:
+        return [None] * len(segments)
+
+    def read(
+        self, state: Mapping[str, Sequence[Segment]], store: Store
+    ) -> tuple[GridEpoch, ...] | None:
+        """The grids that there are, oldest first; None where none was stored for these values."""
+        segments = [s for s in state.get(GRIDS, ()) if s.tag == self.tag]
+        if not segments:
+            return None
+        newest = max(segments, key=lambda s: s.high)
+        key = store.location, newest.name, newest.checksum
+        if key in _READ:
+            return _READ[key]
+        found = _READ[key] = _epochs(read_segment(store, newest, None, _SCHEMA.names))
+        if len(_READ) > _MOST_READ:
+            _READ.popitem(last=False)
+        return found
+
+    def write(self, work: InstanceWork, epochs: Sequence[GridEpoch]) -> tuple[Segment, ...]:
+        """Store grids instead of those that there were."""
+        version = max((s.high for s in work.state.get(GRIDS, ())), default=0) + 1
+        rows = []
+        for number, epoch in enumerate(epochs):
+            left, right = epoch.since
+            grid: dict[str, float] = {BUCKET: 0, _VERSION: version, "grid": number}
+            grid |= {"left": left, "right": right, "width": epoch.grid.width}
+            rows.append(grid)
+            hot = zip(epoch.grid.hot, epoch.grid.fans, strict=True)
+            rows += [{**grid, "cell": cell, "fan": fan} for cell, fan in hot]
+        table = pa.Table.from_pylist(rows, _SCHEMA)
+        return (write_segment(work.store, f"{work.name}-{GRIDS}", table, _VERSION, self.tag),)
+
+
+def _epochs(rows: pa.Table) -> tuple[GridEpoch, ...]:
+    found: dict[int, GridEpoch] = {}
+    for row in rows.to_pylist():
+        number = row["grid"]
+        if row["cell"] is None:
+            found[number] = GridEpoch((row["left"], row["right"]), CellGrid(row["width"]))
+            continue
+        epoch = found[number]
+        hot, fans = (*epoch.grid.hot, row["cell"]), (*epoch.grid.fans, row["fan"])
+        found[number] = GridEpoch(epoch.since, CellGrid(epoch.grid.width, hot, fans))
+    return tuple(found[number] for number in sorted(found))
+
+
+_MOST_READ = 64
+_READ: OrderedDict[tuple[str, str, int], tuple[GridEpoch, ...]] = OrderedDict()
+"""What was read of segments, which never change."""

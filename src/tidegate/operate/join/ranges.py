@@ -1,0 +1,253 @@
+"""Places the tuples of a join by ranges of the value that its index compares, cell by cell.
+
+For a band that is the value itself, for equalities the code of the keys.
+
+A map task stores a tuple in the cell of its value, and sends it to whoever has cells that its
+bounds reach. Some tuples go into a **survey**, from which one instance sees whether another grid of
+cells would be better, and stores it for the batches to come. Where a tuple is stored decides who
+finds its pairs, not which there are: nothing of this changes what the join puts out.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.batch import MAX_US, MIN_US, TS
+from tidegate.errors import TaskError
+from tidegate.operate.join.bound import bounds_of, key_of
+from tidegate.operate.join.grid import GridEpoch, GridKeeper
+from tidegate.operate.join.search import News
+from tidegate.operate.join.spec import JoinSpec
+from tidegate.operate.join.state import SIDES, SideKeeper
+from tidegate.operate.operator import Arrival, InstanceWork, MapWork
+from tidegate.route.cell import CellGrid, Floats, Mask
+from tidegate.route.cell_choice import SideSurvey, Survey
+from tidegate.route.mapping import Mapping as BucketMapping
+from tidegate.route.round_robin import RoundRobin
+from tidegate.state.segment import Segment
+from tidegate.state.store import Store
+
+SURVEY = "survey"
+"""The channel of tuples that are surveyed."""
+
+EVERY = 64
+"""One tuple in so many is surveyed: of a small split all or none."""
+
+_SMALL_ROWS = 8_192
+
+LEAST_TUPLES = 256
+"""So many tuples of a survey for each instance say whether a grid is good."""
+
+UNEVEN, BETTER = 1.15, 0.9
+"""A grid is good enough while its busiest instance has so many times the mean, and no more places
+are searched than `_PLACES`. One that is to follow it must leave the busiest so much of its work."""
+
+_PLACES = 1.5
+
+MOST_GRIDS = 4
+"""So many grids have tuples in a window at a time, at most: each is asked."""
+
+_MOST_WAIT = 64
+"""For how many surveys it is not tried again, at most, to find a grid that is better."""
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """How tuples are placed in one batch. `first` is the grid that a query begins with.
+
+    `before` is how many tuples of each side came before the batch.
+    """
+
+    spec: JoinSpec
+    keepers: tuple[SideKeeper, SideKeeper]
+    before: tuple[int, int]
+    first: CellGrid
+
+    @property
+    def keeper(self) -> GridKeeper:
+        return GridKeeper(self.keepers[0].way)
+
+    def grids(self, state: Mapping[str, Sequence[Segment]], store: Store) -> tuple[GridEpoch, ...]:
+        """All grids that there are, that of new tuples last."""
+        return self.keeper.read(state, store) or (GridEpoch((MIN_US, MIN_US), self.first),)
+
+    def dealt(
+        self, work: MapWork, side: int, table: pa.Table
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_], pa.Table | None]:
+        """The buckets of tuples, by instance which of them it sees, and what is surveyed.
+
+        Where a value cannot be computed all instances see them: it is for them to say whether that
+        is an error.
+        """
+        router, running = work.router(RoundRobin()), work.mapping.running
+        everyone = np.ones((running, table.num_rows), np.bool_)
+        try:
+            values = key_of(self.spec.probe, side, table)
+            low, high = self._bounds(side, table, values)
+        except TaskError:
+            return router.buckets([], table.num_rows), everyone, None
+        grids = self.grids(work.state, work.opened())
+        bucket = grids[-1].grid.stored(router, values)
+        if running == 1:
+            return bucket, everyone, None
+        seen = self._asking(grids, work.state, work.previous_us, work.mapping, side, low, high)
+        seen[work.mapping.owner_array[bucket], np.arange(len(bucket))] = True
+        return bucket, seen, _surveyed(work, side, values, low, high)
+
+    def asks(self, work: InstanceWork, side: int, table: pa.Table) -> Mask | None:
+        """Which of all new tuples of a side have to ask what an instance holds; None for all."""
+        if work.mapping.running == 1 or not table.num_rows:
+            return None
+        try:
+            low, high = self._bounds(side, table)
+        except TaskError:
+            return None
+        grids = self.grids(work.state, work.store)
+        mapping = work.mapping
+        seen = self._asking(grids, work.state, work.previous_us, mapping, side, low, high)
+        return np.asarray(seen[work.instance])
+
+    def _asking(
+        self,
+        grids: Sequence[GridEpoch],
+        state: Mapping[str, Sequence[Segment]],
+        previous_us: int,
+        mapping: BucketMapping,
+        side: int,
+        low: Floats,
+        high: Floats,
+    ) -> npt.NDArray[np.bool_]:
+        """By instance which tuples of a side ask it, by their bounds for the other."""
+        other = 1 - side
+        horizon = self.keepers[other].horizon(previous_us, self.before[other])
+        way = self.keepers[other].way
+        stored = [s for s in state.get(SIDES[other], ()) if not horizon.passed(s)]
+        if any(s.tag != way for s in stored):  # an earlier run has placed them anywhere
+            return np.ones((mapping.running, len(low)), np.bool_)
+        seen = np.zeros((mapping.running, len(low)), np.bool_)
+        for grid in self._live(grids, other, horizon.needed):
+            for rows, buckets in grid.asked(low, high, mapping.buckets):
+                everywhere = buckets < 0
+                seen[:, rows[everywhere]] = True
+                rows, buckets = rows[~everywhere], buckets[~everywhere]
+                for owners in mapping.tenures:
+                    seen[owners[buckets], rows] = True
+        return seen
+
+    def _live(self, grids: Sequence[GridEpoch], side: int, needed: int) -> Iterator[CellGrid]:
+        """The grids of which tuples of a side may be in a window."""
+        ends = [*(later.since[side] for later in grids[1:]), MAX_US]
+        yield from {e.grid: None for e, end in zip(grids, ends, strict=True) if end > needed}
+
+    def _bounds(
+        self, side: int, table: pa.Table, values: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """Which values of the other side tuples of a side ask for; `values` are theirs."""
+        probe = self.spec.probe
+        if not probe.one_key:
+            return bounds_of(probe.indexed[0], 1 - side, table)
+        values = key_of(probe, side, table) if values is None else values
+        return values, values
+
+    def written(
+        self, work: InstanceWork, arrived: Sequence[Arrival], news: Sequence[News]
+    ) -> tuple[Segment, ...]:
+        """The grids for the batches to come, where they are others; one instance does it."""
+        if work.instance != work.mapping.owners[0] or work.frontier_us in (MIN_US, MAX_US):
+            return ()
+        grids = self.grids(work.state, work.store)
+        chosen = self._chosen(work, arrived, news, grids[-1].grid)
+        if chosen is None:
+            known = self.keeper.read(work.state, work.store)
+            return () if known is not None else self.keeper.write(work, grids)
+        since = [self._end(work, side, news[side]) for side in range(2)]
+        needed = [
+            self.keepers[side].horizon(work.frontier_us, self.before[side]).needed
+            for side in range(2)
+        ]
+        lasting = [
+            e
+            for e, later in zip(grids, [*grids[1:], None], strict=True)
+            if later is None or any(later.since[side] > needed[side] for side in range(2))
+        ]
+        if len(lasting) >= MOST_GRIDS:
+            return ()
+        return self.keeper.write(work, [*lasting, GridEpoch((since[0], since[1]), chosen)])
+
+    def _end(self, work: InstanceWork, side: int, news: News) -> int:
+        """From where on the tuples of a side are in later batches."""
+        if self.keepers[side].order == TS:
+            return work.frontier_us
+        return self.before[side] + len(news.place)
+
+    def _chosen(
+        self,
+        work: InstanceWork,
+        arrived: Sequence[Arrival],
+        news: Sequence[News],
+        now: CellGrid,
+    ) -> CellGrid | None:
+        """A grid that is better than that of now by what was surveyed; None where there is none."""
+        left: _Surveyed = work.kept.take(SURVEY) or _Surveyed()
+        parts = [*left.parts, *(a.rows for a in arrived if a.channel == SURVEY)]
+        rows = sum(part.num_rows for part in parts)
+        if rows < LEAST_TUPLES * work.mapping.instances:
+            if rows:
+                work.kept.leave(SURVEY, _Surveyed(tuple(parts), left.wait, left.turns), 32 * rows)
+            return None
+        if left.turns:
+            work.kept.leave(SURVEY, _Surveyed((), left.wait, left.turns - 1), 32)
+            return None
+        survey = Survey(self._sides(work, pa.concat_tables(parts)), work.mapping.owner_array)
+        current = survey.work_of(now)
+        good = current.busiest <= UNEVEN * current.mean and current.searches <= _PLACES
+        best = current if good else survey.best()
+        if best.busiest <= BETTER * current.busiest and best.grid != now:
+            return best.grid
+        wait = 1 if good else min(2 * left.wait, _MOST_WAIT)
+        work.kept.leave(SURVEY, _Surveyed((), wait, 0 if good else wait), 32)
+        return None
+
+    def _sides(self, work: InstanceWork, surveyed: pa.Table) -> list[SideSurvey]:
+        """What was surveyed, by side, with how many stored tuples each stands for."""
+        column = surveyed.column("side").to_numpy()
+        found = []
+        for side in range(2):
+            mine = np.flatnonzero(column == side)
+            horizon = self.keepers[side].horizon(work.previous_us, self.before[side])
+            stored = work.state.get(SIDES[side], ())
+            held = sum(s.rows for s in stored if not horizon.passed(s))
+            values, low, high = (
+                surveyed.column(name).to_numpy()[mine] for name in ("value", "low", "high")
+            )
+            found.append(SideSurvey(values, low, high, max(held / max(len(mine), 1), EVERY)))
+        return found
+
+
+@dataclass(frozen=True)
+class _Surveyed:
+    """What was surveyed and is not enough yet, and after how many more surveys to look again."""
+
+    parts: tuple[pa.Table, ...] = ()
+    wait: int = 1
+    turns: int = 0
+
+
+def _surveyed(
+    work: MapWork, side: int, values: Floats, low: Floats, high: Floats
+) -> pa.Table | None:
+    """Some tuples of a split for the survey; None where it has none."""
+    step = EVERY
+    if len(values) < _SMALL_ROWS:
+        if zlib.crc32(f"{work.source} {work.start}".encode()) % EVERY:
+            return None
+        step = 1
+    columns = [np.ascontiguousarray(c[::step]) for c in (values, low, high)]
+    sides = np.full(len(columns[0]), side, np.int8)
+    return pa.table([sides, *columns], names=["side", "value", "low", "high"])

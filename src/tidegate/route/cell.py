@@ -1,0 +1,122 @@
+"""Places tuples by ranges of a value: cells of one width, each in a bucket, hot ones in several.
+
+A tuple is stored in the cell of its value, and asks the cells that its bounds reach. Neighbouring
+cells are in neighbouring buckets, so that a smooth distribution of values is even however it moves.
+A cell with too much work is **hot**: its tuples are dealt in turn over some buckets from its own
+on, or over all instances, and whoever asks it asks all of these.
+
+How total work grows with the instances: a tuple is stored once, and searches where its cells are,
+which is 1 + (width of its bounds / width of a cell) places however many instances there are; only
+in hot cells it searches as many places as they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.route.partitioner import Int32s, Int64s, Router
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_MOST = float(2**52)
+"""Cells beyond are one: a double has no numbers between them."""
+
+EVERYWHERE = 2**31
+"""Over how many buckets the tuples of a cell are dealt that is everywhere."""
+
+
+@dataclass(frozen=True)
+class CellGrid:
+    """Which buckets have which values.
+
+    `width` is that of a cell; with 0 there are none, and tuples are dealt in turn over all
+    instances. `hot` are cells that are dealt over several buckets, ascending, and `fans` over how
+    many, or EVERYWHERE.
+    """
+
+    width: float = 0.0
+    hot: tuple[int, ...] = ()
+    fans: tuple[int, ...] = ()
+
+    def cells(self, values: Floats) -> Int64s:
+        """The cells of values; it never decreases with the value, and NaN is in any."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            cells = np.floor(values / self.width)
+            found: Int64s = np.nan_to_num(np.clip(cells, -_MOST, _MOST), nan=0.0).astype(np.int64)
+        return found
+
+    def stored(self, router: Router, values: Floats) -> Int32s:
+        """The buckets of tuples with these values; those without one go anywhere."""
+        rows = len(values)
+        if not self.width:
+            return router.buckets([], rows)
+        cells = self.cells(values)
+        bucket = (cells % router.mapping.buckets).astype(np.int32)
+        fans = np.where(np.isnan(values), EVERYWHERE, self._fans(cells))
+        several = np.flatnonzero(fans > 1)
+        if not len(several):
+            return bucket
+        # Cell by cell, so that each is dealt evenly whatever comes between its tuples.
+        several = several[np.argsort(cells[several], kind="stable")]
+        everywhere = fans[several] >= router.mapping.buckets
+        if everywhere.any():
+            dealt = several[everywhere]
+            bucket[dealt] = router.buckets([], len(dealt))
+        if not everywhere.all():
+            dealt = several[~everywhere]
+            step = (np.arange(len(dealt)) + router.start) % fans[dealt]
+            bucket[dealt] = (cells[dealt] + step) % router.mapping.buckets
+        return bucket
+
+    def asked(self, low: Floats, high: Floats, buckets: int) -> Iterator[tuple[Int64s, Int32s]]:
+        """Rows with these bounds, and buckets that may have values between them.
+
+        A row may come with the same bucket again. Bucket -1 stands for all.
+        """
+        rows = np.flatnonzero(low <= high)
+        if not self.width:
+            yield rows, np.full(len(rows), -1, np.int32)
+            return
+        first, last = self.cells(low[rows]), self.cells(high[rows])
+        wide = last - first >= buckets
+        if wide.any():
+            yield rows[wide], np.full(int(wide.sum()), -1, np.int32)
+            rows, first, last = rows[~wide], first[~wide], last[~wide]
+        while len(rows):
+            yield from self._of_cells(rows, first, buckets)
+            more = np.flatnonzero(first < last)
+            rows, first, last = rows[more], first[more] + 1, last[more]
+
+    def _of_cells(
+        self, rows: Int64s, cells: Int64s, buckets: int
+    ) -> Iterator[tuple[Int64s, Int32s]]:
+        """Rows that ask a cell each, and where it is."""
+        fans = self._fans(cells)
+        everywhere = fans >= buckets
+        yield rows, np.where(everywhere, -1, cells % buckets).astype(np.int32)
+        hot = np.flatnonzero((fans > 1) & ~everywhere)
+        step = 1
+        while len(hot := hot[fans[hot] > step]):
+            yield rows[hot], ((cells[hot] + step) % buckets).astype(np.int32)
+            step += 1
+
+    def _fans(self, cells: Int64s) -> Int64s:
+        hot, fans = self._hot
+        if not len(hot):
+            return np.ones(len(cells), np.int64)
+        place = np.minimum(np.searchsorted(hot, cells), len(hot) - 1)
+        return np.where(hot[place] == cells, fans[place], 1)
+
+    @cached_property
+    def _hot(self) -> tuple[Int64s, Int64s]:
+        return np.array(self.hot, np.int64), np.array(self.fans, np.int64)
+
+
+IN_TURN = CellGrid()
+"""Without cells."""
