@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.route.cell import EVERYWHERE, IN_TURN, CellGrid
-from tidegate.route.cell_choice import SideSurvey, Survey
+from tidegate.route.cell_choice import SideSurvey, CellSurvey
 from tidegate.route.mapping import even, switched
 from tidegate.route.partitioner import Router
 from tidegate.route.round_robin import RoundRobin
@@ -86,6 +86,15 @@ def sides(name: str, count: int = 4_096, seed: int = 0) -> list[SideSurvey]:
     return found
 
 
+@given(st.lists(st.tuples(ANY, ANY, ANY), min_size=1, max_size=30), st.integers(1, 5))
+def test_any_survey_gives_a_grid(rows: list[tuple[float, float, float]], instances: int) -> None:
+    values, low, high = (np.array(column) for column in zip(*rows, strict=True))
+    side = SideSurvey(values, low, high, 10.0)
+    best = CellSurvey([side, side], even(8, instances).owner_array).best()
+    assert np.isfinite(best.grid.width)
+    assert 0 <= best.mean <= best.busiest < np.inf
+
+
 SKEWS = ["uniform", "normal", "zipf", "one value", "all equal", "far apart"]
 
 
@@ -93,7 +102,7 @@ SKEWS = ["uniform", "normal", "zipf", "one value", "all equal", "far apart"]
 @pytest.mark.parametrize("name", SKEWS)
 def test_the_busiest_instance_has_little_more_than_its_share(name: str, instances: int) -> None:
     for owners in (even(64, instances), switched(even(64, 16), instances)):
-        survey = Survey(sides(name), owners.owner_array)
+        survey = CellSurvey(sides(name), owners.owner_array)
         best = survey.best()
         assert best.busiest <= 1.2 * best.mean
         assert best.busiest <= survey.work_of(IN_TURN).busiest
@@ -104,7 +113,7 @@ def test_the_busiest_instance_has_little_more_than_its_share(name: str, instance
 def test_total_work_does_not_grow_with_the_instances() -> None:
     totals = {}
     for instances in (1, 4, 16, 64):
-        best = Survey(sides("uniform", 16_384), even(64, instances).owner_array).best()
+        best = CellSurvey(sides("uniform", 16_384), even(64, instances).owner_array).best()
         totals[instances] = best.mean * instances
         assert best.searches < 1.2
     assert max(totals.values()) < 1.1 * totals[1]

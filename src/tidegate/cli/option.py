@@ -99,7 +99,8 @@ _OPTIONS = {
         type=OneOf(ROUTINGS, OTHER_WORDS),
         default="auto",
         show_default=True,
-        help="How joins place tuples: by their key, or evenly, round-robin.",
+        help="How joins place tuples: by their key, by ranges of the value that an index compares, "
+        "or evenly, round-robin.",
     ),
     "--partitioner": click.option(
         "--partitioner",

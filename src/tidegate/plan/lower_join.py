@@ -42,10 +42,9 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
     assert isinstance(join, Join)
     shedding = kept_sides(join)
     kept = context.kept(StreamJoin.kind)
-    left, right = (
-        SideLowering.of(join, side, context.front, kept, shedding.refilters) for side in (0, 1)
-    )
-    above = _above(unit, join, BothSides(left, right, context.front), shedding)
+    front, refilters = context.front, shedding.refilters
+    left, right = (SideLowering.of(join, side, front, kept, refilters) for side in (0, 1))
+    above = _above(unit, join, BothSides(left, right, front), shedding)
     function = join.predicate if callable(join.predicate) else None
     for side in (left, right):
         side.take(above.used, whole=function is not None)

@@ -118,7 +118,8 @@ def choose(
 
 def _grid(probe: Probe, sample: SideSample | None, buckets: int) -> tuple[CellGrid, str]:
     """The cells that a join begins with, in words too; a survey of its tuples goes on."""
-    survey = None if sample is None else sample.survey(probe, even(buckets, _LIKELY_INSTANCES))
+    instances = min(_LIKELY_INSTANCES, buckets)
+    survey = None if sample is None else sample.survey(probe, even(buckets, instances))
     if survey is None and probe.one_key:
         return CellGrid(CODES / (_CELLS * buckets)), "in cells of their codes"
     if survey is None:
@@ -127,7 +128,7 @@ def _grid(probe: Probe, sample: SideSample | None, buckets: int) -> tuple[CellGr
     if sample is None or not found.grid.width:
         return IN_TURN, "dealt in turn: cells would spare no work in the first tuples"
     width = "their codes" if probe.one_key else f"{found.grid.width:.4g}"
-    searched = f"a tuple searches at {found.searches:.1f} of {_LIKELY_INSTANCES} instances"
+    searched = f"a tuple searches at {found.searches:.1f} of {instances} instances"
     return found.grid, f"in cells of {width}: {searched}, by {sample.text}"
 
 

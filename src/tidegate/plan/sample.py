@@ -16,7 +16,7 @@ from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, PairInterval, Probe
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.physical import ARROW, Prefix
 from tidegate.query.definition import StreamDef
-from tidegate.route.cell_choice import SideSurvey, Survey
+from tidegate.route.cell_choice import SideSurvey, CellSurvey
 from tidegate.route.mapping import Mapping
 
 _LIKELY_ROWS = 100_000
@@ -81,7 +81,7 @@ class SideSample:
         except TaskError:
             return None
 
-    def survey(self, probe: Probe, mapping: Mapping) -> Survey | None:
+    def survey(self, probe: Probe, mapping: Mapping) -> CellSurvey | None:
         """The values and bounds of an index, to choose cells by; None where it cannot be told."""
         sides = []
         for side, rows in ((LEFT, self.left), (RIGHT, self.right)):
@@ -92,7 +92,7 @@ class SideSample:
             except TaskError:
                 return None
             sides.append(SideSurvey(values, low, high, _LIKELY_ROWS / rows.num_rows))
-        return Survey(sides, mapping.owner_array)
+        return CellSurvey(sides, mapping.owner_array)
 
     def _equal_rate(self, equalities: Sequence[PairInterval]) -> float:
         sides = []

@@ -27,8 +27,15 @@ EVEN = 1.1
 """No cell is split where the busiest instance has so many times the mean, or less; or little more,
 as much as a survey of few tuples may be wrong."""
 
+_UNEVEN = 1.25
+"""Uneven work has to be so much less than even work to be chosen."""
+
 _WIDTHS = 9
 """How many widths of cells are compared."""
+
+_LARGE, _SMALL = 1e300, 1e-290
+"""Values that are larger have no say: their distances may be too large for a number. And cells are
+taken to be of values that are not all closer than this."""
 
 _MOST_SPLITS = 512
 """How often a cell is split more, at most."""
@@ -58,7 +65,7 @@ class GridWork:
     """At how many places a tuple searches, in the mean."""
 
 
-class Survey:
+class CellSurvey:
     """Of both sides of a join; all costs are O(tuples) for each grid that is looked at."""
 
     def __init__(self, sides: Sequence[SideSurvey], owners: Owners) -> None:
@@ -75,7 +82,11 @@ class Survey:
     def best(self) -> GridWork:
         """The grid whose busiest instance has the least to do."""
         every = [self.work_of(IN_TURN), *(self._split(width) for width in self._widths())]
-        return min(every, key=lambda work: work.busiest)
+        return min(every, key=self._weighed)
+
+    def _weighed(self, work: GridWork) -> float:
+        """What the busiest instance has to do; of uneven work more, for a survey is not exact."""
+        return work.busiest * (_UNEVEN if work.busiest > self.even * work.mean else 1.0)
 
     def work_of(self, grid: CellGrid) -> GridWork:
         """What instances have to do with a grid."""
@@ -87,15 +98,16 @@ class Survey:
 
     def _widths(self) -> Floats:
         """Widths that are worth a look: from that of the bounds on, as long as there are cells."""
-        wide = np.concatenate([side.high - side.low for side in self._sides])
+        with np.errstate(over="ignore", invalid="ignore"):
+            wide = np.concatenate([side.high - side.low for side in self._sides])
         wide = wide[np.isfinite(wide) & (wide >= 0)]
         values = np.concatenate([side.values for side in self._sides])
-        values = values[np.isfinite(values)]
+        values = values[np.abs(values) < _LARGE]
         if not len(wide) or not len(values):
             return np.empty(0)
         low, high = np.quantile(values, (0.01, 0.99))
-        extent = float(high - low) or 1.0
-        least = max(float(np.median(wide)), extent / (64 * len(self._owners)))
+        extent = max(float(high - low), _SMALL)
+        least = max(min(float(np.median(wide)), _LARGE), extent / (64 * len(self._owners)))
         return np.geomspace(least, max(extent / (2 * self._instances), 16 * least), _WIDTHS)
 
     def _split(self, width: float) -> GridWork:
@@ -148,7 +160,7 @@ class Survey:
 class _Loads:
     """What each instance has to do, while the cells of a grid are split."""
 
-    def __init__(self, survey: Survey, grid: CellGrid) -> None:
+    def __init__(self, survey: CellSurvey, grid: CellGrid) -> None:
         self._survey, self._grid = survey, grid
         self._owners, self._instances = survey._owners, survey._instances
         self._cells, self._weights, self._searches, self._wide = survey.cells_of(grid)
@@ -188,7 +200,8 @@ class _Loads:
         if self._loads.max() >= before.max() and self._fans[at] >= EVERYWHERE:
             self._loads, self._fans[at] = before, fan
             self._done[at] = True
-        self._done[at] |= self._fans[at] >= EVERYWHERE
+        else:  # what was of no use before may be now
+            self._done = self._fans >= EVERYWHERE
         return True
 
     def _add(self, at: int, times: float) -> None:

@@ -26,7 +26,7 @@ from tidegate.operate.join.match import (
     places,
 )
 from tidegate.operate.join.pieces import in_pieces
-from tidegate.operate.join.ranges import SURVEY, Ranges
+from tidegate.operate.join.range_placement import SURVEY, RangePlacement
 from tidegate.operate.join.search import ComparedWork, Ints, News
 from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec, WindowExtent
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, TO_RANGES, seen_by, sights
@@ -309,8 +309,8 @@ class StreamJoin(Operator):
         return any(index in ends for index in probed)
 
     @property
-    def _ranges(self) -> Ranges:
-        return Ranges(self.spec, self._keepers, self.before, self.grid)
+    def _ranges(self) -> RangePlacement:
+        return RangePlacement(self.spec, self._keepers, self.before, self.grid)
 
     @cached_property
     def _keepers(self) -> tuple[SideKeeper, SideKeeper]:

@@ -27,7 +27,7 @@ from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.state import SIDES, SideKeeper
 from tidegate.operate.operator import Arrival, InstanceWork, MapWork
 from tidegate.route.cell import CellGrid, Floats, Mask
-from tidegate.route.cell_choice import SideSurvey, Survey
+from tidegate.route.cell_choice import SideSurvey, CellSurvey
 from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.round_robin import RoundRobin
 from tidegate.state.segment import Segment
@@ -39,7 +39,8 @@ SURVEY = "survey"
 EVERY = 64
 """One tuple in so many is surveyed: of a small split all or none."""
 
-_SMALL_ROWS = 8_192
+SMALL_ROWS = 8_192
+"""A split with fewer rows is small."""
 
 LEAST_TUPLES = 256
 """So many tuples of a survey for each instance say whether a grid is good."""
@@ -58,7 +59,7 @@ _MOST_WAIT = 64
 
 
 @dataclass(frozen=True)
-class Ranges:
+class RangePlacement:
     """How tuples are placed in one batch. `first` is the grid that a query begins with.
 
     `before` is how many tuples of each side came before the batch.
@@ -204,7 +205,7 @@ class Ranges:
         if left.turns:
             work.kept.leave(SURVEY, _Surveyed((), left.wait, left.turns - 1), 32)
             return None
-        survey = Survey(self._sides(work, pa.concat_tables(parts)), work.mapping.owner_array)
+        survey = CellSurvey(self._sides(work, pa.concat_tables(parts)), work.mapping.owner_array)
         current = survey.work_of(now)
         good = current.busiest <= UNEVEN * current.mean and current.searches <= _PLACES
         best = current if good else survey.best()
@@ -244,7 +245,7 @@ def _surveyed(
 ) -> pa.Table | None:
     """Some tuples of a split for the survey; None where it has none."""
     step = EVERY
-    if len(values) < _SMALL_ROWS:
+    if len(values) < SMALL_ROWS:
         if zlib.crc32(f"{work.source} {work.start}".encode()) % EVERY:
             return None
         step = 1
