@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.route.cell import EVERYWHERE, IN_TURN, CellGrid
-from tidegate.route.cell_choice import SideSurvey, CellSurvey
+from tidegate.route.cell_choice import CellSurvey, SideSurvey
 from tidegate.route.mapping import even, switched
 from tidegate.route.partitioner import Router
 from tidegate.route.round_robin import RoundRobin

@@ -16,7 +16,7 @@ from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, PairInterval, Probe
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.physical import ARROW, Prefix
 from tidegate.query.definition import StreamDef
-from tidegate.route.cell_choice import SideSurvey, CellSurvey
+from tidegate.route.cell_choice import CellSurvey, SideSurvey
 from tidegate.route.mapping import Mapping
 
 _LIKELY_ROWS = 100_000

@@ -27,7 +27,7 @@ from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.state import SIDES, SideKeeper
 from tidegate.operate.operator import Arrival, InstanceWork, MapWork
 from tidegate.route.cell import CellGrid, Floats, Mask
-from tidegate.route.cell_choice import SideSurvey, CellSurvey
+from tidegate.route.cell_choice import CellSurvey, SideSurvey
 from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.round_robin import RoundRobin
 from tidegate.state.segment import Segment
