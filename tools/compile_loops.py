@@ -35,8 +35,8 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
         for name in module._LOOPS:
             yield module.__name__, lambda m=module, n=name: m.loop(n)
     for tests in range(1, LOOP_TESTS + 1):
-        for word in ("uint32", "uint64"):
-            yield pair_loop.__name__, lambda t=tests, w=word: pair_loop.compiled(t, w)
+        for number in ("float32", "float64"):
+            yield pair_loop.__name__, lambda t=tests, n=number: pair_loop.compiled(t, n)
 
 
 def main() -> None:

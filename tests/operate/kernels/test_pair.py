@@ -98,7 +98,7 @@ def test_arrays_of_any_making_use_one_compiled_loop() -> None:
     for values in (plain, read_only, read_only[:], strided, odd):
         assert listed(find(first, last, [low], [high], [values])) == expected
     assert listed(find(first.astype(np.int32), last, [low], [high], [plain])) == expected
-    assert len(compiled(1, "uint32").signatures) == 1  # type: ignore[attr-defined]
+    assert len(compiled(1, "float32").signatures) == 1  # type: ignore[attr-defined]
 
 
 def test_ranges_beyond_the_values_are_refused() -> None:
@@ -121,7 +121,7 @@ assert "numba" not in sys.modules
 one = np.ones(1, np.float32)
 print(find(np.array([0]), np.array([1]), [one], [one], [one]))
 from tidegate.operate.kernels.pair_loop import compiled
-print(len(compiled(1, "uint32").stats.cache_hits))
+print(len(compiled(1, "float32").stats.cache_hits))
 """
 PRINTED = "(array([0]), array([0]))\n"
 
@@ -154,4 +154,4 @@ def test_without_a_cache_the_loop_is_compiled_all_the_same(
         return lambda function: function.__qualname__
 
     monkeypatch.setattr(machine_code.numba, "njit", njit)
-    assert pair_loop.compiled.__wrapped__(2, "uint64") == "_pairs_2_uint64"
+    assert pair_loop.compiled.__wrapped__(2, "float64") == "_pairs_2_float64"
