@@ -331,3 +331,21 @@ def test_integers_are_compared_where_they_lie(data: st.DataObject, type_: pa.Dat
     one, other = (c.take(pa.array(a)).to_pylist() for c, a in zip(columns, at))
     wanted = [i for i, (a, b) in enumerate(zip(one, other)) if a is not None and a == b]
     assert true_of(spec, left, right).tolist() == wanted
+
+
+@pytest.mark.parametrize("sources", [(1, 2), (2, 1), (1, 1)])
+def test_places_are_those_of_both_sides_in_the_total_order(sources: tuple[int, int]) -> None:
+    """Whether the sources of one side are before those of the other, or among them."""
+    generator = np.random.default_rng(4)
+    sides = []
+    for number, rows in zip(sources, (40, 7), strict=True):
+        ts = np.sort(generator.integers(-3, 3, rows))
+        src = number + 2 * (generator.integers(0, 2, rows) if sources[0] == sources[1] else 0)
+        columns = [ts, np.broadcast_to(src, rows), np.arange(rows)]
+        order = np.lexsort(columns[::-1])
+        sides.append([column[order] for column in columns])
+    left, right = places_of(*sides)
+    rows_of_both = list(zip(*(np.concatenate(pair).tolist() for pair in zip(*sides, strict=True))))
+    expected = sorted(range(len(rows_of_both)), key=lambda row: rows_of_both[row])
+    assert sorted([*left, *right]) == list(range(len(rows_of_both)))
+    assert np.argsort(np.concatenate([left, right])).tolist() == expected

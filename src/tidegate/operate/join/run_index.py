@@ -132,8 +132,10 @@ class SearchableRun:
 
 
 def _single(values: Floats, base: float) -> Singles:
+    narrow = np.empty(len(values), np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
-        return (values - base).astype(np.float32)
+        np.subtract(values, base, out=narrow, casting="same_kind")
+    return narrow
 
 
 def _nbytes(found: Sequence[SearchableRun | Ints]) -> int:

@@ -20,7 +20,7 @@ from tidegate.operate.join.bound import bounds_of, key_of
 from tidegate.operate.join.part import BucketPart
 from tidegate.operate.join.run_index import SearchableRun
 from tidegate.operate.join.spec import Probe, WindowExtent
-from tidegate.operate.kernels.bisect import bisect
+from tidegate.operate.kernels.bisect import below, bisect
 from tidegate.operate.kernels.order import inverse
 from tidegate.operate.kernels.pair import NO_LIMIT, find, find_few, passing
 
@@ -316,12 +316,12 @@ def _past(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> int:
 
 def implied(run: IndexedRun, ask: Ask) -> int:
     """How many tuples of a run are in the windows of the asking tuples."""
+    if run.place is None and run.searched.oldest >= ask.newest_low:
+        return len(run.coordinate) * len(ask.low)
     if ask.index is None:
         first, last = _window(run, ask)
         return int((last - first).sum())
     if run.place is None:
-        if run.searched.oldest >= ask.newest_low:
-            return len(run.coordinate) * len(ask.low)
         until = np.full(len(ask.low), len(run.coordinate))
     else:
         until = np.searchsorted(np.sort(run.place), ask.place)
@@ -331,11 +331,12 @@ def implied(run: IndexedRun, ask: Ask) -> int:
 
 def _window(run: IndexedRun, ask: Ask) -> tuple[Ints, Ints]:
     """The range of a run in the order of time that is in the window of each asking tuple."""
-    first = np.searchsorted(run.coordinate, ask.low)
-    last = np.full(len(first), len(run.coordinate), np.int64)
-    if run.place is not None:
-        last = np.searchsorted(run.place, ask.place)
-    return first, np.maximum(first, last)
+    rows = len(run.coordinate)
+    in_all = not rows or run.searched.oldest >= ask.newest_low
+    first = np.zeros(len(ask.low), np.int64) if in_all else below(run.coordinate, ask.low)
+    if run.place is None:
+        return first, np.full(len(first), rows, np.int64)
+    return first, np.maximum(first, below(run.place, ask.place))
 
 
 def _steps(first: Ints, last: Ints, narrowed: bool) -> Iterator[tuple[int, int, list[int]]]:

@@ -61,10 +61,9 @@ def find_few(
     kind = _kind(lows, highs, values)
     rows = min(len(column) for column in values)
     used = last > first
-    bounds = np.zeros((len(first), 2 * LOOP_TESTS), kind)
-    for j, (low, high) in enumerate(zip(lows[:LOOP_TESTS], highs[:LOOP_TESTS])):
+    tests = list(zip(lows, highs, values))[:LOOP_TESTS]
+    for low, high, _ in tests:
         used &= low <= high
-        bounds[:, 2 * j], bounds[:, 2 * j + 1] = low, high
     order = np.flatnonzero(used)
     if not len(order):
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -76,7 +75,7 @@ def find_few(
         )
     if not bool((starts[1:] >= starts[:-1]).all()):
         order = order[np.argsort(starts)]
-    p, s = _loop(order, first, last, bounds, values[:LOOP_TESTS], most)
+    p, s = _loop(order, first, last, tests, kind, most)
     if len(p) > most:
         return None
     return passing(p, s, lows[LOOP_TESTS:], highs[LOOP_TESTS:], values[LOOP_TESTS:])
@@ -116,18 +115,17 @@ def _loop(
     order: Int64s,
     first: Int64s,
     last: Int64s,
-    bounds: Floats,
-    values: Sequence[Floats],
+    tests: Sequence[tuple[Floats, Floats, Floats]],
+    kind: str,
     most: int,
 ) -> tuple[Int64s, Int64s]:
     from tidegate.operate.kernels.pair_loop import compiled
 
-    missing = LOOP_TESTS - len(values)
-    tests = [*map(_fixed, values), *[None] * missing]
-    cells = np.array([*map(_cells, values), *[(0.0, 0.0)] * missing], bounds.dtype)
-    loop = compiled(len(values), bounds.dtype.name)
+    missing = LOOP_TESTS - len(tests)
+    given = [_fixed(array) for test in tests for array in test] + [None] * (3 * missing)
+    cells = np.array([*(_cells(test[2]) for test in tests), *[(0.0, 0.0)] * missing], kind)
     places = (_fixed(order, np.int64), _fixed(first, np.int64), _fixed(last, np.int64))
-    found: tuple[Int64s, Int64s] = loop(*places, _fixed(bounds), cells, most, *tests)
+    found: tuple[Int64s, Int64s] = compiled(len(tests), kind)(*places, cells, most, *given)
     return found
 
 

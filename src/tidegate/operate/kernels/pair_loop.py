@@ -48,14 +48,22 @@ def _code(values: Any, place: Any, rows: Any, cells: Any, test: Any, out: Any) -
 
 
 @machine_code.part
-def _code_bounds(order: Any, i: Any, j: Any, bounds: Any, cells: Any, out: Any) -> Any:
-    """For each test the cell of the lower bound, and how many cells the upper one is above it."""
-    for k in range(i, j):
-        for test in range(LOOP_TESTS):
-            origin, scale = cells[test, 0], cells[test, 1]
-            low = _cell(bounds[order[k], 2 * test], origin, scale)
-            high = _cell(bounds[order[k], 2 * test + 1], origin, scale)
+def _code_bounds(
+    order: Any, i: Any, j: Any, lows: Any, highs: Any, cells: Any, test: Any, out: Any
+) -> Any:
+    """The cells of the lower bounds, and how many cells the upper ones are above them."""
+    if lows is not None:
+        origin, scale = cells[test, 0], cells[test, 1]
+        for k in range(i, j):
+            low = _cell(lows[order[k]], origin, scale)
+            high = _cell(highs[order[k]], origin, scale)
             out[k - i, 2 * test], out[k - i, 2 * test + 1] = low, high - low
+
+
+@machine_code.part
+def _at(p: Any, bounds: Any, other: Any) -> Any:
+    """The bound of a probe, or any other number where there is no test."""
+    return other if bounds is None else bounds[p]
 
 
 @machine_code.part
@@ -154,21 +162,26 @@ def _pairs(
     order: Any,
     first: Any,
     last: Any,
-    bounds: Any,
     cells: Any,
     most: Any,
+    low1: Any,
+    high1: Any,
     one: Any,
+    low2: Any,
+    high2: Any,
     two: Any,
+    low3: Any,
+    high3: Any,
     three: Any,
 ) -> Any:
     """Pairs of a probe in `order` and a place in its range that pass all tests, sorted.
 
-    `order`: probes with a range that is not empty, by `first`. `bounds`: a row of (low, high) per
-    test and probe. `cells`: for each test the number at which its first cell begins, and the cells
-    a unit. `one`, `two`, `three`: the values, None where there is no test. Probes whose ranges
-    begin near each other go over the values together, block by block: a block is coded once for all
-    of them and stays in the first-level cache. Where more than `most` pass, the loop ends, and
-    gives the first of them in any order: more than `most`.
+    `order`: probes with a range that is not empty, by `first`. `cells`: for each test the number at
+    which its first cell begins, and the cells a unit. `low1`, `high1`, `one` and so on: the bounds
+    of the probes and the values, None where there is no test. Probes whose ranges begin near each
+    other go over the values together, block by block: a block is coded once for all of them and
+    stays in the first-level cache. Where more than `most` pass, the loop ends, and gives the first
+    of them in any order: more than `most`.
     """
     one_c = np.zeros(_BLOCK + _STEP, np.uint8)
     two_c = None if two is None else np.zeros(_BLOCK + _STEP, np.uint8)
@@ -178,7 +191,7 @@ def _pairs(
     words = marks.view(np.uint64)
     run_p, run_hits, runs = np.empty(_RUNS, np.int64), np.empty(_RUNS, np.int64), 0
     hits, n = np.empty(2 * _BLOCK, np.int64), 0
-    dense, pause = False, 0
+    dense, pause, no_number = False, 0, cells[0, 0]
     i = 0
     while i < len(order):
         begin = first[order[i]]
@@ -191,7 +204,9 @@ def _pairs(
             j += 1
         coarse = wide >= _WIDE * (j - i) and j - i >= 8 and pause == 0
         if coarse:
-            _code_bounds(order, i, j, bounds, cells, coded)
+            _code_bounds(order, i, j, low1, high1, cells, 0, coded)
+            _code_bounds(order, i, j, low2, high2, cells, 1, coded)
+            _code_bounds(order, i, j, low3, high3, cells, 2, coded)
         tried, near, before = 0, 0, runs
         for place in range(begin, end, _BLOCK):
             stop = min(place + _BLOCK, end)
@@ -220,12 +235,12 @@ def _pairs(
                             continue
                         near += 1
                     bound = (
-                        bounds[p, 0],
-                        bounds[p, 1],
-                        bounds[p, 2],
-                        bounds[p, 3],
-                        bounds[p, 4],
-                        bounds[p, 5],
+                        low1[p],
+                        high1[p],
+                        _at(p, low2, no_number),
+                        _at(p, high2, no_number),
+                        _at(p, low3, no_number),
+                        _at(p, high3, no_number),
                     )
                     if coarse or dense or _any(one, two, three, at, rows, bound):
                         _mark(one, two, three, at, rows, bound, marks)
@@ -259,7 +274,7 @@ def compiled(tests: int, number: str) -> Callable[..., Any]:
     real = getattr(types, number)
     places, values = machine_code.given(types.int64), machine_code.given(real)
     result = types.UniTuple(machine_code.made(types.int64), 2)
-    given = [values] * tests + [types.none] * (LOOP_TESTS - tests)
-    tables = [machine_code.given(real, 2)] * 2
-    signature = result(places, places, places, *tables, types.int64, *given)
+    given = [values] * 3 * tests + [types.none] * 3 * (LOOP_TESTS - tests)
+    cells = machine_code.given(real, 2)
+    signature = result(places, places, places, cells, types.int64, *given)
     return machine_code.compiled(signature, function)
