@@ -26,6 +26,7 @@ _CHUNK = 512  # rows of which one look at the cells says that none passes
 _STEP = 128  # cells that the compiler puts into vectors without a rest
 _GROUP = 1024  # probes that share a block before the next one is taken
 _WIDE = 256  # shorter ranges are not worth the coding of a block
+_FEW = 8  # nor are fewer probes
 _PAUSE = 15  # groups without a look at the cells, after one in which it was in vain
 _RUNS = 4096  # room to begin with
 
@@ -61,19 +62,35 @@ def _code_bounds(
 
 
 @machine_code.part
-def _at(p: Any, bounds: Any, other: Any) -> Any:
-    """The bound of a probe, or any other number where there is no test."""
-    return other if bounds is None else bounds[p]
+def _bound(p: Any, low1: Any, high1: Any, low2: Any, high2: Any, low3: Any, high3: Any) -> Any:
+    """The bounds of a probe; any number where there is no test."""
+    two = (low1[p], high1[p]) if low2 is None else (low2[p], high2[p])
+    three = (low1[p], high1[p]) if low3 is None else (low3[p], high3[p])
+    return low1[p], high1[p], two[0], two[1], three[0], three[1]
 
 
 @machine_code.part
-def _near(one: Any, two: Any, three: Any, start: Any, rows: Any, bound: Any) -> Any:
+def _group(order: Any, first: Any, last: Any, i: Any) -> Any:
+    """The end of the probes that go together, that of their ranges, and whether these are wide."""
+    begin = first[order[i]]
+    reach = begin + max(_BLOCK, last[order[i]] - begin)
+    end, rows, j = begin, 0, i
+    while j < len(order) and j < i + _GROUP and first[order[j]] < reach:
+        end = max(end, last[order[j]])
+        rows += last[order[j]] - first[order[j]]
+        j += 1
+    return j, end, rows >= _WIDE * max(j - i, _FEW)
+
+
+@machine_code.part
+def _near(one: Any, two: Any, three: Any, start: Any, rows: Any, coded: Any, probe: Any) -> Any:
     """Whether the cells of one of the rows pass, or of one of a few after them.
 
     They begin at `start` of a block. Below the lower bound, value - low wraps round. There is no
     branch in the loop, and no rest after it, so that it becomes vector code.
     """
-    low1, width1, low2, width2, low3, width3 = bound
+    low1, low2, low3 = coded[probe, 0], coded[probe, 2], coded[probe, 4]
+    width1, width2, width3 = coded[probe, 1], coded[probe, 3], coded[probe, 5]
     found = False
     for i in range((rows + _STEP - 1) // _STEP * _STEP):
         k = np.uint64(start + i)
@@ -191,18 +208,12 @@ def _pairs(
     words = marks.view(np.uint64)
     run_p, run_hits, runs = np.empty(_RUNS, np.int64), np.empty(_RUNS, np.int64), 0
     hits, n = np.empty(2 * _BLOCK, np.int64), 0
-    dense, pause, no_number = False, 0, cells[0, 0]
+    dense, pause = False, 0
     i = 0
     while i < len(order):
         begin = first[order[i]]
-        reach = begin + max(_BLOCK, last[order[i]] - begin)
-        end, wide = begin, 0
-        j = i
-        while j < len(order) and j < i + _GROUP and first[order[j]] < reach:
-            end = max(end, last[order[j]])
-            wide += last[order[j]] - first[order[j]]
-            j += 1
-        coarse = wide >= _WIDE * (j - i) and j - i >= 8 and pause == 0
+        j, end, wide = _group(order, first, last, i)
+        coarse = wide and pause == 0
         if coarse:
             _code_bounds(order, i, j, low1, high1, cells, 0, coded)
             _code_bounds(order, i, j, low2, high2, cells, 1, coded)
@@ -222,26 +233,10 @@ def _pairs(
                     rows = min(step, high - at)
                     tried += 1
                     if coarse:
-                        c = k - i
-                        cell = (
-                            coded[c, 0],
-                            coded[c, 1],
-                            coded[c, 2],
-                            coded[c, 3],
-                            coded[c, 4],
-                            coded[c, 5],
-                        )
-                        if not _near(one_c, two_c, three_c, at - place, rows, cell):
+                        if not _near(one_c, two_c, three_c, at - place, rows, coded, k - i):
                             continue
                         near += 1
-                    bound = (
-                        low1[p],
-                        high1[p],
-                        _at(p, low2, no_number),
-                        _at(p, high2, no_number),
-                        _at(p, low3, no_number),
-                        _at(p, high3, no_number),
-                    )
+                    bound = _bound(p, low1, high1, low2, high2, low3, high3)
                     if coarse or dense or _any(one, two, three, at, rows, bound):
                         _mark(one, two, three, at, rows, bound, marks)
                         hits = _grown(hits, n, n + rows + 8)
