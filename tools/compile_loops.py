@@ -19,6 +19,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
         exact_sum_loop,
         pair_loop,
         slide_loop,
+        sort_loop,
     )
     from tidegate.operate.kernels.pair import LOOP_TESTS
     from tidegate.route import choice_loop
@@ -34,6 +35,8 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     for module in (exact_moment_loop, exact_sum_loop):
         for name in module._LOOPS:
             yield module.__name__, lambda m=module, n=name: m.loop(n)
+    for kind in ("int64", "float64"):
+        yield sort_loop.__name__, lambda k=kind: sort_loop.loop(k)
     for tests in range(1, LOOP_TESTS + 1):
         for number in ("float32", "float64"):
             yield pair_loop.__name__, lambda t=tests, n=number: pair_loop.compiled(t, n)
