@@ -17,6 +17,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
         exact_moment_loop,
         exact_round_loop,
         exact_sum_loop,
+        key_loop,
         pair_loop,
         slide_loop,
         sort_loop,
@@ -29,6 +30,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield from ((choice_loop.__name__, make) for make in (*of_choice, *to_choice))
     yield from ((slide_loop.__name__, make) for make in (slide_loop.select, slide_loop.distinct))
     yield exact_round_loop.__name__, exact_round_loop.rounded
+    yield key_loop.__name__, key_loop.ranges
     yield priority_loop.__name__, priority_loop.priorities_loop
     yield stratum_loop.__name__, stratum_loop.strata_loop
     yield stratum_loop.__name__, stratum_loop.lacking_loop

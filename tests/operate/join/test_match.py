@@ -215,6 +215,7 @@ def plain(
     cuts=st.lists(st.integers(0, 31), max_size=3).map(sorted),
     instances=st.integers(1, 3),
     few_pairs=st.sampled_from([0, search._FEW_PAIRS]),
+    few_asks=st.sampled_from([0, search._FEW_ASKS]),
     most=st.sampled_from([1, 4, PIECE_PAIRS]),
 )
 def test_all_methods_equal_a_nested_loop(
@@ -225,12 +226,14 @@ def test_all_methods_equal_a_nested_loop(
     cuts: list[int],
     instances: int,
     few_pairs: int,
+    few_asks: int,
     most: int,
 ) -> None:
-    """Also by the compiled loop, which few pairs are not worth, and in pieces of few pairs."""
+    """Also by the compiled loops, which few pairs are not worth, and in pieces of few pairs."""
     expected = plain(query, left, right, windows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "_FEW_PAIRS", few_pairs)
+        patch.setattr(search, "_FEW_ASKS", few_asks)
         patch.setattr(search, "_MOST_HITS", most)
         for method in query.specs:
             spec = query.spec(method, *windows)

@@ -31,6 +31,9 @@ Mask = npt.NDArray[np.bool_]
 _FIRST_PAIRS = 2**24
 _MOST_PAIRS = 2**30
 _FEW_PAIRS = 2**12
+_FEW_ASKS = 2**12
+"""For so many that ask, it takes longer to load the compiled loop than to search by numpy."""
+
 _HITS = 2**20
 """How many candidates one step should give."""
 
@@ -147,12 +150,13 @@ class Ask:
     """New tuples that ask: from which coordinate on, and the bounds of every interval.
 
     In the order of the index's lower bound, so that neighbours search the same part of a run;
-    `order` are their rows.
+    `order` are their rows. `in_time` are `place` and `low` in the order of time, where both ascend.
     """
 
     order: Ints | None
     place: Ints
     low: Ints
+    in_time: tuple[Ints, Ints]
     bounds: tuple[tuple[Floats, Floats], ...]
     index: tuple[Floats, Floats] | None
     newest_low: int
@@ -167,7 +171,7 @@ class Ask:
         else:
             assert extent.range_us is not None
             low = ints(table, TS) - extent.range_us
-        newest_low = int(low.max())
+        newest_low, in_time = int(low.max()), (place, low)
         bounds = tuple(bounds_of(i, side, table) for i in probe.tests)
         index = None
         if probe.one_key:
@@ -180,7 +184,7 @@ class Ask:
             place, low = place[order], low[order]
             bounds = tuple((a[order], b[order]) for a, b in bounds)
             index = index[0][order], index[1][order]
-        return Ask(order, place, low, bounds, index, newest_low, probe.one_key)
+        return Ask(order, place, low, in_time, bounds, index, newest_low, probe.one_key)
 
     def rows(self, probe: Ints) -> Ints:
         """The rows of the asking table that are these probes."""
@@ -209,6 +213,8 @@ def candidates(run: IndexedRun, ask: Ask, work: ComparedWork) -> Iterator[tuple[
     """
     if ask.index is None:
         first, last = _window(run, ask)
+    elif ask.one_key and len(ask.low) > _FEW_ASKS:
+        first, last = _key_ranges(run, ask, ask.index[0])
     else:
         first, last = _ranges(run, ask, ask.index)
         if ask.one_key:
@@ -289,6 +295,16 @@ def _ranges(run: IndexedRun, ask: Ask, index: tuple[Floats, Floats]) -> tuple[In
     return first, last
 
 
+def _key_ranges(run: IndexedRun, ask: Ask, wanted: Floats) -> tuple[Ints, Ints]:
+    """What `_ranges` and then `_within` give; costs about a step for each key and tuple."""
+    from tidegate.operate.kernels.key_loop import ranges
+
+    place = np.empty(0, np.int64) if run.place is None else run.place
+    given = (wanted, ask.low, ask.place, run.searched.key, run.coordinate, place)
+    first, last = ranges()(*map(np.ascontiguousarray, given))
+    return first, last
+
+
 def _few(
     run: IndexedRun, ask: Ask, first: Ints, last: Ints, work: ComparedWork
 ) -> Iterator[tuple[Ints, Ints]]:
@@ -321,11 +337,12 @@ def implied(run: IndexedRun, ask: Ask) -> int:
     if ask.index is None:
         first, last = _window(run, ask)
         return int((last - first).sum())
+    place, low = ask.in_time
     if run.place is None:
-        until = np.full(len(ask.low), len(run.coordinate))
+        until = np.full(len(low), len(run.coordinate))
     else:
-        until = np.searchsorted(np.sort(run.place), ask.place)
-    since = np.searchsorted(run.searched.in_order, ask.low)
+        until = below(np.sort(run.place), place)
+    since = below(run.searched.in_order, low)
     return int(np.maximum(until - since, 0).sum())
 
 
