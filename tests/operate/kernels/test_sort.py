@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tidegate.operate.kernels import sort
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.sort import sorted_rows, sorted_values
+from tidegate.operate.kernels.sort import order_of_hashes, sorted_rows, sorted_values
 from tidegate.operate.kernels.sort_loop import loop
 
 KEYS = st.sampled_from([0.0, 1.5, -2.0, np.inf, -np.inf, np.nan])
@@ -57,3 +57,17 @@ def test_large_groups_and_lists_that_are_sorted_already(shape: str) -> None:
 def test_few_values_need_no_compiled_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sort, "_by_loop", None)
     check(np.array([1, 0, 1]), 2, np.array([2.0, 3.0, 1.0]))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 200, 5_000])
+@pytest.mark.parametrize("different", [2, 3_000])
+def test_hashes_that_are_equal_stay_in_their_order(rows: int, different: int) -> None:
+    """Also two that are most of all, and lie in one group of neighbours."""
+    generator = np.random.default_rng(rows)
+    hashes = np.append(generator.integers(0, 2**53, different - 1), 2**53 - 1).astype(np.float64)
+    if different == 2:
+        hashes[1] = hashes[0] + 1
+    codes = generator.choice(hashes, rows)
+    codes[generator.random(rows) < 0.01] = np.nan
+    expected = np.argsort(codes, kind="stable")
+    np.testing.assert_array_equal(order_of_hashes(codes, 53), expected)

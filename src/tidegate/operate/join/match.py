@@ -406,7 +406,7 @@ class _Search:
 
 
 def _searched(terms: Sequence[Terms], coordinate: Ints, sort: bool) -> tuple[SearchableRun, ...]:
-    return tuple(SearchableRun.of(t.key, t.values, coordinate, sort) for t in terms)
+    return tuple(SearchableRun.of(t.key, t.values, coordinate, sort, t.order) for t in terms)
 
 
 def terms_of(

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tidegate.batch import MIN_US, TS, ints
 from tidegate.cancellation import between_pieces
-from tidegate.operate.join.bound import bounds_of, key_of
+from tidegate.operate.join.bound import bounds_of, key_of, key_order
 from tidegate.operate.join.part import BucketPart
 from tidegate.operate.join.run_index import SearchableRun
 from tidegate.operate.join.spec import Probe, WindowExtent
@@ -104,6 +104,7 @@ class News:
     held: Mask
     before: int = 0
     _keys: dict[tuple[int, ...], Floats] = field(default_factory=dict, repr=False, compare=False)
+    _orders: dict[tuple[int, ...], Ints] = field(default_factory=dict, repr=False, compare=False)
 
     def between(self, low: int, high: int) -> tuple[News, int]:
         """Those at places from `low` to before `high`, and the row at which they begin."""
@@ -111,9 +112,13 @@ class News:
         if stop - start == len(self.place):
             return self, 0
         keys = {wanted: key[start:stop] for wanted, key in self._keys.items()}
+        orders = {
+            wanted: order[(order >= start) & (order < stop)] - start
+            for wanted, order in self._orders.items()
+        }
         some = slice(start, stop)
         table = self.table.slice(start, stop - start)
-        return News(table, self.place[some], self.held[some], self.before, keys), start
+        return News(table, self.place[some], self.held[some], self.before, keys, orders), start
 
     @property
     def ranks(self) -> Ints:
@@ -126,6 +131,13 @@ class News:
         if wanted not in self._keys:
             self._keys[wanted] = key_of(probe, side, self.table)
         return self._keys[wanted]
+
+    def key_order(self, probe: Probe, side: int) -> Ints:
+        """The rows in the order of their keys; sorted once, as those are."""
+        wanted = tuple(map(id, probe.indexed))
+        if wanted not in self._orders:
+            self._orders[wanted] = key_order(probe, self.key(probe, side))
+        return self._orders[wanted]
 
 
 @dataclass(frozen=True)
@@ -180,7 +192,10 @@ class Ask:
         elif probe.index is not None:
             index = bounds_of(probe.intervals[probe.index], side, table)
         if index is not None:
-            order = np.argsort(index[0], kind="stable")
+            by_key = probe.one_key
+            order = (
+                asking.key_order(probe, 1 - side) if by_key else np.argsort(index[0], stable=True)
+            )
             place, low = place[order], low[order]
             bounds = tuple((a[order], b[order]) for a, b in bounds)
             index = index[0][order], index[1][order]
