@@ -17,8 +17,10 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
         exact_moment_loop,
         exact_round_loop,
         exact_sum_loop,
+        key_loop,
         pair_loop,
         slide_loop,
+        sort_loop,
     )
     from tidegate.operate.kernels.pair import LOOP_TESTS
     from tidegate.route import choice_loop
@@ -28,15 +30,18 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield from ((choice_loop.__name__, make) for make in (*of_choice, *to_choice))
     yield from ((slide_loop.__name__, make) for make in (slide_loop.select, slide_loop.distinct))
     yield exact_round_loop.__name__, exact_round_loop.rounded
+    yield key_loop.__name__, key_loop.ranges
     yield priority_loop.__name__, priority_loop.priorities_loop
     yield stratum_loop.__name__, stratum_loop.strata_loop
     yield stratum_loop.__name__, stratum_loop.lacking_loop
     for module in (exact_moment_loop, exact_sum_loop):
         for name in module._LOOPS:
             yield module.__name__, lambda m=module, n=name: m.loop(n)
+    for kind in ("int64", "float64"):
+        yield sort_loop.__name__, lambda k=kind: sort_loop.loop(k)
     for tests in range(1, LOOP_TESTS + 1):
-        for word in ("uint32", "uint64"):
-            yield pair_loop.__name__, lambda t=tests, w=word: pair_loop.compiled(t, w)
+        for number in ("float32", "float64"):
+            yield pair_loop.__name__, lambda t=tests, n=number: pair_loop.compiled(t, n)
 
 
 def main() -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tidegate.operate.operator import Operator, OperatorState, Traits
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tidegate.operate.operator import Operator, OperatorState, Traits, divided
 from tidegate.route.mapping import even
 
 
@@ -38,3 +42,26 @@ def test_an_instance_reads_the_buckets_it_owns_where_nothing_else_is_said() -> N
     assert sorted(bucket for found in read for bucket in found) == list(range(8))
     assert all(mapping.owners[bucket] == i for i, found in enumerate(read) for bucket in found)
     assert OperatorState().migration(0, {}, {}) is None
+
+
+@pytest.mark.parametrize("owners", [[0, 0, 2, 2, 2], [2, 0, 2, 0, 2], [3, 3, 3, 3, 3]])
+def test_rows_are_divided_in_their_order(owners: list[int]) -> None:
+    text = pa.chunked_array([["a", None], ["c", "d", "e"]])
+    table = pa.table({"row": list(range(5)), "text": text})
+    parts = divided(table, np.array(owners, np.int32), 4)
+    assert len(parts) == 4
+    for owner, part in enumerate(parts):
+        rows = [row for row in range(5) if owners[row] == owner]
+        assert part.to_pylist() == table.take(pa.array(rows, pa.int64())).to_pylist()
+
+
+def test_rows_are_copied_once_for_any_number_of_owners() -> None:
+    """And not at all where they lie together."""
+    table = pa.table({"row": np.arange(1_000)})
+    before = pa.total_allocated_bytes()
+    parts = divided(table, np.arange(1_000) % 100, 100)
+    assert pa.total_allocated_bytes() - before <= 2 * table.nbytes
+    assert len({part.column(0).chunk(0).buffers()[1].address for part in parts}) == 1
+    whole = divided(table, np.arange(1_000) // 10, 100)
+    first = whole[0].column(0).chunk(0).buffers()[1].address
+    assert first == table.column(0).chunk(0).buffers()[1].address

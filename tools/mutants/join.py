@@ -99,8 +99,8 @@ MUTANTS = (
     Mutant(
         "a tuple at the edge of a window is not met",
         "operate/join/search.py",
-        "    first = np.searchsorted(run.coordinate, ask.low)\n",
-        '    first = np.searchsorted(run.coordinate, ask.low, "right")\n',
+        "else below(run.coordinate, ask.low)\n",
+        "else below(run.coordinate, ask.low + 1)\n",
         f"tests/operate/join/test_match.py {JOINS}",
     ),
     Mutant(
@@ -116,5 +116,19 @@ MUTANTS = (
         "        last[ask.unknown] = first[ask.unknown]\n",
         "        pass\n",
         f"tests/operate/join/test_match.py {JOINS}",
+    ),
+    Mutant(
+        "a tuple of a key at the edge of a window is not met",
+        "operate/kernels/key_loop.py",
+        "coordinate[begin] < low[p]:",
+        "coordinate[begin] <= low[p]:",
+        "tests/operate/join/test_match.py",
+    ),
+    Mutant(
+        "a pair whose cells are at the upper bound is passed over",
+        "operate/kernels/pair_loop.py",
+        "passes = np.uint8(one[k] - low1) <= width1",
+        "passes = np.uint8(one[k] - low1) < width1",
+        "tests/operate/kernels/test_pair.py",
     ),
 )

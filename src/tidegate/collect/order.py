@@ -41,3 +41,8 @@ class TotalOrder:
 
     def text(self, ordered: bool) -> str:
         return "ts, input, source, position"
+
+
+def without_hidden(rows: pa.Table) -> pa.Table:
+    """The rows as they are shown."""
+    return rows.select([n for n in rows.column_names if not n.startswith(HIDDEN)])

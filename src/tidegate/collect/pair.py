@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.collect.order import HIDDEN
+from tidegate.collect.order import HIDDEN, without_hidden
 from tidegate.order import Direction
 
 Ints = npt.NDArray[np.int64]
@@ -50,12 +50,15 @@ def sorted_pairs(rows: pa.Table, later: Ints) -> pa.Table:
 
 
 def merged_pairs(outputs: Sequence[pa.Table]) -> pa.Table:
-    """The outputs of several instances, each in order, as one."""
-    some = [t for t in outputs if t.num_rows]
-    if len(some) <= 1:
-        return some[0] if some else outputs[0]
-    rows = pa.concat_tables(some).combine_chunks()
-    return sorted_pairs(rows, _numbers([_ints(rows, c) for c in LATER]))
+    """The outputs of several instances, each in order, as one; without the hidden columns."""
+    some = [t for t in outputs if t.num_rows] or outputs[:1]
+    rows = pa.concat_tables(some)
+    shown = without_hidden(rows)
+    if len(some) == 1:
+        return shown
+    later, earlier = ([_ints(rows, c) for c in columns] for columns in (LATER, EARLIER))
+    # Where an instance has several pieces, `take` would look for the piece of every row.
+    return shown.combine_chunks().take(pa.array(pair_order(_numbers(later), earlier)))
 
 
 def _numbers(columns: Sequence[Ints]) -> Ints:

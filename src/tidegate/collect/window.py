@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.collect.order import HIDDEN
+from tidegate.collect.order import HIDDEN, without_hidden
 from tidegate.order import ASCENDING, Direction, sort_indices
 
 
@@ -29,11 +29,10 @@ def merge_windows(
     outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
 ) -> pa.Table:
     """The rows of all instances by window end, then ORDER BY, then key; LIMIT rows per window."""
-    rows = pa.concat_tables(outputs).combine_chunks()
-    rows = in_order(rows, window_order(rows, directions))
-    if limit is not None:
-        rows = first_per_window(rows, limit)
-    return rows.select([n for n in rows.column_names if not n.startswith(HIDDEN)])
+    rows = pa.concat_tables(outputs)
+    places = places_by(rows, window_order(rows, directions))
+    rows = without_hidden(rows).combine_chunks().take(places)
+    return rows if limit is None else first_per_window(rows, limit)
 
 
 def window_order(rows: pa.Table, directions: Sequence[Direction]) -> list[tuple[str, Direction]]:
@@ -45,8 +44,13 @@ def window_order(rows: pa.Table, directions: Sequence[Direction]) -> list[tuple[
 
 
 def in_order(rows: pa.Table, by: Sequence[tuple[str, Direction]]) -> pa.Table:
+    return rows.take(places_by(rows, by))
+
+
+def places_by(rows: pa.Table, by: Sequence[tuple[str, Direction]]) -> pa.Array:
+    """The places of rows in the order of some of their columns."""
     columns = [rows.column(name).combine_chunks() for name, _ in by]
-    return rows.take(sort_indices(columns, [how for _, how in by]))
+    return sort_indices(columns, [how for _, how in by])
 
 
 def first_per_window(rows: pa.Table, limit: int) -> pa.Table:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from tidegate.operate.change import OperatorChange
 from tidegate.operate.figures import PaneFigures, ShownFigure, ToldWindow, Values, WindowFigures
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kept import Kept
+from tidegate.operate.kernels.group import stable_order
 from tidegate.operate.port import Port
 from tidegate.route.former import Position
 from tidegate.route.mapping import Mapping as BucketMapping
@@ -100,7 +102,7 @@ class MapWork:
         """Rows divided among the instances that these numbers name."""
         if self.mapping.running == 1:
             return [Share(0, table)]
-        parts = ((i, table.filter(pa.array(owners == i))) for i in range(self.mapping.running))
+        parts = enumerate(divided(table, owners, self.mapping.running))
         return [Share(i, part) for i, part in parts if part.num_rows]
 
 
@@ -215,6 +217,20 @@ class Traits:
     warnings: tuple[str, ...] = ()
     counted: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
+
+
+def divided(
+    table: pa.Table, owners: npt.NDArray[np.signedinteger[Any]], count: int
+) -> list[pa.Table]:
+    """The rows of each owner, below `count`, in their given order; parts of one table.
+
+    Rows are copied once, whatever the count, and not at all where owners ascend already.
+    """
+    if (owners[1:] < owners[:-1]).any():
+        order = stable_order(owners.astype(np.int64), count)
+        table = table.combine_chunks().take(pa.array(order))
+    sizes = np.bincount(owners, minlength=count).tolist()
+    return [table.slice(end - size, size) for end, size in zip(accumulate(sizes), sizes)]
 
 
 def owned(what: str, mapping: BucketMapping, instance: int) -> BucketSet:

@@ -215,6 +215,7 @@ def plain(
     cuts=st.lists(st.integers(0, 31), max_size=3).map(sorted),
     instances=st.integers(1, 3),
     few_pairs=st.sampled_from([0, search._FEW_PAIRS]),
+    few_asks=st.sampled_from([0, search._FEW_ASKS]),
     most=st.sampled_from([1, 4, PIECE_PAIRS]),
 )
 def test_all_methods_equal_a_nested_loop(
@@ -225,12 +226,14 @@ def test_all_methods_equal_a_nested_loop(
     cuts: list[int],
     instances: int,
     few_pairs: int,
+    few_asks: int,
     most: int,
 ) -> None:
-    """Also by the compiled loop, which few pairs are not worth, and in pieces of few pairs."""
+    """Also by the compiled loops, which few pairs are not worth, and in pieces of few pairs."""
     expected = plain(query, left, right, windows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "_FEW_PAIRS", few_pairs)
+        patch.setattr(search, "_FEW_ASKS", few_asks)
         patch.setattr(search, "_MOST_HITS", most)
         for method in query.specs:
             spec = query.spec(method, *windows)
@@ -331,3 +334,21 @@ def test_integers_are_compared_where_they_lie(data: st.DataObject, type_: pa.Dat
     one, other = (c.take(pa.array(a)).to_pylist() for c, a in zip(columns, at))
     wanted = [i for i, (a, b) in enumerate(zip(one, other)) if a is not None and a == b]
     assert true_of(spec, left, right).tolist() == wanted
+
+
+@pytest.mark.parametrize("sources", [(1, 2), (2, 1), (1, 1)])
+def test_places_are_those_of_both_sides_in_the_total_order(sources: tuple[int, int]) -> None:
+    """Whether the sources of one side are before those of the other, or among them."""
+    generator = np.random.default_rng(4)
+    sides = []
+    for number, rows in zip(sources, (40, 7), strict=True):
+        ts = np.sort(generator.integers(-3, 3, rows))
+        src = number + 2 * (generator.integers(0, 2, rows) if sources[0] == sources[1] else 0)
+        columns = [ts, np.broadcast_to(src, rows), np.arange(rows)]
+        order = np.lexsort(columns[::-1])
+        sides.append([column[order] for column in columns])
+    left, right = places_of(*sides)
+    rows_of_both = list(zip(*(np.concatenate(pair).tolist() for pair in zip(*sides, strict=True))))
+    expected = sorted(range(len(rows_of_both)), key=lambda row: rows_of_both[row])
+    assert sorted([*left, *right]) == list(range(len(rows_of_both)))
+    assert np.argsort(np.concatenate([left, right])).tolist() == expected

@@ -82,6 +82,24 @@ def test_many_blocks_and_groups(dtype: Any, tests: int, shape: str, domain: int)
     np.testing.assert_array_equal(s, expected_s)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("odd", [[np.nan], [np.inf, -np.inf], [3e38, -3e38, 0.0, -0.0], [7.0]])
+def test_values_far_from_the_others_and_bounds_at_the_edge_of_cells(dtype: Any, odd: Any) -> None:
+    """Long ranges, in which cells are looked at: they must not hide a pair."""
+    generator = np.random.default_rng(len(odd))
+    rows, probes = 3_000, 64
+    value = np.concatenate([generator.uniform(5, 9, rows - 600), np.resize(odd, 600)])
+    value = generator.permutation(value).astype(dtype)
+    low = generator.choice(value, probes)
+    high = np.where(generator.random(probes) < 0.5, low, np.nextafter(low, dtype(np.inf)))
+    first, last = np.zeros(probes, np.int64), np.full(probes, rows)
+    p, s = find(first, last, [low], [high], [value])
+    passing = (low[:, None] <= value) & (value <= high[:, None])
+    expected_p, expected_s = np.nonzero(passing)
+    np.testing.assert_array_equal(p, expected_p)
+    np.testing.assert_array_equal(s, expected_s)
+
+
 def test_arrays_of_any_making_use_one_compiled_loop() -> None:
     """Read-only (Arrow), sliced, strided and unaligned arrays: no second compilation."""
     from tidegate.operate.kernels.pair_loop import compiled
@@ -98,7 +116,7 @@ def test_arrays_of_any_making_use_one_compiled_loop() -> None:
     for values in (plain, read_only, read_only[:], strided, odd):
         assert listed(find(first, last, [low], [high], [values])) == expected
     assert listed(find(first.astype(np.int32), last, [low], [high], [plain])) == expected
-    assert len(compiled(1, "uint32").signatures) == 1  # type: ignore[attr-defined]
+    assert len(compiled(1, "float32").signatures) == 1  # type: ignore[attr-defined]
 
 
 def test_ranges_beyond_the_values_are_refused() -> None:
@@ -121,7 +139,7 @@ assert "numba" not in sys.modules
 one = np.ones(1, np.float32)
 print(find(np.array([0]), np.array([1]), [one], [one], [one]))
 from tidegate.operate.kernels.pair_loop import compiled
-print(len(compiled(1, "uint32").stats.cache_hits))
+print(len(compiled(1, "float32").stats.cache_hits))
 """
 PRINTED = "(array([0]), array([0]))\n"
 
@@ -154,4 +172,4 @@ def test_without_a_cache_the_loop_is_compiled_all_the_same(
         return lambda function: function.__qualname__
 
     monkeypatch.setattr(machine_code.numba, "njit", njit)
-    assert pair_loop.compiled.__wrapped__(2, "uint64") == "_pairs_2_uint64"
+    assert pair_loop.compiled.__wrapped__(2, "float64") == "_pairs_2_float64"

@@ -18,12 +18,13 @@ import pyarrow as pa
 from tidegate.approx.rank import rank_bound, rank_places, rank_rows
 from tidegate.approx.sample import depths, window_depths
 from tidegate.operate.aggregate.definition import NUMBER, RuledFunction
-from tidegate.operate.aggregate.functions.holistic import Quantile, sorted_values
+from tidegate.operate.aggregate.functions.holistic import Quantile
 from tidegate.operate.aggregate.sampled import Sampled, Sampling, list_sizes
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Floats, Ints, floats, one_zero
 from tidegate.operate.kernels.slide import Sliding
+from tidegate.operate.kernels.sort import sorted_values
 
 TUPLES, ROWS = "tuples", "rows"
 """The fields of a result beside those of the quantiles: how many values there were, and how many of

@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 from tidegate.expression.tree import Expr
 from tidegate.operate.join.spec import EQUAL, PairInterval, Probe
 from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.sort import order_of_hashes
 from tidegate.route.bucket import hash_of
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 _CODE_BITS = np.uint64(11)
 """By how many bits a hash is too long for a double to hold it exactly."""
@@ -33,6 +35,13 @@ def key_of(probe: Probe, side: int, table: pa.Table) -> Floats:
         return codes_of(probe.equalities, side, table)
     (index,) = probe.indexed
     return value_of(index, side, table)
+
+
+def key_order(probe: Probe, key: Floats) -> Ints:
+    """The places of tuples in the order of their keys, those of equal ones as they are given."""
+    if probe.one_key:
+        return order_of_hashes(key, 64 - int(_CODE_BITS))
+    return np.argsort(key, stable=True)
 
 
 def value_of(interval: PairInterval, side: int, table: pa.Table) -> Floats:

@@ -64,7 +64,7 @@ class ChainRun:
     @cached_property
     def searched(self) -> tuple[SearchableRun, ...]:
         return tuple(
-            SearchableRun.of(t.key, t.values, self.coordinate, sort=True) for t in self.terms
+            SearchableRun.of(t.key, t.values, self.coordinate, True, t.order) for t in self.terms
         )
 
     def needed(self, needed: int) -> ChainRun | None:

@@ -213,15 +213,15 @@ class InstanceJoin:
         if keeper.order == RANK:
             table = table.append_column(RANK, pa.array(news.ranks))
         horizon = keeper.horizon(self.work.frontier_us, news.before + table.num_rows)
-        kept = np.flatnonzero(own & (ints(table, keeper.order) >= horizon.needed))
-        if not len(kept):
+        lasting = own & (ints(table, keeper.order) >= horizon.needed)
+        if not lasting.any():
             return ()
         name = f"{self.work.name}-{SIDES[side]}"
-        key = None
+        kept, key = np.flatnonzero(lasting), None
         if not self.spec.in_time_order:
+            ranked = news.key_order(self.spec.probe, side)
+            kept = ranked[lasting[ranked]]
             key = news.key(self.spec.probe, side)[kept]
-            ranked = np.argsort(key, kind="stable")
-            kept, key = kept[ranked], key[ranked]
         table = with_key(table.take(pa.array(kept)), key)
         return (
             write_segment(self.work.store, name, table, keeper.order, keeper.way, grouped=False),

@@ -34,6 +34,7 @@ from tidegate.operate.join.search import (
 )
 from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec, Probe
 from tidegate.operate.join.union import union
+from tidegate.operate.kernels.bisect import below
 from tidegate.operate.kernels.order import flat, inverse
 
 RANK = "rank"
@@ -237,7 +238,17 @@ def without_key(table: pa.Table) -> tuple[pa.Table, Floats | None]:
 
 
 def places(left: Sequence[Ints], right: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Where the tuples of two tables stand in the order of both, by their `order_columns`."""
+    """Where the tuples of two tables stand in the order of both, by their `order_columns`.
+
+    Each is in the total order by itself.
+    """
+    sources = [left[1], right[1]]
+    if all(map(len, sources)) and sources[0].max() < sources[1].min():
+        # Tuples of one time are in the order of their sources: the left ones are before.
+        first = np.arange(len(left[0])) + below(right[0], left[0])
+        free = np.ones(len(left[0]) + len(right[0]), np.bool_)
+        free[first] = False
+        return first, np.flatnonzero(free)
     both = [np.concatenate(columns) for columns in zip(left, right, strict=True)]
     place = inverse(np.lexsort(both[::-1]))
     return place[: len(left[0])], place[len(left[0]) :]
@@ -395,7 +406,7 @@ class _Search:
 
 
 def _searched(terms: Sequence[Terms], coordinate: Ints, sort: bool) -> tuple[SearchableRun, ...]:
-    return tuple(SearchableRun.of(t.key, t.values, coordinate, sort) for t in terms)
+    return tuple(SearchableRun.of(t.key, t.values, coordinate, sort, t.order) for t in terms)
 
 
 def terms_of(

@@ -85,12 +85,13 @@ def _terms(spec: JoinSpec, side: int, news: News, rows: Ints) -> tuple[Terms, ..
     held = None
     found = []
     for probe in spec.probes:
-        key = None
+        key = order = None
         if probe.index is not None:
             key = news.key(probe, side)
+            order = news.key_order(probe, side) if whole else None
             key = key if whole else key[rows]
         tests = probe.tests
         if tests and held is None:
             held = news.table if whole else news.table.take(pa.array(rows))
-        found.append(Terms(key, tuple(value_of(i, side, held) for i in tests)))
+        found.append(Terms(key, tuple(value_of(i, side, held) for i in tests), order))
     return tuple(found)

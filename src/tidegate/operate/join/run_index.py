@@ -24,11 +24,12 @@ Singles = npt.NDArray[np.float32]
 class Terms:
     """What one probe looks at in tuples: the key of its index, and the values of its other tests.
 
-    In the order of the tuples.
+    In the order of the tuples. `order` is the stable one of the keys, where it is known.
     """
 
     key: Floats | None
     values: tuple[Floats, ...] = ()
+    order: Ints | None = None
 
     def followed_by(self, other: Terms) -> Terms:
         """Those of these tuples, then of others."""
@@ -70,12 +71,15 @@ class SearchableRun:
 
     @staticmethod
     def of(
-        key: Floats | None, values: Sequence[Floats], coordinate: Ints, sort: bool = False
+        key: Floats | None,
+        values: Sequence[Floats],
+        coordinate: Ints,
+        sort: bool = False,
+        order: Ints | None = None,
     ) -> SearchableRun:
-        """With `sort` the rows are in another order than that of the key."""
-        order = None
+        """With `sort` the rows are in another order than that of the key, which may be known."""
         if sort and key is not None:
-            order = np.argsort(key, kind="stable")
+            order = np.argsort(key, stable=True) if order is None else order
             key, coordinate = key[order], coordinate[order]
             values = [value[order] for value in values]
         bases, narrow = [], []
@@ -132,8 +136,10 @@ class SearchableRun:
 
 
 def _single(values: Floats, base: float) -> Singles:
+    narrow = np.empty(len(values), np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
-        return (values - base).astype(np.float32)
+        np.subtract(values, base, out=narrow, casting="same_kind")
+    return narrow
 
 
 def _nbytes(found: Sequence[SearchableRun | Ints]) -> int:

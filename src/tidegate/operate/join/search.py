@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from tidegate.batch import MIN_US, TS, ints
 from tidegate.cancellation import between_pieces
-from tidegate.operate.join.bound import bounds_of, key_of
+from tidegate.operate.join.bound import bounds_of, key_of, key_order
 from tidegate.operate.join.part import BucketPart
 from tidegate.operate.join.run_index import SearchableRun
 from tidegate.operate.join.spec import Probe, WindowExtent
-from tidegate.operate.kernels.bisect import bisect
+from tidegate.operate.kernels.bisect import below, bisect
 from tidegate.operate.kernels.order import inverse
 from tidegate.operate.kernels.pair import NO_LIMIT, find, find_few, passing
 
@@ -31,6 +31,9 @@ Mask = npt.NDArray[np.bool_]
 _FIRST_PAIRS = 2**24
 _MOST_PAIRS = 2**30
 _FEW_PAIRS = 2**12
+_FEW_ASKS = 2**12
+"""For so many that ask, it takes longer to load the compiled loop than to search by numpy."""
+
 _HITS = 2**20
 """How many candidates one step should give."""
 
@@ -103,6 +106,7 @@ class News:
     before: int = 0
     asks: Mask | None = None
     _keys: dict[tuple[int, ...], Floats] = field(default_factory=dict, repr=False, compare=False)
+    _orders: dict[tuple[int, ...], Ints] = field(default_factory=dict, repr=False, compare=False)
 
     def between(self, low: int, high: int) -> tuple[News, int]:
         """Those at places from `low` to before `high`, and the row at which they begin."""
@@ -110,10 +114,15 @@ class News:
         if stop - start == len(self.place):
             return self, 0
         keys = {wanted: key[start:stop] for wanted, key in self._keys.items()}
+        orders = {
+            wanted: order[(order >= start) & (order < stop)] - start
+            for wanted, order in self._orders.items()
+        }
         some = slice(start, stop)
         table = self.table.slice(start, stop - start)
         asks = None if self.asks is None else self.asks[some]
-        return News(table, self.place[some], self.held[some], self.before, asks, keys), start
+        place, held = self.place[some], self.held[some]
+        return News(table, place, held, self.before, asks, keys, orders), start
 
     @property
     def ranks(self) -> Ints:
@@ -126,6 +135,13 @@ class News:
         if wanted not in self._keys:
             self._keys[wanted] = key_of(probe, side, self.table)
         return self._keys[wanted]
+
+    def key_order(self, probe: Probe, side: int) -> Ints:
+        """The rows in the order of their keys; sorted once, as those are."""
+        wanted = tuple(map(id, probe.indexed))
+        if wanted not in self._orders:
+            self._orders[wanted] = key_order(probe, self.key(probe, side))
+        return self._orders[wanted]
 
 
 @dataclass(frozen=True)
@@ -150,12 +166,13 @@ class Ask:
     """New tuples that ask: from which coordinate on, and the bounds of every interval.
 
     In the order of the index's lower bound, so that neighbours search the same part of a run;
-    `order` are their rows.
+    `order` are their rows. `in_time` are `place` and `low` in the order of time, where both ascend.
     """
 
     order: Ints | None
     place: Ints
     low: Ints
+    in_time: tuple[Ints, Ints]
     bounds: tuple[tuple[Floats, Floats], ...]
     index: tuple[Floats, Floats] | None
     newest_low: int
@@ -170,7 +187,7 @@ class Ask:
         else:
             assert extent.range_us is not None
             low = ints(table, TS) - extent.range_us
-        newest_low = int(low.max())
+        newest_low, in_time = int(low.max()), (place, low)
         bounds = tuple(bounds_of(i, side, table) for i in probe.tests)
         index = None
         if probe.one_key:
@@ -179,13 +196,16 @@ class Ask:
         elif probe.index is not None:
             index = bounds_of(probe.intervals[probe.index], side, table)
         if index is not None:
-            order = np.argsort(index[0], kind="stable")
+            by_key = probe.one_key
+            order = (
+                asking.key_order(probe, 1 - side) if by_key else np.argsort(index[0], stable=True)
+            )
             if asking.asks is not None:
                 order = order[asking.asks[order]]
             place, low = place[order], low[order]
             bounds = tuple((a[order], b[order]) for a, b in bounds)
             index = index[0][order], index[1][order]
-        return Ask(order, place, low, bounds, index, newest_low, probe.one_key)
+        return Ask(order, place, low, in_time, bounds, index, newest_low, probe.one_key)
 
     def rows(self, probe: Ints) -> Ints:
         """The rows of the asking table that are these probes."""
@@ -214,6 +234,8 @@ def candidates(run: IndexedRun, ask: Ask, work: ComparedWork) -> Iterator[tuple[
     """
     if ask.index is None:
         first, last = _window(run, ask)
+    elif ask.one_key and len(ask.low) > _FEW_ASKS:
+        first, last = _key_ranges(run, ask, ask.index[0])
     else:
         first, last = _ranges(run, ask, ask.index)
         if ask.one_key:
@@ -294,6 +316,16 @@ def _ranges(run: IndexedRun, ask: Ask, index: tuple[Floats, Floats]) -> tuple[In
     return first, last
 
 
+def _key_ranges(run: IndexedRun, ask: Ask, wanted: Floats) -> tuple[Ints, Ints]:
+    """What `_ranges` and then `_within` give; costs about a step for each key and tuple."""
+    from tidegate.operate.kernels.key_loop import ranges
+
+    place = np.empty(0, np.int64) if run.place is None else run.place
+    given = (wanted, ask.low, ask.place, run.searched.key, run.coordinate, place)
+    first, last = ranges()(*map(np.ascontiguousarray, given))
+    return first, last
+
+
 def _few(
     run: IndexedRun, ask: Ask, first: Ints, last: Ints, work: ComparedWork
 ) -> Iterator[tuple[Ints, Ints]]:
@@ -321,26 +353,28 @@ def _past(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> int:
 
 def implied(run: IndexedRun, ask: Ask) -> int:
     """How many tuples of a run are in the windows of the asking tuples."""
+    if run.place is None and run.searched.oldest >= ask.newest_low:
+        return len(run.coordinate) * len(ask.low)
     if ask.index is None:
         first, last = _window(run, ask)
         return int((last - first).sum())
+    place, low = ask.in_time
     if run.place is None:
-        if run.searched.oldest >= ask.newest_low:
-            return len(run.coordinate) * len(ask.low)
-        until = np.full(len(ask.low), len(run.coordinate))
+        until = np.full(len(low), len(run.coordinate))
     else:
-        until = np.searchsorted(np.sort(run.place), ask.place)
-    since = np.searchsorted(run.searched.in_order, ask.low)
+        until = below(np.sort(run.place), place)
+    since = below(run.searched.in_order, low)
     return int(np.maximum(until - since, 0).sum())
 
 
 def _window(run: IndexedRun, ask: Ask) -> tuple[Ints, Ints]:
     """The range of a run in the order of time that is in the window of each asking tuple."""
-    first = np.searchsorted(run.coordinate, ask.low)
-    last = np.full(len(first), len(run.coordinate), np.int64)
-    if run.place is not None:
-        last = np.searchsorted(run.place, ask.place)
-    return first, np.maximum(first, last)
+    rows = len(run.coordinate)
+    in_all = not rows or run.searched.oldest >= ask.newest_low
+    first = np.zeros(len(ask.low), np.int64) if in_all else below(run.coordinate, ask.low)
+    if run.place is None:
+        return first, np.full(len(first), rows, np.int64)
+    return first, np.maximum(first, below(run.place, ask.place))
 
 
 def _steps(first: Ints, last: Ints, narrowed: bool) -> Iterator[tuple[int, int, list[int]]]:

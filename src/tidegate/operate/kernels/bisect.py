@@ -18,3 +18,14 @@ def bisect(values: Ints, wanted: Ints, first: Ints, last: Ints) -> Ints:
         high[rest[~less]] = middle[~less]
         rest = rest[low[rest] < high[rest]]
     return low
+
+
+def below(values: Ints, wanted: Ints) -> Ints:
+    """How many of ascending values are less than each wanted, these ascending too.
+
+    As `np.searchsorted`, but few values are looked for among many wanted.
+    """
+    if 2 * len(values) >= len(wanted):
+        return np.searchsorted(values, wanted)
+    since = np.searchsorted(wanted, values, "right")
+    return np.cumsum(np.bincount(since, minlength=len(wanted))[: len(wanted)])

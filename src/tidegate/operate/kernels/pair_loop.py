@@ -1,8 +1,8 @@
-"""The compiled loop of the pair kernel: coded bounds in, positions of matches out.
+"""The compiled loop of the pair kernel: bounds and values in, positions of matches out.
 
-Values and bounds are words that compare as unsigned integers in the order of the numbers they
-stand for, so that `low <= value <= high` is one subtraction and one comparison: value - low, which
-wraps round below low, is at most high - low.
+Most pairs are far apart, so a look at one byte a number tells: values and bounds are coded as one
+of 256 cells by the same function, which never decreases. A pair whose cells do not pass cannot
+pass; of the others the numbers decide. A vector has four times as many bytes as single floats.
 
 Importing this module imports Numba: do so when there are pairs to find. Compiling a variant takes
 one to three seconds, loading it a tenth of one.
@@ -21,56 +21,115 @@ from numba import types
 from tidegate import machine_code
 from tidegate.operate.kernels.pair import LOOP_TESTS
 
-_BLOCK = 2048  # three arrays of it, as 64-bit words, fit in a first-level cache
-_GROUP = 256  # probes that share a block before the next one is taken
+_BLOCK = 4096  # three arrays of cells, and what is looked at of the numbers, fit in a cache
+_CHUNK = 512  # rows of which one look at the cells says that none passes
+_STEP = 128  # cells that the compiler puts into vectors without a rest
+_GROUP = 1024  # probes that share a block before the next one is taken
+_WIDE = 256  # shorter ranges are not worth the coding of a block
+_FEW = 8  # nor are fewer probes
+_PAUSE = 15  # groups without a look at the cells, after one in which it was in vain
 _RUNS = 4096  # room to begin with
 
 
 @machine_code.part
-def _code(bits: Any, place: Any, sign: Any, out: Any, rows: Any) -> Any:
-    """Turn the bits of `rows` numbers from `place` on into words in the order of the numbers."""
-    if bits is not None:
-        word = out.dtype.type
-        for i in range(rows):
-            b = bits[np.uint64(place + i)]
-            out[i] = b ^ (sign | word(-word(b >= sign)))
+def _cell(number: Any, origin: Any, scale: Any) -> Any:
+    """The cell of a number, the first one of NaN."""
+    at = (number - origin) * scale
+    at = at if at > 0 else type(at)(0)
+    return np.uint8(at if at < 255 else type(at)(255))
 
 
 @machine_code.part
-def _inside(code: Any, i: Any, low: Any, width: Any) -> Any:
-    return code.dtype.type(code[i] - low) <= width
+def _code(values: Any, place: Any, rows: Any, cells: Any, test: Any, out: Any) -> Any:
+    """The cells of `rows` numbers from `place` on."""
+    if values is not None:
+        origin, scale = cells[test, 0], cells[test, 1]
+        for i in range(rows):
+            out[i] = _cell(values[np.uint64(place + i)], origin, scale)
+
+
+@machine_code.part
+def _code_bounds(
+    order: Any, i: Any, j: Any, lows: Any, highs: Any, cells: Any, test: Any, out: Any
+) -> Any:
+    """The cells of the lower bounds, and how many cells the upper ones are above them."""
+    if lows is not None:
+        origin, scale = cells[test, 0], cells[test, 1]
+        for k in range(i, j):
+            low = _cell(lows[order[k]], origin, scale)
+            high = _cell(highs[order[k]], origin, scale)
+            out[k - i, 2 * test], out[k - i, 2 * test + 1] = low, high - low
+
+
+@machine_code.part
+def _bound(p: Any, low1: Any, high1: Any, low2: Any, high2: Any, low3: Any, high3: Any) -> Any:
+    """The bounds of a probe; any number where there is no test."""
+    two = (low1[p], high1[p]) if low2 is None else (low2[p], high2[p])
+    three = (low1[p], high1[p]) if low3 is None else (low3[p], high3[p])
+    return low1[p], high1[p], two[0], two[1], three[0], three[1]
+
+
+@machine_code.part
+def _group(order: Any, first: Any, last: Any, i: Any) -> Any:
+    """The end of the probes that go together, that of their ranges, and whether these are wide."""
+    begin = first[order[i]]
+    reach = begin + max(_BLOCK, last[order[i]] - begin)
+    end, rows, j = begin, 0, i
+    while j < len(order) and j < i + _GROUP and first[order[j]] < reach:
+        end = max(end, last[order[j]])
+        rows += last[order[j]] - first[order[j]]
+        j += 1
+    return j, end, rows >= _WIDE * max(j - i, _FEW)
+
+
+@machine_code.part
+def _near(one: Any, two: Any, three: Any, start: Any, rows: Any, coded: Any, probe: Any) -> Any:
+    """Whether the cells of one of the rows pass, or of one of a few after them.
+
+    They begin at `start` of a block. Below the lower bound, value - low wraps round. There is no
+    branch in the loop, and no rest after it, so that it becomes vector code.
+    """
+    low1, low2, low3 = coded[probe, 0], coded[probe, 2], coded[probe, 4]
+    width1, width2, width3 = coded[probe, 1], coded[probe, 3], coded[probe, 5]
+    found = False
+    for i in range((rows + _STEP - 1) // _STEP * _STEP):
+        k = np.uint64(start + i)
+        passes = np.uint8(one[k] - low1) <= width1
+        if two is not None:
+            passes &= np.uint8(two[k] - low2) <= width2
+        if three is not None:
+            passes &= np.uint8(three[k] - low3) <= width3
+        found |= passes
+    return found
+
+
+@machine_code.part
+def _passes(one: Any, two: Any, three: Any, k: Any, bound: Any) -> Any:
+    low1, high1, low2, high2, low3, high3 = bound
+    passes = (low1 <= one[k]) & (one[k] <= high1)
+    if two is not None:
+        passes &= (low2 <= two[k]) & (two[k] <= high2)
+    if three is not None:
+        passes &= (low3 <= three[k]) & (three[k] <= high3)
+    return passes
 
 
 @machine_code.part
 def _any(one: Any, two: Any, three: Any, start: Any, rows: Any, bound: Any) -> Any:
-    """Whether one of the rows passes; no branch in the loop, so that it becomes vector code."""
-    low1, width1, low2, width2, low3, width3 = bound
+    """Whether one of the rows passes."""
     found = False
     for i in range(rows):
-        k = np.uint64(start + i)
-        passes = _inside(one, k, low1, width1)
-        if two is not None:
-            passes &= _inside(two, k, low2, width2)
-        if three is not None:
-            passes &= _inside(three, k, low3, width3)
-        found |= passes
+        found |= _passes(one, two, three, np.uint64(start + i), bound)
     return found
 
 
 @machine_code.part
 def _mark(one: Any, two: Any, three: Any, start: Any, rows: Any, bound: Any, marks: Any) -> Any:
     """Write one byte a row, 1 where it passes, and zeros up to a whole word of eight."""
-    low1, width1, low2, width2, low3, width3 = bound
     for i in range(rows, rows + 8):
         marks[i] = 0
     for i in range(rows):
-        k = np.uint64(start + i)
-        passes = _inside(one, k, low1, width1)
-        if two is not None:
-            passes &= _inside(two, k, low2, width2)
-        if three is not None:
-            passes &= _inside(three, k, low3, width3)
-        marks[i] = passes
+        marks[i] = _passes(one, two, three, np.uint64(start + i), bound)
 
 
 @machine_code.part
@@ -120,90 +179,97 @@ def _pairs(
     order: Any,
     first: Any,
     last: Any,
-    bounds: Any,
-    sign: Any,
+    cells: Any,
     most: Any,
+    low1: Any,
+    high1: Any,
     one: Any,
+    low2: Any,
+    high2: Any,
     two: Any,
+    low3: Any,
+    high3: Any,
     three: Any,
 ) -> Any:
     """Pairs of a probe in `order` and a place in its range that pass all tests, sorted.
 
-    `order`: probes with a range that is not empty, by `first`. `bounds`: a row of (low, high - low)
-    per test and probe, coded. `one`, `two`, `three`: bits of the values, None where there is no
-    test. Probes whose ranges begin near each other go over the values together, block by block: a
-    block is coded once for all of them and stays in the first-level cache. Where more than `most`
-    pass, the loop ends, and gives the first of them in any order: more than `most`.
+    `order`: probes with a range that is not empty, by `first`. `cells`: for each test the number at
+    which its first cell begins, and the cells a unit. `low1`, `high1`, `one` and so on: the bounds
+    of the probes and the values, None where there is no test. Probes whose ranges begin near each
+    other go over the values together, block by block: a block is coded once for all of them and
+    stays in the first-level cache. Where more than `most` pass, the loop ends, and gives the first
+    of them in any order: more than `most`.
     """
-    one_c = np.empty(_BLOCK, bounds.dtype)
-    two_c = None if two is None else np.empty(_BLOCK, bounds.dtype)
-    three_c = None if three is None else np.empty(_BLOCK, bounds.dtype)
+    one_c = np.zeros(_BLOCK + _STEP, np.uint8)
+    two_c = None if two is None else np.zeros(_BLOCK + _STEP, np.uint8)
+    three_c = None if three is None else np.zeros(_BLOCK + _STEP, np.uint8)
+    coded = np.empty((_GROUP, 2 * LOOP_TESTS), np.uint8)
     marks = np.empty(_BLOCK + 8, np.uint8)
     words = marks.view(np.uint64)
     run_p, run_hits, runs = np.empty(_RUNS, np.int64), np.empty(_RUNS, np.int64), 0
     hits, n = np.empty(2 * _BLOCK, np.int64), 0
-    dense = False
+    dense, pause = False, 0
     i = 0
     while i < len(order):
         begin = first[order[i]]
-        reach = begin + max(_BLOCK, last[order[i]] - begin)
-        end = begin
-        j = i
-        while j < len(order) and j < i + _GROUP and first[order[j]] < reach:
-            end = max(end, last[order[j]])
-            j += 1
-        tried, before = 0, runs
+        j, end, wide = _group(order, first, last, i)
+        coarse = wide and pause == 0
+        if coarse:
+            _code_bounds(order, i, j, low1, high1, cells, 0, coded)
+            _code_bounds(order, i, j, low2, high2, cells, 1, coded)
+            _code_bounds(order, i, j, low3, high3, cells, 2, coded)
+        tried, near, before = 0, 0, runs
         for place in range(begin, end, _BLOCK):
             stop = min(place + _BLOCK, end)
-            _code(one, place, sign, one_c, stop - place)
-            _code(two, place, sign, two_c, stop - place)
-            _code(three, place, sign, three_c, stop - place)
+            if coarse:
+                _code(one, place, stop - place, cells, 0, one_c)
+                _code(two, place, stop - place, cells, 1, two_c)
+                _code(three, place, stop - place, cells, 2, three_c)
             for k in range(i, j):
                 p = order[k]
-                low = max(first[p], place)
-                rows = min(last[p], stop) - low
-                if rows <= 0:
-                    continue
-                tried += 1
-                at = low - place
-                bound = (
-                    bounds[p, 0],
-                    bounds[p, 1],
-                    bounds[p, 2],
-                    bounds[p, 3],
-                    bounds[p, 4],
-                    bounds[p, 5],
-                )
-                if dense or _any(one_c, two_c, three_c, at, rows, bound):
-                    _mark(one_c, two_c, three_c, at, rows, bound, marks)
-                    hits = _grown(hits, n, n + rows + 8)
-                    more = _take(marks, words, rows, low, hits, n)
-                    if more > n:
-                        run_p = _grown(run_p, runs, runs + 1)
-                        run_hits = _grown(run_hits, runs, runs + 1)
-                        run_p[runs], run_hits[runs] = p, more - n
-                        runs, n = runs + 1, more
+                low, high = max(first[p], place), min(last[p], stop)
+                step = _CHUNK if coarse else _BLOCK
+                for at in range(low, high, step):
+                    rows = min(step, high - at)
+                    tried += 1
+                    if coarse:
+                        if not _near(one_c, two_c, three_c, at - place, rows, coded, k - i):
+                            continue
+                        near += 1
+                    bound = _bound(p, low1, high1, low2, high2, low3, high3)
+                    if coarse or dense or _any(one, two, three, at, rows, bound):
+                        _mark(one, two, three, at, rows, bound, marks)
+                        hits = _grown(hits, n, n + rows + 8)
+                        more = _take(marks, words, rows, at, hits, n)
+                        if more > n:
+                            run_p = _grown(run_p, runs, runs + 1)
+                            run_hits = _grown(run_hits, runs, runs + 1)
+                            run_p[runs], run_hits[runs] = p, more - n
+                            runs, n = runs + 1, more
             if n > most:
                 return hits[:n], hits[:n]
         dense = 2 * (runs - before) > tried
+        if coarse:
+            pause = _PAUSE if 2 * near > tried else 0
+        elif pause > 0:
+            pause -= 1
         i = j
     return _place(run_p, run_hits, runs, hits, n, len(first))
 
 
 @cache
-def compiled(tests: int, word: str) -> Callable[..., Any]:
-    """The loop for 1 to 3 tests of "uint32" or "uint64" words, from disk if it is there.
+def compiled(tests: int, number: str) -> Callable[..., Any]:
+    """The loop for 1 to 3 tests of "float32" or "float64" numbers, from disk if it is there.
 
     It takes read-only arrays.
     """
-    name = f"_pairs_{tests}_{word}"
+    name = f"_pairs_{tests}_{number}"
     function = FunctionType(_pairs.__code__, globals(), name)
     function.__module__, function.__qualname__ = __name__, name
-    unsigned = getattr(types, word)
-    places = types.Array(types.int64, 1, "C", readonly=True)
-    values = types.Array(unsigned, 1, "C", readonly=True)
-    result = types.UniTuple(types.Array(types.int64, 1, "C"), 2)
-    given = [values] * tests + [types.none] * (LOOP_TESTS - tests)
-    bounds = types.Array(unsigned, 2, "C", readonly=True)
-    signature = result(places, places, places, bounds, unsigned, types.int64, *given)
+    real = getattr(types, number)
+    places, values = machine_code.given(types.int64), machine_code.given(real)
+    result = types.UniTuple(machine_code.made(types.int64), 2)
+    given = [values] * 3 * tests + [types.none] * 3 * (LOOP_TESTS - tests)
+    cells = machine_code.given(real, 2)
+    signature = result(places, places, places, cells, types.int64, *given)
     return machine_code.compiled(signature, function)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidegate.operate.kernels.group import stable_order
+from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Floats, Ints, inverse
+from tidegate.operate.kernels.sort import sorted_rows
 
 
 class Sliding:
@@ -24,8 +25,7 @@ class Sliding:
         starts, run = first[starts_run], np.cumsum(starts_run) - 1
         ends = np.append(starts[1:], len(values))
         run_of = np.searchsorted(starts, np.arange(len(values)), side="right")
-        by_value = np.argsort(values)
-        self._order = by_value[stable_order(run_of[by_value], len(starts) + 1)]
+        self._order = sorted_rows(Groups(run_of, len(starts) + 1), values)
         self._runs = (inverse(self._order), starts[run], (ends - starts)[run])
 
     def places(self, k: Ints) -> tuple[Floats, Floats]:

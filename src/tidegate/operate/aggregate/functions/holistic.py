@@ -17,7 +17,7 @@ from tidegate.operate.aggregate.definition import (
 )
 from tidegate.operate.aggregate.estimate import QUANTILES
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups, rank_integers, stable_order
+from tidegate.operate.kernels.group import Groups, rank_integers
 from tidegate.operate.kernels.order import (
     Floats,
     Ints,
@@ -29,6 +29,7 @@ from tidegate.operate.kernels.order import (
     valid,
 )
 from tidegate.operate.kernels.slide import Sliding, distinct_counts
+from tidegate.operate.kernels.sort import sorted_rows, sorted_values
 
 
 @dataclass(frozen=True)
@@ -132,17 +133,6 @@ def _offsets(counts: Ints) -> pa.Array:
     return pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
 
 
-def _sorted(groups: Groups, keys: Ints | Floats) -> Ints:
-    """The rows by group, then by key; equal keys in any order."""
-    by_key = np.argsort(keys)
-    return by_key[stable_order(groups.codes[by_key], groups.n)]
-
-
-def sorted_values(groups: Groups, values: Floats) -> Floats:
-    """The values group after group, ascending in each; NaN is greatest."""
-    return values[_sorted(groups, values)]
-
-
 def _sorted_lists(groups: Groups, values: Floats) -> pa.Array:
     return pa.ListArray.from_arrays(
         _offsets(groups.counts), pa.array(sorted_values(groups, values))
@@ -151,7 +141,7 @@ def _sorted_lists(groups: Groups, values: Floats) -> pa.Array:
 
 def _distinct_lists(groups: Groups, column: pa.Array) -> pa.Array:
     values = ordered(canonical(column))
-    order = _sorted(groups, values.keys)
+    order = sorted_rows(groups, values.keys)
     codes, keys = groups.codes[order], values.keys[order]
     new = np.ones(len(order), np.bool_)
     new[1:] = (codes[1:] != codes[:-1]) | (keys[1:] != keys[:-1])
