@@ -58,7 +58,6 @@ class PreparedBatch:
     manifest: Manifest
     work: BatchWork
     due: Due
-    started: float
     spans: Spans
 
 
@@ -142,7 +141,6 @@ class Pipeline:
 
     def prepare(
         self,
-        started: float,
         spans: Spans,
         start: Start,
         policy: Callable[[], Mapping[str, Any]],
@@ -153,7 +151,7 @@ class Pipeline:
         """
         batch = self.manifest.batch + 1
         with gathering() as due:
-            work = self._fitting(batch, started, spans, start, due)
+            work = self._fitting(batch, spans, start, due)
             if work is None:
                 return None
             self.limit.fitted(work.cut.rows, work.rows_made)
@@ -168,7 +166,8 @@ class Pipeline:
                 policy=policy(),
             )
             manifest = self.checkpoint.completed(self.manifest, manifest)
-            return PreparedBatch(manifest, work, due, started, spans)
+            spans.mark("manifest")
+            return PreparedBatch(manifest, work, due, spans)
 
     def commit(self, prepared: PreparedBatch) -> CommittedBatch:
         """Make a batch count."""
@@ -179,7 +178,6 @@ class Pipeline:
             manifest=prepared.manifest,
             plan=self.plan,
             work=prepared.work,
-            started=prepared.started,
             spans=prepared.spans,
             committed_at=self._clock.now(),
             replaced=None if replaced is None else replaced.after,
@@ -197,23 +195,19 @@ class Pipeline:
         self.outlets.close()
         self.inputs.close()
 
-    def _fitting(
-        self, batch: int, started: float, spans: Spans, start: Start, due: Due
-    ) -> BatchWork | None:
+    def _fitting(self, batch: int, spans: Spans, start: Start, due: Due) -> BatchWork | None:
         while True:
             try:
-                return self._tried(batch, started, spans, start, due)
+                return self._tried(batch, spans, start, due)
             except (MemoryError, MemoryExceededError) as error:
                 self._cut_smaller(batch, error)
 
-    def _tried(
-        self, batch: int, started: float, spans: Spans, start: Start, due: Due
-    ) -> BatchWork | None:
+    def _tried(self, batch: int, spans: Spans, start: Start, due: Due) -> BatchWork | None:
         """One try at a batch; None where there is nothing to do now."""
         self._seen("before gate", batch)
         self.rows_at_hand = self.limit.rows
         with self._told_of_loss():
-            cut = self.inputs.cut(self.limit.rows, started)
+            cut = self.inputs.cut(self.limit.rows, spans.started)
         if cut is None:
             return None
         self.rows_at_hand = cut.rows
@@ -224,6 +218,7 @@ class Pipeline:
         drafts, epochs = self.subqueries.drafts(
             self.manifest, cut, self.outlets, self._clock, self._replay
         )
+        spans.mark("draft")
         runner = start(drafts, spans)
         with self.inputs.read_ahead(self.limit.rows, runner.until_at_work):
             jobs, outcomes = runner.run_batch(drafts)
