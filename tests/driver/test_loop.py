@@ -80,7 +80,8 @@ def test_every_millisecond_of_a_batch_belongs_to_a_span(tmp_path: Path) -> None:
     loop = loop_of(plan_of(COUNTS), [memory(*ROWS)], tmp_path, batch_rows=3, clock=Ticking())
     first, second = loop.step(), loop.step()
     loop.close()
-    assert first is not None and second is not None
+    assert first is not None
+    assert second is not None
     assert sum(first.spans_ms.values()) == pytest.approx(first.seconds * 1e3)
     between_ms = second.spans_ms[BETWEEN]
     assert sum(second.spans_ms.values()) == pytest.approx(second.seconds * 1e3 + between_ms)

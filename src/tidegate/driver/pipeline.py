@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ from tidegate.errors import GateError, MemoryExceededError, SourceError
 from tidegate.execute.exchange import clear_all
 from tidegate.execute.runner import Draft, JobRunner
 from tidegate.execute.within_memory import exceeded
+from tidegate.gate.intake import Cut
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans
@@ -83,6 +85,7 @@ class Pipeline:
         self.rows_at_hand = 0
         """How many rows the batch that runs has, or may have while it is being cut."""
         self._buckets = options.buckets
+        self._timed = options.trigger_s is not None
         self._store = store
         self._clock = clock
         self._seen = seen
@@ -220,7 +223,9 @@ class Pipeline:
         )
         spans.mark("draft")
         runner = start(drafts, spans)
-        with self.inputs.read_ahead(self.limit.rows, runner.until_at_work):
+        ahead = partial(self._begin_next, runner, drafts) if self._is_followed(cut) else None
+        ahead = ahead if runner.maps_ahead(drafts) else None
+        with self.inputs.read_ahead(self.limit.rows, runner.until_at_work, ahead):
             jobs, outcomes = runner.run_batch(drafts)
         self._seen("after operate", batch)
         spans.mark("operate")
@@ -234,6 +239,21 @@ class Pipeline:
         spans.mark("collect")
         epochs = self.subqueries.with_loaded(epochs, self.manifest, jobs, outcomes)
         return BatchWork(cut, jobs, outcomes, staged, epochs)
+
+    def _is_followed(self, cut: Cut) -> bool:
+        """Whether the next batch may be cut while the one of a cut runs.
+
+        It was as large as it may be, so that the next is likely to be, which then does not miss
+        what comes in the meantime; how large that may be is known; and nobody has said when it is
+        to begin.
+        """
+        whole = cut.rows >= self.limit.rows and not cut.exhausted
+        known = not self.limit.follows_output and not self._timed
+        return whole and known and self._replay is None
+
+    def _begin_next(self, runner: JobRunner, drafts: Sequence[Draft], cut: Cut) -> None:
+        """Have the next batch mapped, of this cut, beside the instances of the one that runs."""
+        runner.map_ahead(self.subqueries.drafts_ahead(drafts, cut))
 
     def _cut_smaller(self, batch: int, error: MemoryError | MemoryExceededError) -> None:
         """After a batch did not fit into memory: see to it that the next try has fewer rows.

@@ -137,6 +137,18 @@ class JobRunner(Protocol):
         """All jobs of a batch, completed, and what their instances report."""
         return in_turn(drafts, self.run)
 
+    def maps_ahead(self, drafts: Sequence[Draft]) -> bool:
+        """Whether it is worth it, beside these jobs, to run the map tasks of the next batch."""
+        return False
+
+    def map_ahead(self, jobs: Sequence[Job]) -> None:
+        """Begin the map tasks of jobs of the next batch while this one runs, in another thread.
+
+        `run` uses what they leave where its job asks the same of map tasks, and else runs them
+        again; so does it where they have failed. Nothing of them counts before.
+        """
+        return None
+
     def until_at_work(self) -> None:
         """Block for a moment, until tasks of a batch have got what they need from this process.
 
