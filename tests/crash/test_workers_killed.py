@@ -44,8 +44,14 @@ class OnCrew(JobRunner):
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         return self._shared.run_batch(drafts)
 
+    def maps_ahead(self, drafts: Sequence[Draft]) -> bool:
+        return self._shared.maps_ahead(drafts)
+
+    def map_ahead(self, jobs: Sequence[Job]) -> None:
+        self._shared.map_ahead(jobs)
+
     def release(self, jobs: Sequence[Job]) -> None:
-        clear(jobs[0])
+        clear(jobs[0], self._shared.ahead.names)
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ LEAST_REQUESTS = 2
 """In a block for other owners of buckets; on average there are 10."""
 
 LEAST_AHEAD = 2
-"""In a block jobs whose map tasks ran beside the batch before, and some for nothing: a switch, a
-limit or a source came between. On average there are 40 and 10."""
+"""In a block jobs whose map tasks ran beside the batch before; on average there are 20, and 5 more
+whose map tasks ran for nothing, because a switch came between."""
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
@@ -35,7 +35,6 @@ def test_no_fault_changes_what_comes_out(block: int) -> None:
     assert sum(len(report.happened) for report in reports) >= LEAST_FAULTS
     assert sum(report.asked.total() for report in reports) >= LEAST_REQUESTS
     assert sum(report.ahead["used"] for report in reports) >= LEAST_AHEAD
-    assert sum(report.ahead["unused"] for report in reports) >= LEAST_AHEAD
 
 
 def test_a_seed_gives_one_course() -> None:
