@@ -37,6 +37,7 @@ class OnCrew(JobRunner):
 
     def __init__(self, camp: Camp) -> None:
         self._shared = task_exchange.SharedExchange(CrewTasks(camp.crew))
+        self.ahead = self._shared.ahead
 
     def run(self, job: Job) -> list[Outcome]:
         return self._shared.run(job)
@@ -51,7 +52,7 @@ class OnCrew(JobRunner):
         self._shared.map_ahead(jobs)
 
     def release(self, jobs: Sequence[Job]) -> None:
-        clear(jobs[0], self._shared.ahead.names)
+        clear(jobs[0], self.ahead.names)
 
 
 @pytest.fixture(scope="module")
@@ -80,4 +81,25 @@ def test_workers_killed_at_random(
     run(site.request | {"traps": traps}, OnCrew(camp))
     died = [p.name for p in Path(f"{site.checkpoint}-traps").rglob("worker-*")]
     assert len(died) == KILLS
+    site.finish()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_workers_killed_while_they_map_the_next_batch(
+    name: str,
+    camp: Camp,
+    make_site: Callable[..., Site],
+    golden: Callable[..., Golden],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Others do what they were at, beside the instances of the batch before."""
+    monkeypatch.setattr(task_exchange, "SMALL_ROWS", 0)
+    batches = range(1, golden(name).batches - 1)
+    traps = [{"victim": "worker", "batch": batch, "phase": "read"} for batch in batches]
+    site, runner = make_site(name), OnCrew(camp)
+    camp.gather()
+    run(site.request | {"traps": traps}, runner)
+    died = [p.name for p in Path(f"{site.checkpoint}-traps").rglob("worker-*")]
+    assert len(died) == len(batches)
+    assert runner.ahead.used > 0
     site.finish()
