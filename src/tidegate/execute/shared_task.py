@@ -101,6 +101,10 @@ def whole_task(left: TaskWork, number: int) -> list[Outcome]:
     return outcomes
 
 
+KEEPING = (instance_task, whole_task)
+"""The tasks that find in their own worker what they kept of the batch before."""
+
+
 def batch_task(left: TaskWork, number: int) -> tuple[Outcomes, float]:
     """Run all instances of all subqueries of a small batch; with the seconds that took.
 

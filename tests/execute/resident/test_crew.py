@@ -112,6 +112,26 @@ def test_what_may_come_later_comes_after_all_that_waits(camp: Camp, tmp_path: Pa
     assert sorted(file.read_text().split()[3:]) == ["10", "11", "12"]
 
 
+def test_work_for_its_own_worker_waits_for_it_while_another_is_idle(
+    camp: Camp, tmp_path: Path
+) -> None:
+    camp.gather()
+    pipe = tmp_path / "pipe-0"
+    os.mkfifo(pipe)
+    work = str(tmp_path / "pipe").encode()
+    data = {hashlib.sha256(work).hexdigest(): work}
+    held = camp.crew.begin([(task.waits, SentWork(next(iter(data))), 0, data)])
+    with pipe.open("w"):  # the worker of number 0 is at it
+        told = {hashlib.sha256(b"own").hexdigest(): b"own"}
+        asked = [(task.told, SentWork(next(iter(told))), number, told) for number in range(2)]
+        own = camp.crew.begin(asked, own=True)
+        other = own[1].result(120)
+        (free,) = camp.run(task.told, b"free")
+        assert not own[0].done()
+    schedule.wait(held)
+    assert other[2] == free[2] != own[0].result(120)[2]
+
+
 def test_several_threads_may_ask(camp: Camp) -> None:
     def ask(name: int) -> list[str]:
         return [camp.run(task.told, f"{name}".encode())[0][0] for _ in range(20)]

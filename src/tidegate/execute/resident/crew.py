@@ -86,6 +86,7 @@ class _Unit:
     data: dict[str, bytes]
     future: Future[Any]
     later: bool = False
+    own: bool = False
     lost: int = 0
 
 
@@ -146,6 +147,8 @@ class Crew:
         self._ended = False
         self._waiting: list[_Unit] = []
         self._workers: dict[Channel, _Worker] = {}
+        self._there: set[int] = set()
+        """The numbers of those, when work was given out last."""
         self._awake, self._wake = os.pipe()
         self._dispatching = schedule.current().start("tidegate-crew", self._dispatch, daemon=True)
 
@@ -154,22 +157,25 @@ class Crew:
         """Workers that are there now; for who wants to know whether some are missing."""
         return len(self._workers)
 
-    def run(self, tasks: Sequence[AskedTask]) -> list[Any]:
+    def run(self, tasks: Sequence[AskedTask], own: bool = False) -> list[Any]:
         """Have all tasks done, and give what they returned, in order; the first error is raised.
 
-        When it returns or raises, none of them is being done any more, unless its worker hangs or
-        the crew was aborted. What a task raises is an error of ours or a RaisedError; DiedError
-        says that its workers died.
+        With `own` each is done by the worker of its number, if that is there, even if others are
+        idle. When it returns or raises, none of them is being done any more, unless its worker
+        hangs or the crew was aborted. What a task raises is an error of ours or a RaisedError;
+        DiedError says that its workers died.
         """
-        futures = self.begin(tasks)
+        futures = self.begin(tasks, own=own)
         schedule.wait(futures)
         self.at_work.clear()
         return [future.result() for future in futures]
 
-    def begin(self, tasks: Sequence[AskedTask], later: bool = False) -> list[Future[Any]]:
+    def begin(
+        self, tasks: Sequence[AskedTask], later: bool = False, own: bool = False
+    ) -> list[Future[Any]]:
         """Have all tasks done, those that may come `later` after all others that wait then."""
         units = [
-            _Unit(next(self._ids), task, work, number, data, Future(), later)
+            _Unit(next(self._ids), task, work, number, data, Future(), later, own)
             for task, work, number, data in tasks
         ]
         with self._lock:
@@ -376,6 +382,7 @@ class Crew:
         idle = [w for w in self._workers.values() if w.unit is None]
         if not idle or not self._waiting:
             return
+        self._there = {w.hello.number for w in self._workers.values()}
         awaited = any(not unit.later for unit in self._waiting)
         for later, own in _TURNS:
             for worker in list(idle):
@@ -390,8 +397,9 @@ class Crew:
 
     def _next(self, worker: _Worker, later: bool, own: bool) -> _Unit | None:
         for unit in self._waiting:
-            is_own = unit.number % self.size == worker.hello.number
-            if unit.later == later and (is_own or not own):
+            number = unit.number % self.size
+            is_free = not own and not (unit.own and number in self._there)
+            if unit.later == later and (number == worker.hello.number or is_free):
                 return unit
         return None
 

@@ -9,6 +9,7 @@ from typing import Any
 from tidegate.execute.job import Job
 from tidegate.execute.resident.crew import AskedTask, Crew
 from tidegate.execute.runner import TaskCounts
+from tidegate.execute.shared_task import KEEPING
 from tidegate.execute.task_runner import Task, TaskRunner
 from tidegate.execute.work import SentWork, TaskWork, key_of
 
@@ -50,7 +51,8 @@ class CrewTasks(TaskRunner):
 
     def each(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Any]:
         self._round = (self.crew.answered, count)
-        return self.crew.run(self._asked(job, count, task, work))
+        own = task in KEEPING and count <= self.crew.size
+        return self.crew.run(self._asked(job, count, task, work), own)
 
     def begin(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Future[Any]]:
         return self.crew.begin(self._asked(job, count, task, work), later=True)

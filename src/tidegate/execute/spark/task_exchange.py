@@ -16,7 +16,7 @@ from tidegate.clock import SystemClock
 from tidegate.execute.exchange import Shipment, begin
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.map_ahead import MapsAhead
-from tidegate.execute.runner import Draft, Outcomes, in_turn
+from tidegate.execute.runner import Draft, Outcomes, in_turn, side_by_side
 from tidegate.execute.shared_task import (
     batch_task,
     by_instance,
@@ -127,7 +127,7 @@ class SharedExchange(_TaskExchange):
         first = drafts[0].job
         rows, pace = sum(d.job.rows for d in drafts), self._paces[first.subquery.fingerprint]
         if rows > min(TINY_ROWS, SMALL_ROWS) or not self._is_one(drafts, rows, pace):
-            return in_turn(drafts, self.run)
+            return (side_by_side if self._tasks.stays else in_turn)(drafts, self.run)
         spans = Spans(SystemClock())
         left = self._packing.leave(first, "batch", tuple(drafts))
         spans.mark("spark prepare")

@@ -23,7 +23,7 @@ from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import cuts_of, written
 from tidegate.execute.local import run_here
 from tidegate.execute.map_ahead import MapsAhead
-from tidegate.execute.runner import Draft, JobRunner
+from tidegate.execute.runner import Draft, JobRunner, Outcomes, in_turn, side_by_side
 from tidegate.execute.shared_task import (
     by_instance,
     instance_task,
@@ -139,6 +139,9 @@ class SimRunner(JobRunner):
         begin(job)
         left = leave(job, "job", pickle.dumps(job))
         return [self._started(map_task, left, number) for number in range(len(job.splits))]
+
+    def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        return self.drawn((in_turn, side_by_side))(drafts, self.run)
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         return schedule.current().start("task", lambda: function(*arguments))
