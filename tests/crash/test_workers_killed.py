@@ -17,7 +17,6 @@ from tests.crash.driver import run
 from tests.crash.site import Golden, Site
 from tests.execute.resident.camp import Camp
 from tests.seed import seeds
-from tidegate.execute.exchange import clear
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.resident.tasks import CrewTasks
 from tidegate.execute.runner import Draft, JobRunner, Outcomes
@@ -52,7 +51,7 @@ class OnCrew(JobRunner):
         self._shared.map_ahead(jobs)
 
     def release(self, jobs: Sequence[Job]) -> None:
-        clear(jobs[0], self.ahead.names)
+        self.ahead.clear(jobs[0])
 
 
 @pytest.fixture(scope="module")

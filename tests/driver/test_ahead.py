@@ -16,7 +16,7 @@ from tidegate.driver.batch_limit import BatchLimit
 from tidegate.driver.connection import Connection
 from tidegate.driver.loop import Loop
 from tidegate.elastic.request import Request, Scale
-from tidegate.execute.exchange import FOLDER, Shipment, begin, clear, leave
+from tidegate.execute.exchange import FOLDER, Shipment, begin, leave
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.map_ahead import MapsAhead
 from tidegate.execute.runner import Draft, JobRunner
@@ -70,7 +70,7 @@ class AheadTasks(JobRunner):
 
     def release(self, jobs: Sequence[Job]) -> None:
         self.ahead.drop(jobs[0].batch)
-        clear(jobs[0], self.ahead.names)
+        self.ahead.clear(jobs[0])
 
 
 def loop_over(

@@ -227,16 +227,17 @@ class Pipeline:
         ahead = ahead if runner.maps_ahead(drafts) else None
         with self.inputs.read_ahead(self.limit.rows, runner.until_at_work, ahead):
             jobs, outcomes = runner.run_batch(drafts)
-        self._seen("after operate", batch)
-        spans.mark("operate")
-        written = [outcome for found in outcomes for outcome in found]
-        for outcome in written:
-            due.add_names(outcome.due)
-        if all(outcome.receipts is None for outcome in written):  # else staging moves what they are
-            due.begin()
-        staged = self.outlets.stage(outcomes)
-        runner.release(jobs)
-        spans.mark("collect")
+            self._seen("after operate", batch)
+            spans.mark("operate")
+            written = [outcome for found in outcomes for outcome in found]
+            for outcome in written:
+                due.add_names(outcome.due)
+            if all(o.receipts is None for o in written):  # else staging moves what they are
+                due.begin()
+            staged = self.outlets.stage(outcomes)
+            runner.release(jobs)
+            spans.mark("collect")
+        spans.mark("gate")  # what is left of the next batch's cut
         epochs = self.subqueries.with_loaded(epochs, self.manifest, jobs, outcomes)
         return BatchWork(cut, jobs, outcomes, staged, epochs)
 

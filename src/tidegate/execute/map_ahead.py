@@ -8,12 +8,13 @@ another name or another mapping, and finds nothing here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from threading import Lock
 
 from tidegate import schedule
-from tidegate.execute.exchange import Shipment
+from tidegate.execute.exchange import Shipment, clear
 from tidegate.execute.job import Job
 
 Begin = Callable[[Job], Sequence["Future[Shipment]"]]
@@ -29,24 +30,26 @@ class _Mapping:
 class MapsAhead:
     """The map tasks of the next batch; grows with its jobs.
 
-    `begin` is called in a thread beside the batch, all else by the one that runs it.
+    `begin` is called in a thread beside the batch, all else by those that run it.
     """
 
     def __init__(self, begin: Begin) -> None:
         self._begin = begin
         self._begun: dict[str, _Mapping] = {}
+        self._lock = Lock()
         self.used, self.unused = 0, 0
         """How many jobs have found here what they need, and how many were mapped for nothing."""
-
-    @property
-    def names(self) -> Collection[str]:
-        """The jobs whose parcels are still wanted."""
-        return tuple(self._begun)
 
     def begin(self, jobs: Sequence[Job]) -> None:
         """Start the map tasks of these jobs."""
         for job in jobs:
-            self._begun[job.name] = _Mapping(job, self._begin(job))
+            with schedule.current().hold(self._lock):
+                self._begun[job.name] = _Mapping(job, self._begin(job))
+
+    def clear(self, job: Job) -> None:
+        """Remove what the jobs of a batch left, one of which is this; not what is still wanted."""
+        with schedule.current().hold(self._lock):
+            clear(job, tuple(self._begun))
 
     def take(self, job: Job) -> list[Shipment] | None:
         """What the map tasks of a job have shipped, when they are done; None where it has none.
@@ -65,7 +68,7 @@ class MapsAhead:
 
     def drop(self, batch: int) -> None:
         """Let go of what was made for a batch and those before it, and was not taken."""
-        for name, found in list(self._begun.items()):
+        for name, found in tuple(self._begun.items()):
             if found.job.batch <= batch:
                 del self._begun[name]
                 self.unused += 1

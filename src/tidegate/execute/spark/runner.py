@@ -205,7 +205,7 @@ class SparkRunner(JobRunner):
 
     def release(self, jobs: Sequence[Job]) -> None:
         if jobs[0].store.open().files.local:
-            clear(jobs[0], () if self._sharing is None else self._sharing.ahead.names)
+            clear(jobs[0]) if self._sharing is None else self._sharing.ahead.clear(jobs[0])
         else:
             self._shuffle.release(jobs[0])
 

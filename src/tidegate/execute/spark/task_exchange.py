@@ -97,7 +97,7 @@ class SharedExchange(_TaskExchange):
         """The job that is the last of its batch."""
         self._last_round = Event()
         """Set when that one runs its instances, or the batch has ended."""
-        self._running = False
+        self._running = self._failed = False
 
     def maps_ahead(self, drafts: Sequence[Draft]) -> bool:
         """As `JobRunner.maps_ahead` says: where tasks stay, and a job has a round of map tasks."""
@@ -111,13 +111,18 @@ class SharedExchange(_TaskExchange):
         self._last_round.wait()
         if self._running:
             self._tasks.until_at_work()
+        if not self._failed:
             self.ahead.begin([job for job in jobs if not self._is_small(job)])
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         self._last, self._running = drafts[-1].job.subquery.key, True
+        self._failed = False
         self._last_round.clear()
         try:
             return self._run_batch(drafts)
+        except BaseException:
+            self._failed = True
+            raise
         finally:
             self._running = False
             self._last_round.set()

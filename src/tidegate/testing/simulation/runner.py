@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from tidegate import schedule
 from tidegate.errors import RunError, TidegateError
-from tidegate.execute.exchange import LeftFile, Shipment, begin, clear, leave, make, store_rows
+from tidegate.execute.exchange import LeftFile, Shipment, begin, leave, make, store_rows
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import cuts_of, written
 from tidegate.execute.local import run_here
@@ -149,8 +149,8 @@ class SimRunner(JobRunner):
     def release(self, jobs: Sequence[Job]) -> None:
         self.ahead.drop(jobs[0].batch)
         if self._exchanged:
-            clear(jobs[0], self.ahead.names)
-            self._exchanged = bool(self.ahead.names)
+            self._exchanged = False
+            self.ahead.clear(jobs[0])
 
     def close(self) -> None:
         """Nothing is held open."""
