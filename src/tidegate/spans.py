@@ -8,12 +8,20 @@ from tidegate.clock import Clock
 
 
 class Spans:
-    """Wall time between the marks of a batch."""
+    """Wall time between the marks of a batch, from when this is made: nothing between is left out.
+
+    `started` is when it was made, on the clock.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self._last = clock.now()
+        self._last = self.started = clock.now()
         self.spans_ms: dict[str, float] = {}
+
+    @property
+    def marked_s(self) -> float:
+        """The time from the start to the last mark: the sum of all spans."""
+        return self._last - self.started
 
     def mark(self, name: str) -> None:
         """The time since the last mark was spent on this, as may have been some before."""
@@ -21,6 +29,10 @@ class Spans:
         spent = (now - self._last) * 1e3
         self.spans_ms[name] = round(self.spans_ms.get(name, 0.0) + spent, 3)
         self._last = now
+
+    def skip(self) -> None:
+        """The time since the last mark is told elsewhere."""
+        self._last = self.clock.now()
 
 
 def added(spans: Iterable[Mapping[str, float]]) -> dict[str, float]:

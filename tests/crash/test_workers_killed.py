@@ -17,7 +17,6 @@ from tests.crash.driver import run
 from tests.crash.site import Golden, Site
 from tests.execute.resident.camp import Camp
 from tests.seed import seeds
-from tidegate.execute.exchange import clear
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.resident.tasks import CrewTasks
 from tidegate.execute.runner import Draft, JobRunner, Outcomes
@@ -37,6 +36,7 @@ class OnCrew(JobRunner):
 
     def __init__(self, camp: Camp) -> None:
         self._shared = task_exchange.SharedExchange(CrewTasks(camp.crew))
+        self.ahead = self._shared.ahead
 
     def run(self, job: Job) -> list[Outcome]:
         return self._shared.run(job)
@@ -44,8 +44,14 @@ class OnCrew(JobRunner):
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         return self._shared.run_batch(drafts)
 
+    def maps_ahead(self, drafts: Sequence[Draft]) -> bool:
+        return self._shared.maps_ahead(drafts)
+
+    def map_ahead(self, jobs: Sequence[Job]) -> None:
+        self._shared.map_ahead(jobs)
+
     def release(self, jobs: Sequence[Job]) -> None:
-        clear(jobs[0])
+        self.ahead.clear(jobs[0])
 
 
 @pytest.fixture(scope="module")
@@ -74,4 +80,25 @@ def test_workers_killed_at_random(
     run(site.request | {"traps": traps}, OnCrew(camp))
     died = [p.name for p in Path(f"{site.checkpoint}-traps").rglob("worker-*")]
     assert len(died) == KILLS
+    site.finish()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_workers_killed_while_they_map_the_next_batch(
+    name: str,
+    camp: Camp,
+    make_site: Callable[..., Site],
+    golden: Callable[..., Golden],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Others do what they were at, beside the instances of the batch before."""
+    monkeypatch.setattr(task_exchange, "SMALL_ROWS", 0)
+    batches = range(1, golden(name).batches - 1)
+    traps = [{"victim": "worker", "batch": batch, "phase": "read"} for batch in batches]
+    site, runner = make_site(name), OnCrew(camp)
+    camp.gather()
+    run(site.request | {"traps": traps}, runner)
+    died = [p.name for p in Path(f"{site.checkpoint}-traps").rglob("worker-*")]
+    assert len(died) == len(batches)
+    assert runner.ahead.used > 0
     site.finish()

@@ -45,7 +45,7 @@ class SharedTasks(JobRunner):
             work = leave(job, "groups", whole_work(left, self._groups))
             return [o for i in range(self._groups) for o in whole_task(work, i)]
         shipments = [map_task(left, n) for n in range(len(job.splits))]
-        assert all(set(s.spans_ms) == {"map ship"} for s in shipments)
+        assert all(set(s.spans_ms) == {"map load", "map ship"} for s in shipments)
         work = leave(job, "shipments", instance_work(left, shipments))
         return [instance_task(work, i) for i in range(job.mapping.instances)]
 
@@ -124,7 +124,8 @@ def test_what_a_run_left_that_never_counted_goes_at_the_next_start(tmp_path: Pat
 
 def test_what_tasks_spend_their_time_on(tmp_path: Path) -> None:
     _, report = run(tmp_path, SharedTasks())
-    spent = {"map read", "map take", "map evaluate", "map fold", "map route", "instance ship"}
+    spent = {"map read", "map take", "map evaluate", "map fold", "map route"}
+    spent |= {"instance load", "instance report", "instance ship"}
     assert spent <= set(report.tasks_ms)
 
 

@@ -57,6 +57,8 @@ class Report:
     steps: int = 0
     asked: Counter[str] = field(default_factory=Counter)
     """Of requests for other owners of buckets, which did not have to be refused, their kinds."""
+    ahead: Counter[str] = field(default_factory=Counter)
+    """How many jobs found their map tasks done ahead, and how many of those were for nothing."""
 
 
 def run(scenario: Scenario) -> Report:
@@ -68,6 +70,8 @@ def run(scenario: Scenario) -> Report:
         except AssertionError as error:
             course.report.wrong = f"{type(error).__name__}: {error}"
         course.report.steps = course.world.schedule.steps
+        for of in (executor.ahead for executor in course.executors):
+            course.report.ahead.update(used=of.used, unused=of.unused)
         return course.report
 
 
@@ -109,6 +113,7 @@ class Course:
         self.writers: list[SimulatedProcess] = []
         self.rotation: Rotated | None = None
         """What is still to happen to a followed file in this life."""
+        self.executors: list[SimRunner] = []
         self.chance = random.Random(f"growth {scenario.seed}")
         for stream in scenario.streams:
             for path, content in stream.files().items():
@@ -211,6 +216,7 @@ class Course:
         )
         loops.append(loop)
         loop.runner = executor
+        self.executors.append(executor)
         if start.follow:
             writer, _ = self.world.begin("writer", lambda: self.write(loop))
             self.writers.append(writer)

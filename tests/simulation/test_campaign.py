@@ -22,6 +22,10 @@ LEAST_FAULTS = 8
 LEAST_REQUESTS = 2
 """In a block for other owners of buckets; on average there are 10."""
 
+LEAST_AHEAD = 2
+"""In a block jobs whose map tasks ran beside the batch before; on average there are 20, and 5 more
+whose map tasks ran for nothing, because a switch came between."""
+
 
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_no_fault_changes_what_comes_out(block: int) -> None:
@@ -30,6 +34,7 @@ def test_no_fault_changes_what_comes_out(block: int) -> None:
     assert [told(report) for report in reports if report.wrong is not None] == []
     assert sum(len(report.happened) for report in reports) >= LEAST_FAULTS
     assert sum(report.asked.total() for report in reports) >= LEAST_REQUESTS
+    assert sum(report.ahead["used"] for report in reports) >= LEAST_AHEAD
 
 
 def test_a_seed_gives_one_course() -> None:

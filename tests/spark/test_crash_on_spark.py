@@ -153,14 +153,15 @@ def test_processes_of_spark_die_one_after_the_other(cluster: Cluster) -> None:
     daemon, driver = trap("daemon", 5, "state"), trap("driver", 6, "state")
     cluster.killed(request, traps=[*workers, daemon, driver])
     assert facts(Path(request["checkpoint"]))["state"]["batch"] == 5
-    cluster.failed(request, 7, traps=[trap("worker", 7, "read", times=4)], two_jobs=True)
+    # Four times beside the batch before, of which nobody is told, and four times in its turn.
+    cluster.failed(request, 7, traps=[trap("worker", 7, "read", times=8)], two_jobs=True)
     # Workers outlive the JVM for a moment, and may finish the batch in which it dies.
     batch = cluster.failed(request, 8, 9, traps=[trap("jvm", 8, "read")])
     worker, daemon = trap("worker", batch, "state", times=2), trap("daemon", batch + 1, "read")
     shuffle = {"traps": [worker, daemon], "exchange": "shuffle"}
     cluster.killed(request, **step("before commit", batch + 2), **shuffle)
     cluster.finish(request, master="none")
-    assert cluster.died(request) == {"worker": 11, "daemon": 2, "jvm": 1, "driver": 1}
+    assert cluster.died(request) == {"worker": 15, "daemon": 2, "jvm": 1, "driver": 1}
 
 
 def test_a_driver_killed_while_spark_sql_has_a_part(cluster: Cluster) -> None:

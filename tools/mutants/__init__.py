@@ -7,6 +7,7 @@ of which at least one must fail then. `tests/test_tools.py` checks that all stil
 from __future__ import annotations
 
 from mutants import (
+    ahead,
     balanced,
     bounded,
     controller,
@@ -47,6 +48,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *bounded.MUTANTS,
     *balanced.MUTANTS,
     *shed.MUTANTS,
+    *ahead.MUTANTS,
 )
 
 __all__ = ["MUTANTS", "Mutant"]

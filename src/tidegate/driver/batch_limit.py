@@ -50,6 +50,11 @@ class BatchLimit:
         """How often the batch at hand was cut smaller."""
         return self._tries
 
+    @property
+    def follows_output(self) -> bool:
+        """Whether what comes out of the batch at hand may change the limit of the next."""
+        return self._output_rows < self._fitting_rows
+
     def ask(self, rows: int) -> None:
         """Ask for another number from now on."""
         self._asked_rows = self._fitting_rows = self._output_rows = rows

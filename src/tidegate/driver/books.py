@@ -13,7 +13,7 @@ from tidegate.driver.batch_observer import BatchObserver
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.latency import LatencyLog
 from tidegate.driver.manager import Manager
-from tidegate.driver.metric.metric import START, CommittedBatch
+from tidegate.driver.metric.metric import BETWEEN, BOOKS, START, CommittedBatch
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.observe import MeasuredBatch
 from tidegate.driver.options import RunOptions
@@ -77,12 +77,15 @@ class LoadWatch(BatchObserver):
         """
         work, seconds = batch.work, batch.seconds
         before_s = max(batch.started - self._ended_at, 0.0)
+        between_s = 0.0 if self._waited else before_s
+        if between_s:
+            batch.spans.spans_ms[BETWEEN] = round(between_s * 1e3, 3)
         self._measured = self._subqueries.measured(
             work.jobs,
             work.outcomes,
             seconds=seconds,
             period_s=seconds + before_s,
-            between_s=0.0 if self._waited else before_s,
+            between_s=between_s,
             brought=self._sources.committed(work.cut, batch.backlog),
             backlog=batch.backlog,
         )
@@ -124,7 +127,7 @@ class Books:
             _Latencies(self.latency),
             _Consumption(pipeline, runner),
             _FanOut(),
-            _Progress(pipeline.inputs, clock),
+            _Progress(pipeline.inputs),
             self.load,
             _Forecasts(self),
             _Decisions(self),
@@ -200,12 +203,13 @@ class _FanOut(BatchObserver):
 class _Progress(BatchObserver):
     """Notes how far the inputs are; the time that the batch took ends here."""
 
-    def __init__(self, inputs: Inputs, clock: Clock) -> None:
-        self._inputs, self._clock = inputs, clock
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
 
     def committed(self, batch: CommittedBatch) -> None:
         batch.extent, batch.holder = self._inputs.standing()
-        batch.took_s = self._clock.now() - batch.started
+        batch.spans.mark(BOOKS)
+        batch.took_s = batch.spans.marked_s
         batch.backlog = self._inputs.backlog()
 
 

@@ -94,6 +94,7 @@ class Inputs:
         stream = self._plan.streams[connection.stream]
         self._attach(connection.connector)
         with self._alone():
+            self._intake.drop_ahead()  # it may reach beyond what the source promises
             self._intake.join(
                 connection.stream,
                 connection.connector,
@@ -108,12 +109,16 @@ class Inputs:
     def remove(self, source_id: str) -> None:
         """Let a source leave at the next batch."""
         with self._alone():
+            self._intake.drop_ahead()
             self._intake.remove(source_id)
         self._wake()
 
     def cut(self, limit_rows: int, now: float) -> Cut | None:
-        """The next batch; None where nothing would change."""
+        """The next batch, which may have been cut ahead; None where nothing would change."""
         with self._alone():
+            ahead = self._intake.take_ahead(limit_rows)
+            if ahead is not None:
+                return ahead
             self._intake.discover(now)
             if self._goal is not None:
                 return self._intake.cut_again(self._goal, not self._options.available_now)
@@ -142,16 +147,30 @@ class Inputs:
             self._intake.undo()
 
     @contextmanager
-    def read_ahead(self, limit_rows: int, until_at_work: Callable[[], None]) -> Iterator[None]:
+    def read_ahead(
+        self,
+        limit_rows: int,
+        until_at_work: Callable[[], None],
+        cut: Callable[[Cut], None] | None = None,
+    ) -> Iterator[None]:
         """Read the next batch's event times while the tasks of this one run.
 
-        What fails here fails again, and is told, when the next batch is cut.
+        With `cut` the next batch is also cut, if it has all the rows that it may have, and `cut` is
+        called with it. What fails here fails again, and is told, when the next batch is cut.
         """
 
         def look() -> None:
             until_at_work()  # they come first: Python runs one thread at a time
-            with self._alone(), suppress(Exception):
-                self._intake.look_ahead(limit_rows)
+            with suppress(Exception):
+                with self._alone():
+                    if cut is None:
+                        self._intake.look_ahead(limit_rows)
+                        return
+                    now = self._clock.now()
+                    self._intake.discover(now)
+                    ahead = self._intake.cut_ahead(limit_rows, now)
+                if ahead is not None:
+                    cut(ahead)
 
         looking = beside("tidegate-ahead", look)
         try:
@@ -162,17 +181,17 @@ class Inputs:
 
     def standing(self) -> tuple[Extent | None, Holder | None]:
         """How much of the input is read, and who holds the frontier back; after a cut."""
-        with self._alone():
+        with self._newest():
             return self._intake.standing()
 
     def backlog(self) -> Backlog | None:
         """What has arrived and was not taken; None where no source is live."""
-        with self._alone():
+        with self._newest():
             return self._intake.backlog()
 
     def saved(self, batch: int) -> tuple[tuple[Mapping[str, Any], ...], tuple[str, ...]]:
         """What the manifest of a batch keeps of all sources, and the files that it needs for it."""
-        with self._alone():
+        with self._newest():
             # A batch that runs again leaves the file of its names alone: until the new manifest
             # is there, the old one counts and needs it as it is.
             writes = self._goal is None
@@ -181,7 +200,7 @@ class Inputs:
 
     def forget(self) -> None:
         """Let go of what is consumed; after a commit."""
-        with self._alone():
+        with self._newest():
             self._goal = None
             self._intake.drop_arrivals()
             self._intake.forget()
@@ -195,6 +214,12 @@ class Inputs:
         connector.attach(self._store, self._options.follow, self._options.available_now)
         connector.tell(self._wake)
         self._closing.append(partial(connector.tell_no_more, self._wake))
+
+    @contextmanager
+    def _newest(self) -> Iterator[None]:
+        """Have the gate alone, as the newest batch has left it, whatever was cut ahead."""
+        with self._alone(), self._intake.before_ahead():
+            yield
 
     def _alone(self) -> AbstractContextManager[Any]:
         return schedule.current().hold(self._lock)

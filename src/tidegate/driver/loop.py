@@ -138,11 +138,11 @@ class Loop:
             return self._step()
 
     def _step(self) -> BatchReport | None:
-        started, spans = self._clock.now(), Spans(self._clock)
-        prepared = self.pipeline.prepare(started, spans, self._start, self.manager.recorded)
+        spans = Spans(self._clock)
+        prepared = self.pipeline.prepare(spans, self._start, self.manager.recorded)
         if prepared is None:
             return None
-        self._started_at, number = started, prepared.manifest.batch
+        self._started_at, number = spans.started, prepared.manifest.batch
         self._reached("before commit", number)
         batch = self.pipeline.commit(prepared)
         self._reached("after commit", number)

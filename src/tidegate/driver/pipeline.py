@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ from tidegate.errors import GateError, MemoryExceededError, SourceError
 from tidegate.execute.exchange import clear_all
 from tidegate.execute.runner import Draft, JobRunner
 from tidegate.execute.within_memory import exceeded
+from tidegate.gate.intake import Cut
 from tidegate.plan.physical import Plan
 from tidegate.sink.protocol import Sink
 from tidegate.spans import Spans
@@ -58,7 +60,6 @@ class PreparedBatch:
     manifest: Manifest
     work: BatchWork
     due: Due
-    started: float
     spans: Spans
 
 
@@ -84,6 +85,7 @@ class Pipeline:
         self.rows_at_hand = 0
         """How many rows the batch that runs has, or may have while it is being cut."""
         self._buckets = options.buckets
+        self._timed = options.trigger_s is not None
         self._store = store
         self._clock = clock
         self._seen = seen
@@ -142,7 +144,6 @@ class Pipeline:
 
     def prepare(
         self,
-        started: float,
         spans: Spans,
         start: Start,
         policy: Callable[[], Mapping[str, Any]],
@@ -153,7 +154,7 @@ class Pipeline:
         """
         batch = self.manifest.batch + 1
         with gathering() as due:
-            work = self._fitting(batch, started, spans, start, due)
+            work = self._fitting(batch, spans, start, due)
             if work is None:
                 return None
             self.limit.fitted(work.cut.rows, work.rows_made)
@@ -168,7 +169,8 @@ class Pipeline:
                 policy=policy(),
             )
             manifest = self.checkpoint.completed(self.manifest, manifest)
-            return PreparedBatch(manifest, work, due, started, spans)
+            spans.mark("manifest")
+            return PreparedBatch(manifest, work, due, spans)
 
     def commit(self, prepared: PreparedBatch) -> CommittedBatch:
         """Make a batch count."""
@@ -179,7 +181,6 @@ class Pipeline:
             manifest=prepared.manifest,
             plan=self.plan,
             work=prepared.work,
-            started=prepared.started,
             spans=prepared.spans,
             committed_at=self._clock.now(),
             replaced=None if replaced is None else replaced.after,
@@ -197,23 +198,19 @@ class Pipeline:
         self.outlets.close()
         self.inputs.close()
 
-    def _fitting(
-        self, batch: int, started: float, spans: Spans, start: Start, due: Due
-    ) -> BatchWork | None:
+    def _fitting(self, batch: int, spans: Spans, start: Start, due: Due) -> BatchWork | None:
         while True:
             try:
-                return self._tried(batch, started, spans, start, due)
+                return self._tried(batch, spans, start, due)
             except (MemoryError, MemoryExceededError) as error:
                 self._cut_smaller(batch, error)
 
-    def _tried(
-        self, batch: int, started: float, spans: Spans, start: Start, due: Due
-    ) -> BatchWork | None:
+    def _tried(self, batch: int, spans: Spans, start: Start, due: Due) -> BatchWork | None:
         """One try at a batch; None where there is nothing to do now."""
         self._seen("before gate", batch)
         self.rows_at_hand = self.limit.rows
         with self._told_of_loss():
-            cut = self.inputs.cut(self.limit.rows, started)
+            cut = self.inputs.cut(self.limit.rows, spans.started)
         if cut is None:
             return None
         self.rows_at_hand = cut.rows
@@ -224,21 +221,40 @@ class Pipeline:
         drafts, epochs = self.subqueries.drafts(
             self.manifest, cut, self.outlets, self._clock, self._replay
         )
+        spans.mark("draft")
         runner = start(drafts, spans)
-        with self.inputs.read_ahead(self.limit.rows, runner.until_at_work):
+        ahead = partial(self._begin_next, runner, drafts) if self._is_followed(cut) else None
+        ahead = ahead if runner.maps_ahead(drafts) else None
+        with self.inputs.read_ahead(self.limit.rows, runner.until_at_work, ahead):
             jobs, outcomes = runner.run_batch(drafts)
-        self._seen("after operate", batch)
-        spans.mark("operate")
-        written = [outcome for found in outcomes for outcome in found]
-        for outcome in written:
-            due.add_names(outcome.due)
-        if all(outcome.receipts is None for outcome in written):  # else staging moves what they are
-            due.begin()
-        staged = self.outlets.stage(outcomes)
-        runner.release(jobs)
-        spans.mark("collect")
+            self._seen("after operate", batch)
+            spans.mark("operate")
+            written = [outcome for found in outcomes for outcome in found]
+            for outcome in written:
+                due.add_names(outcome.due)
+            if all(o.receipts is None for o in written):  # else staging moves what they are
+                due.begin()
+            staged = self.outlets.stage(outcomes)
+            runner.release(jobs)
+            spans.mark("collect")
+        spans.mark("gate")  # what is left of the next batch's cut
         epochs = self.subqueries.with_loaded(epochs, self.manifest, jobs, outcomes)
         return BatchWork(cut, jobs, outcomes, staged, epochs)
+
+    def _is_followed(self, cut: Cut) -> bool:
+        """Whether the next batch may be cut while the one of a cut runs.
+
+        It was as large as it may be, so that the next is likely to be, which then does not miss
+        what comes in the meantime; how large that may be is known; and nobody has said when it is
+        to begin.
+        """
+        whole = cut.rows >= self.limit.rows and not cut.exhausted
+        known = not self.limit.follows_output and not self._timed
+        return whole and known and self._replay is None
+
+    def _begin_next(self, runner: JobRunner, drafts: Sequence[Draft], cut: Cut) -> None:
+        """Have the next batch mapped, of this cut, beside the instances of the one that runs."""
+        runner.map_ahead(self.subqueries.drafts_ahead(drafts, cut))
 
     def _cut_smaller(self, batch: int, error: MemoryError | MemoryExceededError) -> None:
         """After a batch did not fit into memory: see to it that the next try has fewer rows.

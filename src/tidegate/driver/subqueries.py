@@ -179,6 +179,15 @@ class Subqueries:
         ]
         return drafts, [*manifest.epochs, *begun]
 
+    def drafts_ahead(self, running: Sequence[Draft], cut: Cut) -> list[Job]:
+        """What map tasks of the batch after one that runs can do beside it, if nobody switches.
+
+        What would change it is found when that batch is drafted: then its map tasks run again.
+        """
+        pairs = zip(self._all, running, strict=True)
+        found = (subquery.draft_ahead(draft.job, cut) for subquery, draft in pairs)
+        return [job for job in found if job is not None]
+
     def _switched(
         self, manifest: Manifest, batch: int, clock: Clock
     ) -> tuple[dict[str, Taken], list[Mapping[str, Any]]]:

@@ -22,7 +22,7 @@ from tidegate.execute.runner import Draft, JobRunner
 from tidegate.execute.splits import splits_of, time_span
 from tidegate.gate.intake import Cut
 from tidegate.memory import ANY, Allowance
-from tidegate.plan.physical import Plan
+from tidegate.plan.physical import Edge, Plan
 from tidegate.route import mapping as route
 from tidegate.route.reach import Reach
 from tidegate.sink.protocol import PartWriter
@@ -173,6 +173,28 @@ class RunningSubquery:
         if self._last is None:
             self.window_log.begin(self._stored_before(manifest.frontier_us, counts))
         return Draft(job, time_span(self.subquery, cut), counts)
+
+    def draft_ahead(self, running: Job, cut: Cut) -> Job | None:
+        """The job after one that runs, as far as map tasks need it, in the mapping of that one.
+
+        None where map tasks have to wait for other jobs, or for what the batch before leaves.
+        """
+        prefixes, operator = self.subquery.prefixes, self.subquery.operator
+        alone = operator.traits.deals_ahead and not running.mapping.formers
+        if not alone or any(isinstance(p.origin, Edge) for p in prefixes):
+            return None
+        job = replace(
+            running,
+            batch=running.batch + 1,
+            subquery=self.subquery,
+            splits=splits_of(self.subquery, cut, self._telling),
+            previous_us=cut.previous_us,
+            frontier_us=cut.frontier_us,
+            state={},
+            before=None,
+            same=None,
+        )
+        return Draft(job, time_span(self.subquery, cut)).completed({})
 
     def _same(self, mapping: route.Mapping, manifest: Manifest) -> frozenset[int] | None:
         """The instances that have what they had in the last job; None for all of them."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import IO
@@ -160,13 +160,13 @@ def make(job: Job) -> None:
         raise _unwritten(_folder(job), error) from error
 
 
-def clear(job: Job) -> None:
+def clear(job: Job, spared: Collection[str] = ()) -> None:
     """Remove what all jobs left, of this batch and of others before a crash.
 
-    But nothing of a run that has taken the checkpoint over since. What is mapped stays readable
-    until it is let go.
+    But nothing of a run that has taken the checkpoint over since, nor of the jobs of this one that
+    are `spared`, by their names. What is mapped stays readable until it is let go.
     """
-    _clear(job.store.open(), job.owner)
+    _clear(job.store.open(), job.owner, spared)
 
 
 def clear_all(store: Store, alone: bool = False) -> None:
@@ -177,16 +177,22 @@ def clear_all(store: Store, alone: bool = False) -> None:
     _clear(store, None if alone else store.owner)
 
 
-def _clear(store: Store, owner: int | None) -> None:
-    """Remove what runs up to an owner have left, or all."""
+def _clear(store: Store, owner: int | None, spared: Collection[str] = ()) -> None:
+    """Remove what runs up to an owner have left, or all; but not the jobs of it that are spared."""
     if not store.files.local:
         return
     place = store.files.full(FOLDER)
     with suppress(OSError):  # where nothing was left
         for name in disk.current().names(place):
-            if owner is None or not name.isdecimal() or int(name) <= owner:
-                _remove(os.path.join(place, name))
-        disk.current().remove_folder(place)
+            path = os.path.join(place, name)
+            if spared and name == str(owner):
+                for job in disk.current().names(path):
+                    if job not in spared:
+                        _remove(os.path.join(path, job))
+            elif owner is None or not name.isdecimal() or int(name) <= owner:
+                _remove(path)
+        if not spared:
+            disk.current().remove_folder(place)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from tidegate.execute.job import Job, Outcome, Piece
 from tidegate.execute.within_memory import within_memory
 from tidegate.operate.port import Port
 from tidegate.sink.receipt import Part
+from tidegate.spans import added
 
 PART_ROWS = 1_000_000
 """About how many rows a part has."""
@@ -74,7 +75,9 @@ def written(job: Job, outcomes: Sequence[Outcome], parts: Sequence[Outcome]) -> 
     nothing = Piece.of(port, port.schema.empty_table())
     bare = [replace(o, pieces=(nothing,), receipts=()) for o in outcomes]
     receipts = tuple(r for p in parts for r in p.receipts or ())
-    return [replace(bare[0], pieces=parts[-1].pieces, receipts=receipts), *bare[1:]]
+    spent = added([bare[0].spans_ms, *(p.spans_ms for p in parts)])
+    first = replace(bare[0], pieces=parts[-1].pieces, receipts=receipts, spans_ms=spent)
+    return [first, *bare[1:]]
 
 
 def _sample(port: Port, piece: Piece) -> list[npt.NDArray[np.int64]]:

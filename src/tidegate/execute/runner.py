@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from tidegate import schedule
 from tidegate.errors import RunError
 from tidegate.execute.delivery import Delivery
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.splits import edge_splits
 from tidegate.operate.operator import BatchFacts
 from tidegate.plan.physical import Edge
+from tidegate.schedule import beside
 
 T = TypeVar("T")
 
@@ -36,6 +39,11 @@ class Draft:
     job: Job
     span_us: tuple[int, int]
     counts: Mapping[str, int] = field(default_factory=dict)
+
+    def can_run(self, given: Mapping[Edge, Delivery]) -> bool:
+        """Whether all rows are there that it takes of other jobs."""
+        origins = (prefix.origin for prefix in self.job.subquery.prefixes)
+        return all(not isinstance(origin, Edge) or origin in given for origin in origins)
 
     def completed(self, given: Mapping[Edge, Delivery]) -> Job:
         """The job with splits of its edges among those of its streams, by input."""
@@ -59,24 +67,55 @@ class Draft:
         return job.with_operator(job.operator.for_batch(facts))
 
 
-def in_turn(
-    drafts: Sequence[Draft], run: Callable[[Job], list[Outcome]]
-) -> tuple[list[Job], Outcomes]:
+Run = Callable[[Job], list[Outcome]]
+"""Runs one job, and gives what its instances report."""
+
+MOST_AT_ONCE = 4
+"""So many jobs of a batch run side by side: their tasks share the same workers."""
+
+
+def in_turn(drafts: Sequence[Draft], run: Run) -> tuple[list[Job], Outcomes]:
     """Run the jobs of a batch one after the other."""
+    return _in_waves(drafts, run, 1)
+
+
+def side_by_side(drafts: Sequence[Draft], run: Run) -> tuple[list[Job], Outcomes]:
+    """Run the jobs of a batch, at the same time those that take no rows of each other.
+
+    `run` is called in several threads then. It writes nothing itself that a commit waits for.
+    """
+    return _in_waves(drafts, run, MOST_AT_ONCE)
+
+
+def _in_waves(drafts: Sequence[Draft], run: Run, most: int) -> tuple[list[Job], Outcomes]:
     prefixes = (p for d in drafts for p in d.job.subquery.prefixes)
     taken = {p.origin for p in prefixes if isinstance(p.origin, Edge)}
     given: dict[Edge, Delivery] = {}
-    jobs, outcomes = list[Job](), Outcomes()
-    for number, draft in enumerate(drafts):
-        job = draft.completed(given)
-        found = checked(job, run(job))
-        jobs.append(job)
-        outcomes.append(found)
-        for place, port in enumerate(job.subquery.ports):
-            edge = Edge(number, place)
-            if edge in taken:
-                given[edge] = Delivery.of(job.name, job.operator.order, place, port, found)
-    return jobs, outcomes
+    done: dict[int, tuple[Job, list[Outcome]]] = {}
+    while len(done) < len(drafts):
+        ready = [n for n, d in enumerate(drafts) if n not in done and d.can_run(given)][:most]
+        jobs = [drafts[number].completed(given) for number in ready]
+        for number, job, answers in zip(ready, jobs, _together(jobs, run), strict=True):
+            found = checked(job, answers)
+            done[number] = job, found
+            for place, port in enumerate(job.subquery.ports):
+                edge = Edge(number, place)
+                if edge in taken:
+                    given[edge] = Delivery.of(job.name, job.operator.order, place, port, found)
+    return [done[n][0] for n in range(len(drafts))], [done[n][1] for n in range(len(drafts))]
+
+
+def _together(jobs: Sequence[Job], run: Run) -> list[list[Outcome]]:
+    """What jobs report that run at the same time; the first error is raised when all are done."""
+    first, *others = jobs
+    begun = [beside(f"tidegate-job {job.subquery.name}", partial(run, job)) for job in others]
+    try:
+        found = [run(first)]
+    finally:
+        schedule.wait(future for future in begun if future is not None)
+    for job, future in zip(others, begun, strict=True):
+        found.append(run(job) if future is None else future.result())
+    return found
 
 
 def checked(job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -136,6 +175,18 @@ class JobRunner(Protocol):
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         """All jobs of a batch, completed, and what their instances report."""
         return in_turn(drafts, self.run)
+
+    def maps_ahead(self, drafts: Sequence[Draft]) -> bool:
+        """Whether it is worth it, beside these jobs, to run the map tasks of the next batch."""
+        return False
+
+    def map_ahead(self, jobs: Sequence[Job]) -> None:
+        """Begin the map tasks of jobs of the next batch while this one runs, in another thread.
+
+        `run` uses what they leave where its job asks the same of map tasks, and else runs them
+        again; so does it where they have failed. Nothing of them counts before.
+        """
+        return None
 
     def until_at_work(self) -> None:
         """Block for a moment, until tasks of a batch have got what they need from this process.

@@ -26,9 +26,11 @@ from tidegate.spans import Spans, added
 
 def map_task(left: TaskWork, number: int) -> Shipment:
     """Read one split and leave its parcels."""
-    job = _job(left)
-    parcels = map_split(job, job.splits[number])
     spans = Spans(schedule.current().clock)
+    job = _job(left)
+    spans.mark("map load")
+    parcels = map_split(job, job.splits[number])
+    spans.skip()
     shipment = ship(job, f"split-{number}", parcels)
     spans.mark("map ship")
     return replace(shipment, spans_ms=spans.spans_ms)
@@ -41,10 +43,13 @@ def instance_work(job: TaskWork, shipments: Sequence[Shipment]) -> bytes:
 
 def instance_task(left: TaskWork, number: int) -> Outcome:
     """Run one instance over the parcels left for it."""
+    spans = Spans(schedule.current().clock)
     work = json.loads(left.open().to_pybytes())
     job = _job(work_of(work["job"]))
     shipments = [Shipment(**fields) for fields in work["shipments"]]
-    return _stored(job, _unsynced(job, number, receive(shipments, number)))
+    parcels = receive(shipments, number)
+    spans.mark("instance load")
+    return _stored(job, _unsynced(job, number, parcels), spans)
 
 
 def merge_work(job: TaskWork, outcomes: Sequence[Outcome], cuts: Sequence[int]) -> bytes:
@@ -55,9 +60,14 @@ def merge_work(job: TaskWork, outcomes: Sequence[Outcome], cuts: Sequence[int]) 
 
 def merge_task(left: TaskWork, number: int) -> Outcome:
     """Write one part of a large output."""
+    spans = Spans(schedule.current().clock)
     work = json.loads(left.open().to_pybytes())
     outcomes = [Outcome(i, (Piece(**fields),)) for i, fields in enumerate(work["pieces"])]
-    return write_part(_job(work_of(work["job"])), outcomes, work["cuts"], number)
+    job = _job(work_of(work["job"]))
+    spans.mark("merge load")
+    part = write_part(job, outcomes, work["cuts"], number)
+    spans.mark("merge write")
+    return part.with_spans(spans.spans_ms)
 
 
 def whole_work(job: TaskWork, groups: int, apart: bool = False) -> bytes:
@@ -89,6 +99,10 @@ def whole_task(left: TaskWork, number: int) -> list[Outcome]:
         else:
             outcomes.append(_stored(job, _unsynced(job, instance, mine)))
     return outcomes
+
+
+KEEPING = (instance_task, whole_task)
+"""The tasks that find in their own worker what they kept of the batch before."""
 
 
 def batch_task(left: TaskWork, number: int) -> tuple[Outcomes, float]:
@@ -127,8 +141,10 @@ def _kept(job: Job, outcome: Outcome) -> Outcome:
     return _stored(job, replace(outcome, pieces=pieces))
 
 
-def _stored(job: Job, outcome: Outcome) -> Outcome:
-    spans = Spans(schedule.current().clock)
+def _stored(job: Job, outcome: Outcome, spans: Spans | None = None) -> Outcome:
+    """An outcome whose rows are in files where they are many; `spans` go on with that."""
+    spans = spans or Spans(schedule.current().clock)
+    spans.skip()
     outcome = store_rows(job, outcome)
     spans.mark("instance ship")
     return outcome.with_spans(added([outcome.spans_ms, spans.spans_ms]))

@@ -259,7 +259,6 @@ def _operated(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         result = job.operator.run(job.instance_work(instance, spans), arrived)
     side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
     told = [(p.instance, json.loads(bytes(p.data))) for p in ordered if p.kind == SPANS]
-    spent = added([*(t["spans_ms"] for _, t in told), spans.spans_ms])
     pieces = tuple(
         Piece.of(port, rows) for port, rows in zip(job.subquery.ports, result.rows, strict=True)
     )
@@ -273,6 +272,8 @@ def _operated(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         + result.counts.get("shed", 0),
         "fetched_bytes": sum(fetched.values()),
     }
+    work = packed(result.bucket_work, job.mapping, instance)
+    spans.mark("instance report")
     return Outcome(
         instance=instance,
         pieces=pieces,
@@ -280,9 +281,9 @@ def _operated(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         side=side,
         tuples=result.tuples,
         seconds=clock.now() - started,
-        spans_ms=spent,
+        spans_ms=added([*(t["spans_ms"] for _, t in told), spans.spans_ms]),
         counts={**result.counts, **own},
-        bucket_work=packed(result.bucket_work, job.mapping, instance),
+        bucket_work=work,
         windows=newest_windows(result.windows),
         panes=tuple(bytes(p.data) for p in ordered if p.kind == FIGURES),
         changes=result.changes[-MOST_CHANGES:],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any, Protocol
 
 from tidegate.execute.exchange import store_rows
@@ -33,6 +34,13 @@ class TaskRunner(Protocol):
 
     def each(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Any]:
         """Run one task per number below `count`, and give their answers in that order."""
+
+    def begin(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Future[Any]]:
+        """Have tasks run when nothing else is to be run; here, at once. May be asked by any thread.
+
+        What they answer, or raise, is in the futures.
+        """
+        return [_done(answer) for answer in self.each(job, count, task, work)]
 
     def tasks(self) -> TaskCounts | None:
         """How far the round is that runs; None where Spark knows."""
@@ -65,6 +73,12 @@ class TaskRunner(Protocol):
         work = self.leave(job, "merge", merge_work(left, stored, cuts))
         parts: list[Outcome] = self.each(job, len(cuts) + 1, merge_task, work)
         return written(job, outcomes, parts)
+
+
+def _done(answer: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(answer)
+    return future
 
 
 def is_large(job: Job, outcomes: Sequence[Outcome]) -> bool:

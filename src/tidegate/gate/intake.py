@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,6 +12,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Connector
 from tidegate.errors import GateError, near
 from tidegate.gate.again import Goal
+from tidegate.gate.ahead import CutAhead, GateMarks
 from tidegate.gate.answer_time import AnsweredTuples
 from tidegate.gate.arrivals import Arrivals
 from tidegate.gate.backlog import Backlog, backlog_of
@@ -19,7 +21,7 @@ from tidegate.gate.entry import CONSUMED
 from tidegate.gate.extent import Extent, Holder, extent_of, holder_of
 from tidegate.gate.frontier import SourceFeed, check_promise, frontier
 from tidegate.gate.inlet import Absent, Inlet, in_order
-from tidegate.gate.track import Slice, Track, TrackMark
+from tidegate.gate.track import Slice, Track
 from tidegate.state.name import owned
 from tidegate.state.store import Store
 
@@ -62,8 +64,10 @@ class Intake:
         self.frontier_us = MIN_US
         self.inlets: list[Inlet] = []
         self._arrivals = Arrivals(hold)
-        self._marked: tuple[list[tuple[Track, TrackMark]], int] | None = None
-        """Where tracks and frontier were before the newest cut, until it is kept."""
+        self._marked: GateMarks | None = None
+        """Where the gate stood before the cut of the newest batch, until that is kept."""
+        self._ahead: CutAhead[Cut] | None = None
+        """The cut after that one, where it was made already."""
 
     def add(
         self,
@@ -168,7 +172,7 @@ class Intake:
             if inlet.has_rows():
                 inlet.spoke_at = now  # with tuples that wait for their turn it is not silent
         counts = self._cut(limit_rows)
-        self._mark()
+        self._marked = GateMarks.of(self.inlets, self.frontier_us)
         parts = self._taken(counts)
         previous, reached = self.frontier_us, frontier(self.frontier_us, self._feeds(now))
         rows_taken = sum(counts.values())
@@ -180,15 +184,57 @@ class Intake:
 
     def undo(self) -> None:
         """Take back the newest cut, if nothing of it was kept; the next may be smaller."""
+        self.drop_ahead()
         if self._marked is not None:
-            marks, self.frontier_us = self._marked
-            for track, mark in marks:
-                track.go_back(mark)
+            self.frontier_us = self._marked.go_back()
         self._marked = None
 
-    def _mark(self) -> None:
-        marks = [(t, t.mark()) for i in self.inlets for t in i.tracks.values()]
-        self._marked = (marks, self.frontier_us)
+    def cut_ahead(self, limit_rows: int, now: float) -> Cut | None:
+        """Cut the batch after the newest one while that one runs; `take_ahead` makes it the newest.
+
+        None where it would have fewer rows than it may have: then more may come for it. Until it is
+        taken, what is asked of the newest batch has to be asked within `before_ahead`.
+        """
+        newest = self._marked
+        try:
+            cut = self.next_cut(limit_rows, now)
+            if cut is not None and (cut.exhausted or cut.rows >= limit_rows):
+                assert self._marked is not None, "a cut says where it began"
+                after = GateMarks.of(self.inlets, self.frontier_us)
+                self._ahead = CutAhead(cut, limit_rows, self._marked, after)
+        finally:
+            before, self._marked = self._marked, newest
+            if self._ahead is None and before is not None and before is not newest:
+                self.frontier_us = before.go_back()
+        return None if self._ahead is None else self._ahead.cut
+
+    def take_ahead(self, limit_rows: int) -> Cut | None:
+        """The cut that was made ahead; None where there is none, or another limit holds now."""
+        ahead = self._ahead
+        if ahead is None or ahead.limit_rows != limit_rows:
+            self.drop_ahead()
+            return None
+        self._ahead, self._marked = None, ahead.before
+        return ahead.cut
+
+    def drop_ahead(self) -> None:
+        """Take back the cut that was made ahead, if there is one."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            self.frontier_us = ahead.before.go_back()
+
+    @contextmanager
+    def before_ahead(self) -> Iterator[None]:
+        """Stand where the newest batch has ended while the block lasts, whatever was cut ahead."""
+        ahead = self._ahead
+        if ahead is None:
+            yield
+            return
+        self.frontier_us = ahead.before.go_back()
+        try:
+            yield
+        finally:
+            self.frontier_us = ahead.after.go_back()
 
     def cut_again(self, goal: Goal, awaits: bool = True) -> Cut | None:
         """The batch that ended at a goal, once more; None while input of it may still come back.

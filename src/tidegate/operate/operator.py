@@ -204,6 +204,8 @@ class Traits:
     `warnings`: what a user should know before it runs.
     `counted`: counts of its instances that the manifest sums up for the operator, for `for_batch`
     and, by the name of a part of the state, for its keeper.
+    `deals_ahead`: `deal` needs nothing that earlier batches leave: no `state`, no `kept`, and of
+    `for_batch` no counts. So map tasks may run before the batch before is done.
     `levels`: figures of panes that say how much there is, not how much has come: of several
     batches, and of the panes of a window, the largest counts. Others are added up.
     """
@@ -216,6 +218,7 @@ class Traits:
     expressions: tuple[Expr, ...] = ()
     warnings: tuple[str, ...] = ()
     counted: tuple[str, ...] = ()
+    deals_ahead: bool = False
     levels: tuple[str, ...] = ()
 
 

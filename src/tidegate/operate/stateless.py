@@ -35,7 +35,7 @@ class Stateless(Operator):
     kind: ClassVar[str] = "stateless"
     cuts_us: tuple[int, ...] = ()
 
-    traits = Traits(evaluates_ports=False)
+    traits = Traits(evaluates_ports=False, deals_ahead=True)
     partitioner = BY_HASH
     order = TotalOrder()
 

@@ -238,6 +238,15 @@ class KillInOperate(JobRunner):
             drafts = [replace(d, job=self._rigged(d.job)) for d in drafts]
         return self._runner.run_batch(drafts)
 
+    def maps_ahead(self, drafts: Sequence[Draft]) -> bool:
+        return self._runner.maps_ahead(drafts)
+
+    def map_ahead(self, jobs: Sequence[Job]) -> None:
+        self._runner.map_ahead([self._rigged(j) if j.batch == self._batch else j for j in jobs])
+
+    def until_at_work(self) -> None:
+        self._runner.until_at_work()
+
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         return self._runner.submit(function, *arguments)
 

@@ -51,6 +51,18 @@ def hangs(work: TaskWork, number: int) -> None:
         pass
 
 
+def waits(work: TaskWork, number: int) -> None:
+    """Waits for the end of what is written to a pipe, one for each number."""
+    with open(f"{work.open().to_pybytes().decode()}-{number}") as pipe:
+        pipe.read()
+
+
+def notes(work: TaskWork, number: int) -> None:
+    """Adds its number to a file."""
+    with open(work.open().to_pybytes().decode(), "a") as file:
+        file.write(f"{number} ")
+
+
 def raises(work: TaskWork, number: int) -> None:
     """Fails as a user's code does, in a way that cannot be sent as it is."""
 

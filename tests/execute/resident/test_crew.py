@@ -18,6 +18,7 @@ import pytest
 from tests.crash.process import wait_for
 from tests.execute.resident import task
 from tests.execute.resident.camp import SECRET, Camp
+from tidegate import schedule
 from tidegate.errors import RunError, TaskError
 from tidegate.execute.resident.channel import door_at
 from tidegate.execute.resident.crew import Crew, DiedError
@@ -86,6 +87,49 @@ def test_failures_of_tasks_leave_the_workers_alone(camp: Camp) -> None:
     with pytest.raises(TaskError, match="task: must fail; got 1"):
         camp.crew.run([(task.refuses, SentWork("none"), 1, {})])
     assert camp.gather() == before
+
+
+def test_what_may_come_later_comes_after_all_that_waits(camp: Camp, tmp_path: Path) -> None:
+    camp.gather()
+    pipes, file = [tmp_path / f"pipe-{number}" for number in range(2)], tmp_path / "order"
+    for pipe in pipes:
+        os.mkfifo(pipe)
+
+    def begun(function: Any, text: str, numbers: range, later: bool = False) -> list[Future[Any]]:
+        data = {hashlib.sha256(text.encode()).hexdigest(): text.encode()}
+        asked = [(function, SentWork(next(iter(data))), number, data) for number in numbers]
+        return camp.crew.begin(asked, later)
+
+    held = begun(task.waits, str(tmp_path / "pipe"), range(2))
+    first, second = (pipe.open("w") for pipe in pipes)  # both workers are at it
+    waiting = begun(task.notes, str(file), range(10, 13), later=True)
+    waiting += begun(task.notes, str(file), range(3))
+    first.close()
+    schedule.wait(waiting)
+    second.close()
+    schedule.wait(held)
+    assert sorted(file.read_text().split()[:3]) == ["0", "1", "2"]
+    assert sorted(file.read_text().split()[3:]) == ["10", "11", "12"]
+
+
+def test_work_for_its_own_worker_waits_for_it_while_another_is_idle(
+    camp: Camp, tmp_path: Path
+) -> None:
+    camp.gather()
+    pipe = tmp_path / "pipe-0"
+    os.mkfifo(pipe)
+    work = str(tmp_path / "pipe").encode()
+    data = {hashlib.sha256(work).hexdigest(): work}
+    held = camp.crew.begin([(task.waits, SentWork(next(iter(data))), 0, data)])
+    with pipe.open("w"):  # the worker of number 0 is at it
+        told = {hashlib.sha256(b"own").hexdigest(): b"own"}
+        asked = [(task.told, SentWork(next(iter(told))), number, told) for number in range(2)]
+        own = camp.crew.begin(asked, own=True)
+        other = own[1].result(120)
+        (free,) = camp.run(task.told, b"free")
+        assert not own[0].done()
+    schedule.wait(held)
+    assert other[2] == free[2] != own[0].result(120)[2]
 
 
 def test_several_threads_may_ask(camp: Camp) -> None:

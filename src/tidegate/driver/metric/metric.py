@@ -27,6 +27,13 @@ if TYPE_CHECKING:  # the commit counts what the table declares
 START = "start"
 """The span of getting the runner ready; it is not counted as time of the batch."""
 
+BOOKS = "books"
+"""The span of what follows a commit: letting go of input and state, and starting compactions."""
+
+BETWEEN = "between"
+"""The span of the driver's work since the batch before: reports, forecasts, a policy. No part of
+the batch's time. None where the loop waited for input in the meantime."""
+
 
 @dataclass
 class CommittedBatch:
@@ -45,7 +52,6 @@ class CommittedBatch:
     plan: Plan
     work: BatchWork
     spans: Spans
-    started: float
     committed_at: float
     replaced: Manifest | None = None
     took_s: float = 0.0
@@ -62,6 +68,11 @@ class CommittedBatch:
         """The report, for whoever comes after the observer that makes it."""
         assert self.report is not None, "the report is made by the last observer"
         return self.report
+
+    @property
+    def started(self) -> float:
+        """When the batch started, on the clock."""
+        return self.spans.started
 
     @property
     def ended(self) -> float:

@@ -55,9 +55,16 @@ _AGAIN_S = 0.1
 _KNOCKING = 64
 """So many may prove at a time that they know the secret; more are turned away."""
 
+_TURNS = ((False, True), (False, False), (True, True), (True, False))
+"""In what order work is given out: whether it may come later, and whether it is a worker's own."""
+
 _REMEMBERED = 16
 """Fewer than a worker keeps of what it was sent (`work.keep_sent`), so that it has what we think
 it has."""
+
+
+AskedTask = tuple[Task, TaskWork, int, dict[str, bytes]]
+"""A function, its work, a number, and the data that the work needs by key."""
 
 
 class DiedError(Exception):
@@ -78,6 +85,8 @@ class _Unit:
     number: int
     data: dict[str, bytes]
     future: Future[Any]
+    later: bool = False
+    own: bool = False
     lost: int = 0
 
 
@@ -138,6 +147,8 @@ class Crew:
         self._ended = False
         self._waiting: list[_Unit] = []
         self._workers: dict[Channel, _Worker] = {}
+        self._there: set[int] = set()
+        """The numbers of those, when work was given out last."""
         self._awake, self._wake = os.pipe()
         self._dispatching = schedule.current().start("tidegate-crew", self._dispatch, daemon=True)
 
@@ -146,16 +157,25 @@ class Crew:
         """Workers that are there now; for who wants to know whether some are missing."""
         return len(self._workers)
 
-    def run(self, tasks: Sequence[tuple[Task, TaskWork, int, dict[str, bytes]]]) -> list[Any]:
+    def run(self, tasks: Sequence[AskedTask], own: bool = False) -> list[Any]:
         """Have all tasks done, and give what they returned, in order; the first error is raised.
 
-        Each is a function, its work, a number, and the data that the work needs by key. When it
-        returns or raises, none of them is being done any more, unless its worker hangs or the crew
-        was aborted. What a task raises is an error of ours or a RaisedError; DiedError says that
-        its workers died.
+        With `own` each is done by the worker of its number, if that is there, even if others are
+        idle. When it returns or raises, none of them is being done any more, unless its worker
+        hangs or the crew was aborted. What a task raises is an error of ours or a RaisedError;
+        DiedError says that its workers died.
         """
+        futures = self.begin(tasks, own=own)
+        schedule.wait(futures)
+        self.at_work.clear()
+        return [future.result() for future in futures]
+
+    def begin(
+        self, tasks: Sequence[AskedTask], later: bool = False, own: bool = False
+    ) -> list[Future[Any]]:
+        """Have all tasks done, those that may come `later` after all others that wait then."""
         units = [
-            _Unit(next(self._ids), task, work, number, data, Future())
+            _Unit(next(self._ids), task, work, number, data, Future(), later, own)
             for task, work, number, data in tasks
         ]
         with self._lock:
@@ -163,9 +183,7 @@ class Crew:
                 raise self._failure
             self._asked += units
             self._rouse()
-        schedule.wait(u.future for u in units)
-        self.at_work.clear()
-        return [u.future.result() for u in units]
+        return [unit.future for unit in units]
 
     def fail(self, failure: BaseException) -> None:
         """No worker will come any more: whoever waits, and whoever asks later, is told."""
@@ -364,19 +382,24 @@ class Crew:
         idle = [w for w in self._workers.values() if w.unit is None]
         if not idle or not self._waiting:
             return
-        for own in (True, False):
+        self._there = {w.hello.number for w in self._workers.values()}
+        awaited = any(not unit.later for unit in self._waiting)
+        for later, own in _TURNS:
             for worker in list(idle):
-                unit = self._next(worker, own)
+                unit = self._next(worker, later, own)
                 if unit is None:
                     continue
                 idle.remove(worker)
                 self._waiting.remove(unit)
                 self._send(worker, unit)
-        self.at_work.set()  # not before all are: who reads ahead is not to be in their way
+        if awaited:  # not before all are given out: who reads ahead is not to be in their way
+            self.at_work.set()
 
-    def _next(self, worker: _Worker, own: bool) -> _Unit | None:
+    def _next(self, worker: _Worker, later: bool, own: bool) -> _Unit | None:
         for unit in self._waiting:
-            if not own or unit.number % self.size == worker.hello.number:
+            number = unit.number % self.size
+            is_free = not own and not (unit.own and number in self._there)
+            if unit.later == later and (number == worker.hello.number or is_free):
                 return unit
         return None
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from threading import Lock
 from typing import Any
 
 from tidegate.execute.job import Job
-from tidegate.execute.resident.crew import Crew
+from tidegate.execute.resident.crew import AskedTask, Crew
 from tidegate.execute.runner import TaskCounts
+from tidegate.execute.shared_task import KEEPING
 from tidegate.execute.task_runner import Task, TaskRunner
 from tidegate.execute.work import SentWork, TaskWork, key_of
 
 _START_S = 10.0
 _MOMENT_S = 0.05
+
+_JOBS = 64
+"""What was left for so many jobs is kept: those of a batch, and of the next one."""
 
 
 class CrewTasks(TaskRunner):
@@ -26,23 +32,34 @@ class CrewTasks(TaskRunner):
         self.crew = crew
         self._round = (0, 0)
         """What was answered before the round that runs, and the tasks of this."""
-        self._job = ""
-        self._data: dict[str, bytes] = {}
+        self._lock = Lock()
+        self._data: dict[str, dict[str, bytes]] = {}
+        """What was left for jobs, by their names, the newest last."""
 
     def groups(self, instances: int) -> int:
         return min(instances, self.crew.size)
 
     def leave(self, job: Job, name: str, data: bytes) -> TaskWork:
-        """Keep the bytes for the workers that will do the job, until there is another."""
-        if self._job != job.name:
-            self._job, self._data = job.name, {}
+        """Keep the bytes for the workers that will do the job, until there are some others."""
         key = key_of(data)
-        self._data[key] = data
+        with self._lock:
+            left = self._data[job.name] = self._data.pop(job.name, {})
+            left[key] = data
+            while len(self._data) > _JOBS:
+                del self._data[next(iter(self._data))]
         return SentWork(key)
 
     def each(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Any]:
         self._round = (self.crew.answered, count)
-        return self.crew.run([(task, work, number, self._data) for number in range(count)])
+        own = task in KEEPING and count <= self.crew.size
+        return self.crew.run(self._asked(job, count, task, work), own)
+
+    def begin(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Future[Any]]:
+        return self.crew.begin(self._asked(job, count, task, work), later=True)
+
+    def _asked(self, job: Job, count: int, task: Task, work: TaskWork) -> list[AskedTask]:
+        data = self._data.get(job.name, {})
+        return [(task, work, number, data) for number in range(count)]
 
     def tasks(self) -> TaskCounts:
         before, count = self._round

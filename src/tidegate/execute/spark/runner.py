@@ -189,6 +189,13 @@ class SparkRunner(JobRunner):
             )
         return possible and self._exchange != "shuffle"
 
+    def maps_ahead(self, drafts: Sequence[Draft]) -> bool:
+        return self._sharing is not None and self._sharing.maps_ahead(drafts)
+
+    def map_ahead(self, jobs: Sequence[Job]) -> None:
+        if self._sharing is not None:
+            self._sharing.map_ahead(jobs)
+
     def until_at_work(self) -> None:
         if (tasks := self._tasks) is not None:
             tasks.until_at_work()
@@ -198,7 +205,7 @@ class SparkRunner(JobRunner):
 
     def release(self, jobs: Sequence[Job]) -> None:
         if jobs[0].store.open().files.local:
-            clear(jobs[0])
+            clear(jobs[0]) if self._sharing is None else self._sharing.ahead.clear(jobs[0])
         else:
             self._shuffle.release(jobs[0])
 

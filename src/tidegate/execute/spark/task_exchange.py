@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from threading import Event
 
 from tidegate.clock import SystemClock
 from tidegate.execute.exchange import Shipment, begin
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.runner import Draft, Outcomes, in_turn
+from tidegate.execute.map_ahead import MapsAhead
+from tidegate.execute.runner import Draft, Outcomes, in_turn, side_by_side
 from tidegate.execute.shared_task import (
     batch_task,
     by_instance,
@@ -89,12 +92,47 @@ class SharedExchange(_TaskExchange):
     def __init__(self, tasks: TaskRunner) -> None:
         super().__init__(tasks)
         self._paces: defaultdict[str, WholeBatchPace] = defaultdict(WholeBatchPace)
+        self.ahead = MapsAhead(self._begin_map)
+        self._last = ""
+        """The job that is the last of its batch."""
+        self._last_round = Event()
+        """Set when that one runs its instances, or the batch has ended."""
+        self._running = self._failed = False
+
+    def maps_ahead(self, drafts: Sequence[Draft]) -> bool:
+        """As `JobRunner.maps_ahead` says: where tasks stay, and a job has a round of map tasks."""
+        return self._tasks.stays and any(not self._is_small(d.job) for d in drafts)
+
+    def map_ahead(self, jobs: Sequence[Job]) -> None:
+        """As `JobRunner.map_ahead` says; waits for the last round of instances of this batch.
+
+        Before that one, idle workers are about to get instances, which find there what they kept.
+        """
+        self._last_round.wait()
+        if self._running:
+            self._tasks.until_at_work()
+        if not self._failed:
+            self.ahead.begin([job for job in jobs if not self._is_small(job)])
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        self._last, self._running = drafts[-1].job.subquery.key, True
+        self._failed = False
+        self._last_round.clear()
+        try:
+            return self._run_batch(drafts)
+        except BaseException:
+            self._failed = True
+            raise
+        finally:
+            self._running = False
+            self._last_round.set()
+            self.ahead.drop(drafts[0].job.batch)
+
+    def _run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         first = drafts[0].job
         rows, pace = sum(d.job.rows for d in drafts), self._paces[first.subquery.fingerprint]
         if rows > min(TINY_ROWS, SMALL_ROWS) or not self._is_one(drafts, rows, pace):
-            return in_turn(drafts, self.run)
+            return (side_by_side if self._tasks.stays else in_turn)(drafts, self.run)
         spans = Spans(SystemClock())
         left = self._packing.leave(first, "batch", tuple(drafts))
         spans.mark("spark prepare")
@@ -121,21 +159,35 @@ class SharedExchange(_TaskExchange):
         left = self._packing.leave(job, "job", job)
         return self._tasks.settled(job, left, outcomes)
 
+    def _is_small(self, job: Job) -> bool:
+        """Whether every task of a job reads all of its rows."""
+        return job.rows * self._tasks.groups(job.mapping.running) <= SMALL_ROWS
+
+    def _begin_map(self, job: Job) -> Sequence[Future[Shipment]]:
+        """Have the map tasks of a job run on workers that are idle."""
+        begin(job)
+        left = self._packing.leave(job, "job", job)
+        return self._tasks.begin(job, len(job.splits), map_task, left)
+
     def run(self, job: Job) -> list[Outcome]:
         spans = Spans(SystemClock())
-        shipments: list[Shipment] = []
-        groups = self._tasks.groups(job.mapping.running)
-        small = job.rows * groups <= SMALL_ROWS
-        if not small:
+        groups, small = self._tasks.groups(job.mapping.running), self._is_small(job)
+        ahead = self.ahead.take(job)
+        shipments = ahead or []
+        if ahead is None and not small:
             begin(job)
+        spans.mark("spark map job")
         left = self._packing.leave(job, "job", job)
         spans.mark("spark prepare")
         if small:
+            self._begin_last_round(job)
             work = self._tasks.leave(job, "groups", whole_work(left, groups))
             answers = by_instance(self._tasks.each(job, groups, whole_task, work))
         else:
-            shipments = self._tasks.each(job, len(job.splits), map_task, left)
-            spans.mark("spark map job")
+            if ahead is None:
+                shipments = self._tasks.each(job, len(job.splits), map_task, left)
+                spans.mark("spark map job")
+            self._begin_last_round(job)
             work = self._tasks.leave(job, "shipments", instance_work(left, shipments))
             answers = self._tasks.each(job, job.mapping.running, instance_task, work)
         spans.mark("spark instance job")
@@ -144,6 +196,10 @@ class SharedExchange(_TaskExchange):
         first = outcomes[0]
         spent = added([first.spans_ms, *(s.spans_ms for s in shipments), spans.spans_ms])
         return [first.with_spans(spent), *outcomes[1:]]
+
+    def _begin_last_round(self, job: Job) -> None:
+        if job.subquery.key == self._last:
+            self._last_round.set()
 
 
 class MessageExchange(_TaskExchange):

@@ -69,7 +69,12 @@ class WindowAggregate(Operator):
 
     @property
     def traits(self) -> Traits:
-        return Traits(waits=False, levels=(MEMORY,), map_steps=(self.placement.folding.step,))
+        return Traits(
+            waits=False,
+            levels=(MEMORY,),
+            map_steps=(self.placement.folding.step,),
+            deals_ahead=not self.partitioner.remembers,
+        )
 
     @property
     def partitioner(self) -> Partitioner:

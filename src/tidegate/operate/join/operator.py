@@ -93,6 +93,7 @@ class StreamJoin(Operator):
             expressions=self.spec.predicate,
             warnings=self.warned,
             counted=SIDES,
+            deals_ahead=True,
         )
 
     @property

@@ -61,7 +61,7 @@ class UserProcess(Operator):
 
     @property
     def traits(self) -> Traits:
-        return Traits(limit=limit_of(self.spec.factory))
+        return Traits(limit=limit_of(self.spec.factory), deals_ahead=True)
 
     @property
     def operation(self) -> Operation:

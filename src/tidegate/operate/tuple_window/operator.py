@@ -19,6 +19,7 @@ from tidegate.operate.operator import (
     OperatorState,
     Result,
     Share,
+    Traits,
     plain_names,
     together,
 )
@@ -41,6 +42,7 @@ class TupleAggregate(Operator):
     key_names: tuple[str, ...]
     partitioner: Partitioner = BY_HASH
 
+    traits = Traits(deals_ahead=True)
     order = TriggerOrder("the tuple that fills a window")
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:

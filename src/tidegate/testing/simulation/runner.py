@@ -18,11 +18,12 @@ from typing import Any, TypeVar
 
 from tidegate import schedule
 from tidegate.errors import RunError, TidegateError
-from tidegate.execute.exchange import LeftFile, Shipment, begin, clear, leave, make, store_rows
+from tidegate.execute.exchange import LeftFile, Shipment, begin, leave, make, store_rows
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.large_output import cuts_of, written
 from tidegate.execute.local import run_here
-from tidegate.execute.runner import JobRunner
+from tidegate.execute.map_ahead import MapsAhead
+from tidegate.execute.runner import Draft, JobRunner, Outcomes, in_turn, side_by_side
 from tidegate.execute.shared_task import (
     by_instance,
     instance_task,
@@ -48,6 +49,9 @@ time; it stops, is made again, and goes on much later, perhaps when its driver i
 
 _ELSEWHERE = 0.3
 """How likely a job's tasks run where nothing is kept of the batch before."""
+
+_AHEAD = 0.7
+"""How likely the map tasks of a batch are run beside the one before, where they may be."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ class SimRunner(JobRunner):
         self._part_rows = part_rows
         self._tasks: Counter[str] = Counter()
         self._exchanged = False
+        self.ahead = MapsAhead(self._begin_map)
         self.happened: list[Attempt] = []
         self.ran = False
         """Whether a job was run: then the driver has its checkpoint."""
@@ -98,35 +103,54 @@ class SimRunner(JobRunner):
         if not self.ran:
             self.ran = True
             self.on_first_run()
-        way = self._chance.randrange(3)
+        ahead = self.ahead.take(job)
+        way = 2 if ahead is not None else self._chance.randrange(3)
         if self._chance.random() < _ELSEWHERE:
             forget()
         if way == 0 and not self._attempts:
             return run_here(job)
-        try:
-            pickled = pickle.dumps(job)
-        except (pickle.PicklingError, AttributeError, TypeError):
+        pickled = _pickled(job)
+        if pickled is None:
             return run_here(job)  # it has classes of a script, which Spark pickles by itself
         self._exchanged = True
-        begin(job)
+        if ahead is None:
+            begin(job)
         left = leave(job, "job", pickled)
         if way == 1:
             groups = self._chance.randint(1, job.mapping.running)
             work = leave(job, "groups", whole_work(left, groups))
             answers = by_instance(self._each(groups, whole_task, work))
         else:
-            shipments: list[Shipment] = self._each(len(job.splits), map_task, left)
+            shipments = ahead
+            if shipments is None:
+                shipments = self._each(len(job.splits), map_task, left)
             work = leave(job, "shipments", instance_work(left, shipments))
             answers = self._each(job.mapping.running, instance_task, work)
         return self._settled(job, left, answers)
+
+    def maps_ahead(self, drafts: Sequence[Draft]) -> bool:
+        return self._chance.random() < _AHEAD
+
+    def map_ahead(self, jobs: Sequence[Job]) -> None:
+        self.ahead.begin([job for job in jobs if _pickled(job) is not None])
+
+    def _begin_map(self, job: Job) -> list[Future[Shipment]]:
+        self._exchanged = True
+        begin(job)
+        left = leave(job, "job", pickle.dumps(job))
+        return [self._started(map_task, left, number) for number in range(len(job.splits))]
+
+    def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        return self.drawn((in_turn, side_by_side))(drafts, self.run)
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         return schedule.current().start("task", lambda: function(*arguments))
 
     def release(self, jobs: Sequence[Job]) -> None:
+        self.ahead.drop(jobs[0].batch)
         if self._exchanged:
-            clear(jobs[0])
             self._exchanged = False
+            self.ahead.clear(jobs[0])
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -183,6 +207,14 @@ class SimRunner(JobRunner):
         if told.kind == TWICE:
             self.happened.append(told)
         process.at_step = at_step
+
+
+def _pickled(job: Job) -> bytes | None:
+    """A job as bytes; None where it has classes that cannot be found by their names."""
+    try:
+        return pickle.dumps(job)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return None
 
 
 def _answer(future: Future[Any]) -> Any:
