@@ -34,6 +34,10 @@ class TaskRunner(Protocol):
     def each(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Any]:
         """Run one task per number below `count`, and give their answers in that order."""
 
+    def drop(self, jobs: Sequence[Job]) -> None:
+        """Let go of what workers hold of jobs that are done, where they hold anything."""
+        return None
+
     def tasks(self) -> TaskCounts | None:
         """How far the round is that runs; None where Spark knows."""
         return None
@@ -59,8 +63,7 @@ class TaskRunner(Protocol):
         """
         if not is_large(job, outcomes):
             return outcomes
-        rows = sum(o.rows for o in outcomes)
-        cuts = cuts_of(job, outcomes, max(job.mapping.instances, -(-rows // PART_ROWS)))
+        cuts = large_cuts(job, outcomes)
         stored = [store_rows(job, outcome, least_bytes=0) for outcome in outcomes]
         work = self.leave(job, "merge", merge_work(left, stored, cuts))
         parts: list[Outcome] = self.each(job, len(cuts) + 1, merge_task, work)
@@ -70,3 +73,9 @@ class TaskRunner(Protocol):
 def is_large(job: Job, outcomes: Sequence[Outcome]) -> bool:
     """Whether the output of a job is merged and written by tasks."""
     return job.parts is not None and sum(o.rows for o in outcomes) >= LARGE_ROWS
+
+
+def large_cuts(job: Job, outcomes: Sequence[Outcome]) -> list[int]:
+    """The event times at which a large output is divided among tasks: a part for each at least."""
+    rows = sum(o.rows for o in outcomes)
+    return cuts_of(job, outcomes, max(job.mapping.instances, -(-rows // PART_ROWS)))

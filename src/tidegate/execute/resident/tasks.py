@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tidegate.execute.job import Job
 from tidegate.execute.resident.crew import Crew
+from tidegate.execute.resident.message import DropRequest
 from tidegate.execute.runner import TaskCounts
 from tidegate.execute.task_runner import Task, TaskRunner
 from tidegate.execute.work import SentWork, TaskWork, key_of
@@ -43,6 +45,9 @@ class CrewTasks(TaskRunner):
     def each(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Any]:
         self._round = (self.crew.answered, count)
         return self.crew.run([(task, work, number, self._data) for number in range(count)])
+
+    def drop(self, jobs: Sequence[Job]) -> None:
+        self.crew.tell(DropRequest(tuple(job.name for job in jobs)))
 
     def tasks(self) -> TaskCounts:
         before, count = self._round
