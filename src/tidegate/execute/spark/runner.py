@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -110,12 +111,12 @@ class SparkRunner(JobRunner):
                 return self._shared().run(job)
             if self._messages is not None:
                 try:
-                    return self._messages.run(job)
+                    return _told("resident", self._messages.run(job))
                 except LostParcelsError as error:
                     _log.warning("from now on rows are shuffled by jobs: %s", error)
                     self._by_jobs = True
                     self._let_go()
-            return self._shuffle.run(job)
+            return _told("shuffle", self._shuffle.run(job))
 
     def _follow(self, drafts: Sequence[Draft]) -> None:
         """Have what a batch needs: executors, where they follow its instances, and tasks that stay.
@@ -230,6 +231,11 @@ class SparkRunner(JobRunner):
             self._executors.close()
         self._progress.close()
         self._aside.close()
+
+
+def _told(exchange: str, outcomes: list[Outcome]) -> list[Outcome]:
+    """Outcomes of which the first says how the tuples of its job were exchanged."""
+    return [replace(outcomes[0], exchange=exchange), *outcomes[1:]]
 
 
 def _is_arrow(job: Job) -> bool:
