@@ -180,7 +180,7 @@ def make_folder(folder: str) -> None:
     try:
         disk.make_folders(folder, OWNER_ONLY)
     except OSError as error:
-        raise _unwritten(folder, error) from error
+        raise unwritten(folder, error) from error
 
 
 def clear(job: Job) -> None:
@@ -219,7 +219,7 @@ def _file(path: str) -> Iterator[IO[bytes]]:
         with whole_file(path, sync="nothing") as file:
             yield file
     except OSError as error:
-        raise _unwritten(path, error) from error
+        raise unwritten(path, error) from error
 
 
 def _remove(folder: str) -> None:
@@ -227,7 +227,8 @@ def _remove(folder: str) -> None:
         disk.remove_tree(folder)
 
 
-def _unwritten(path: str, error: OSError) -> StateError:
+def unwritten(path: str, error: OSError) -> StateError:
+    """The error for a file or folder of the exchange that cannot be written."""
     return StateError(
         path,
         "must be writable",

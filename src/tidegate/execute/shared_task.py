@@ -46,8 +46,11 @@ def instance_task(left: TaskWork, number: int) -> Outcome:
     work = json.loads(left.open().to_pybytes())
     job = _job(work_of(work["job"]))
     shipments = [Shipment.of(fields) for fields in work["shipments"]]
-    own = depot.current()
-    return _run(job, number, (receive if own is None else own.receive)(shipments, number))
+    own, spans = depot.current(), Spans(schedule.current().clock)
+    parcels = (receive if own is None else own.receive)(shipments, number)
+    spans.mark("instance fetch")
+    outcome = _run(job, number, parcels)
+    return outcome.with_spans(added([outcome.spans_ms, spans.spans_ms]))
 
 
 def merge_work(job: TaskWork, outcomes: Sequence[Outcome], cuts: Sequence[int]) -> bytes:

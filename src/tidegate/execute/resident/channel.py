@@ -22,6 +22,9 @@ BACKLOG = 128
 """How many may knock at a time; workers come all at once."""
 
 
+_CONNECT_S = 10.0
+"""How long another host may take to accept a connection."""
+
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """A host that is gone without a word is noticed after these 25 seconds."""
 
@@ -69,9 +72,9 @@ def own_host(channel: Channel) -> str:
 def visit(address: tuple[str, int], secret: bytes, patience_s: float) -> Channel:
     """Connect to another worker, and prove to each other to know the secret; OSError elsewise.
 
-    Nothing takes longer than `patience_s`: neither the connection nor a read or write of it.
+    No read or write takes longer than `patience_s`; the connection is there in seconds, or not.
     """
-    end = socket.create_connection(address, patience_s)
+    end = socket.create_connection(address, min(patience_s, _CONNECT_S))
     channel = _patient(end, patience_s)
     try:
         answer_challenge(channel, secret)

@@ -13,17 +13,21 @@ import os
 import socket
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 
 from tidegate.errors import LostParcelsError
-from tidegate.execute.exchange import ALIGNMENT, Shipment
+from tidegate.execute.exchange import ALIGNMENT, Shipment, unwritten
 from tidegate.execute.job import Parcel
 from tidegate.execute.resident.channel import Channel, visit
 from tidegate.execute.resident.parcel_door import PATIENCE_S, TURNED_AWAY
 
 Door = tuple[str, int]
 """The host and the port of a worker's door."""
+
+Files = list[tuple[str, list[list[int]]]]
+"""What is asked for: by the name of a file its ranges."""
 
 IN_MEMORY_BYTES = 64 << 20
 """More parcels of an instance are received into a file."""
@@ -37,7 +41,8 @@ _PIECE_BYTES = 1 << 20
 class ParcelFetch:
     """Connections to the doors of other workers, which stay open from batch to batch.
 
-    Grows with the workers of a crew. For one thread.
+    Those that nothing is fetched from any more are closed. Grows with the workers of a crew. For
+    one thread.
     """
 
     def __init__(
@@ -50,24 +55,23 @@ class ParcelFetch:
         self._secret, self._folder, self._patience_s = secret, folder, patience_s
         self._in_memory_bytes = in_memory_bytes
         self._open: dict[Door, Channel] = {}
-        self._last_s = min(patience_s, 10.0)
-        """How long a second connection may take; the first says that something is wrong."""
 
     def fetch(self, shipments: Mapping[Door, Sequence[Shipment]], instance: int) -> list[Parcel]:
         """The parcels of an instance in the shipments of other workers, by their doors."""
         asked = {door: _ranges(held, instance) for door, held in shipments.items()}
         asked = {door: files for door, files in asked.items() if files}
+        for door in self._open.keys() - shipments.keys():
+            self._open.pop(door).close()
         sizes = {d: sum(b - a for _, rs in files for a, b in rs) for d, files in asked.items()}
         room = self._room(sum(sizes.values()))
         doors, view, at = list(asked), memoryview(room), 0
-        waiting: set[Door] = set()
+        anew: dict[Door, bool] = {}
         try:
             for number, door in enumerate(doors):
                 for ahead in doors[number : number + AHEAD]:
-                    if ahead not in waiting:
-                        self._ask(ahead, asked[ahead])
-                        waiting.add(ahead)
-                self._take(door, asked[door], view[at : at + sizes[door]])
+                    if ahead not in anew:
+                        anew[ahead] = self._ask(ahead, asked[ahead])
+                self._take(door, asked[door], anew[door], view[at : at + sizes[door]])
                 at += sizes[door]
         except BaseException:
             self.close()  # what was asked and not read would come before the next answer
@@ -78,36 +82,32 @@ class ParcelFetch:
         while self._open:
             self._open.popitem()[1].close()
 
-    def _ask(self, door: Door, files: Sequence[tuple[str, list[list[int]]]]) -> None:
-        """Send a question; one that cannot be sent is sent again by who waits for the answer."""
+    def _ask(self, door: Door, files: Files) -> bool:
+        """Send a question; whether that was over a new connection."""
+        if door in self._open:
+            with suppress(*TURNED_AWAY):  # then the door has closed it, or the worker is gone
+                self._open[door].send_bytes(json.dumps(files).encode())
+                return False
+            self._open.pop(door).close()
         try:
-            if door not in self._open:
-                self._open[door] = visit(door, self._secret, self._patience_s)
+            self._open[door] = visit(door, self._secret, self._patience_s)
             self._open[door].send_bytes(json.dumps(files).encode())
-        except TURNED_AWAY:
-            self._let_go(door)
-
-    def _take(
-        self, door: Door, files: Sequence[tuple[str, list[list[int]]]], into: memoryview
-    ) -> None:
-        """Read an answer. A door that has closed a connection in the meantime is asked anew."""
-        try:
-            if door in self._open and _read(self._open[door], into):
-                return
-        except TURNED_AWAY:
-            pass  # the second connection says whether the worker is there
-        self._let_go(door)
-        try:
-            self._open[door] = visit(door, self._secret, self._last_s)
-            self._open[door].send_bytes(json.dumps(files).encode())
-            if _read(self._open[door], into):
-                return
-            got = "a worker that has them no more"
         except TURNED_AWAY as error:
-            got = str(error) or type(error).__name__
-        raise LostParcelsError(
-            f"worker at {door[0]}:{door[1]}", "must give the parcels of its map tasks", got
-        )
+            raise _lost(door, str(error) or type(error).__name__) from error
+        return True
+
+    def _take(self, door: Door, files: Files, anew: bool, into: memoryview) -> None:
+        """Read an answer. A door that has closed an old connection is asked once more."""
+        try:
+            there = _read(self._open[door], into)
+        except TURNED_AWAY as error:
+            if anew:
+                raise _lost(door, str(error) or type(error).__name__) from error
+            self._open.pop(door).close()
+            self._take(door, files, self._ask(door, files), into)
+            return
+        if not there:
+            raise _lost(door, "a worker that has them no more")
 
     def _room(self, size: int) -> bytearray | mmap.mmap:
         """Memory for so many bytes; what is much has a file behind it, which ends with it."""
@@ -115,13 +115,17 @@ class ParcelFetch:
             return bytearray()
         if size <= self._in_memory_bytes:
             return mmap.mmap(-1, size)
-        with tempfile.TemporaryFile(dir=self._folder) as file:
-            os.posix_fallocate(file.fileno(), 0, size)  # a full disk is an error now, no signal
-            return mmap.mmap(file.fileno(), size)
+        try:
+            with tempfile.TemporaryFile(dir=self._folder) as file:
+                os.posix_fallocate(file.fileno(), 0, size)  # else a full disk kills who writes
+                return mmap.mmap(file.fileno(), size)
+        except OSError as error:
+            raise unwritten(self._folder, error) from error
 
-    def _let_go(self, door: Door) -> None:
-        if door in self._open:
-            self._open.pop(door).close()
+
+def _lost(door: Door, got: str) -> LostParcelsError:
+    where = f"worker at {door[0]}:{door[1]}"
+    return LostParcelsError(where, "must give the parcels of its map tasks", got)
 
 
 def _read(channel: Channel, into: memoryview) -> bool:
@@ -139,7 +143,7 @@ def _read(channel: Channel, into: memoryview) -> bool:
     return True
 
 
-def _ranges(shipments: Sequence[Shipment], instance: int) -> list[tuple[str, list[list[int]]]]:
+def _ranges(shipments: Sequence[Shipment], instance: int) -> Files:
     """By file what an instance needs of it, as ranges; neighbours are one."""
     files = []
     for shipment in shipments:
