@@ -58,13 +58,15 @@ SHARES_DISK = "spark.shuffle.readHostLocalDisk"
 PORT = "spark.tidegate.port"
 """The property that says at which port tasks that stay on other hosts come to the driver."""
 
-_ENCRYPTION = (
+_FOR_JOBS = (
+    "spark.dynamicAllocation.enabled",
     "spark.network.crypto.enabled",
     "spark.authenticate.enableSaslEncryption",
     "spark.ssl.enabled",
     "spark.ssl.rpc.enabled",
 )
 
+_MOST_PORT = 65_535
 _serial = itertools.count()
 
 _END_S = 10.0
@@ -213,22 +215,27 @@ class ResidentTasks(CrewTasks):
             os.kill(worker.process, signal.SIGKILL)
 
 
-def encrypts(context: SparkContext) -> bool:
-    """Whether Spark encrypts what its processes send each other; messages of ours are not."""
+def suits_jobs(context: SparkContext) -> bool:
+    """Whether a cluster is set to do for jobs what it cannot do for tasks that stay.
+
+    It encrypts what they send each other, or gives executors up that have no job.
+    """
     conf = context.getConf()
-    return any(str(conf.get(name, "false")).lower() == "true" for name in _ENCRYPTION)
+    return any(str(conf.get(name, "false")).lower() == "true" for name in _FOR_JOBS)
 
 
 def depot_plan(context: SparkContext, distant: bool) -> DepotPlan:
     """What workers are told of their depots, by the settings of Spark."""
     conf = context.getConf()
-    given = {PARCEL_PORT: conf.get(PARCEL_PORT, "0"), RETRIES: conf.get(RETRIES, "16")}
-    for name, text in given.items():
-        if text is None or not text.isdecimal() or (name == PARCEL_PORT and int(text) > 65_535):
-            raise OptionError("--conf", f"{name} must be a number of Spark's range", str(text))
-    port, more = (int(text or 0) for text in given.values())
-    shares = str(conf.get(SHARES_DISK, "true")).lower() == "true"
-    return DepotPlan(distant, port, more, shares)
+    numbers = []
+    for name, default in ((PARCEL_PORT, "0"), (RETRIES, "16")):
+        text = str(conf.get(name, default))
+        if not text.isdecimal() or int(text) > _MOST_PORT:
+            raise OptionError("--conf", f"{name} must be a whole number up to {_MOST_PORT}", text)
+        numbers.append(int(text))
+    shares_disk = str(conf.get(SHARES_DISK, "true")).lower() == "true"
+    port, more = numbers
+    return DepotPlan(distant, port, more, shares_disk)
 
 
 def _public_door(context: SparkContext) -> tuple[socket.socket, Address]:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
+from tidegate import schedule
 from tidegate.errors import LostParcelsError, OptionError
 from tidegate.execute.exchange import clear
 from tidegate.execute.job import Job, Outcome
@@ -23,7 +24,7 @@ from tidegate.execute.spark.group import JobGroup, TaskProgress
 from tidegate.execute.spark.master import is_one_host
 from tidegate.execute.spark.plain import PlainJobs
 from tidegate.execute.spark.preflight import preflight
-from tidegate.execute.spark.resident import ResidentTasks, depot_plan, encrypts
+from tidegate.execute.spark.resident import ResidentTasks, depot_plan, suits_jobs
 from tidegate.execute.spark.shuffle import ShuffleExchange
 from tidegate.execute.spark.slots import give_back, slots_of, take
 from tidegate.execute.spark.sql_session import sql_session
@@ -35,6 +36,9 @@ from tidegate.plan.physical import SPARK
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+_LOOK_S = 5.0
+"""The least time between two looks for executors that have come; a look is a call of the JVM."""
 
 
 class SparkRunner(JobRunner):
@@ -62,7 +66,9 @@ class SparkRunner(JobRunner):
         self._one_host = is_one_host(session.sparkContext.master)
         self._execution = execution
         self._title = title
-        self._slots = 0
+        self._slots = self._there = 0
+        """Slots that tasks hold, and that there were in all when they took them."""
+        self._looked_at = float("-inf")
         self._by_jobs = False
         """Whether no tasks are to stay any more, because they could not."""
         self._tasks: TaskRunner | None = None
@@ -123,11 +129,11 @@ class SparkRunner(JobRunner):
 
         They are started for the first batch, and anew when there are executors for more.
         """
+        widest = max(draft.job.mapping.running for draft in drafts)
         if self._executors is not None:
-            widest = max(draft.job.mapping.running for draft in drafts)
-            others = self._executors.follow(widest, self._let_go)
-            if others and 0 < self._slots < min(widest, slots_of(self._context) - 1):
-                self._let_go()
+            self._executors.follow(widest, self._let_go)
+        if self._messages is not None and self._has_room(widest):
+            self._let_go()
         if self._messages is not None or not self._stays(drafts):
             return
         tasks = self._resident(depot_plan(self._context, distant=not self._one_host))
@@ -136,17 +142,25 @@ class SparkRunner(JobRunner):
             self._tasks, self._messages = tasks, MessageExchange(tasks, self._shuffle.note_left)
             self._messages.start(drafts)
 
+    def _has_room(self, instances: int) -> bool:
+        """Whether executors have come since the tasks were started, and there is work for more."""
+        now = schedule.current().clock.now()
+        if self._slots >= instances or now - self._looked_at < _LOOK_S:
+            return False
+        self._looked_at = now
+        return slots_of(self._context) > self._there
+
     def _stays(self, drafts: Sequence[Draft]) -> bool:
         """Whether batches are to run on tasks that stay and have no files with the driver.
 
-        `auto` leaves executors to their jobs where they follow the instances, and sends no rows
-        past Spark where Spark would encrypt them.
+        `auto` leaves executors to jobs where they come and go, and sends no rows past Spark where
+        Spark would encrypt them.
         """
         if self._exchange != "auto" or self._by_jobs or not all(_is_arrow(d.job) for d in drafts):
             return False
         if self._execution != "auto":
             return self._execution == "resident"
-        return self._executors is None and (self._one_host or not encrypts(self._context))
+        return self._executors is None and (self._one_host or not suits_jobs(self._context))
 
     def _let_go(self) -> None:
         """End the tasks that stay, if there are any; others are started for the next batch."""
@@ -168,7 +182,7 @@ class SparkRunner(JobRunner):
     def _resident(self, depot: DepotPlan | None = None) -> TaskRunner | None:
         if self._execution == "jobs":
             return None
-        there = slots_of(self._context)
+        self._there = there = slots_of(self._context)
         self._slots = take(self._context, there)
         if self._slots:
             return ResidentTasks(self._context, self._slots, self._title, depot)

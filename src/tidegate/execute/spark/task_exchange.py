@@ -168,6 +168,8 @@ class MessageExchange(_TaskExchange):
     def __init__(self, tasks: TaskRunner, left: Callable[[Sequence[Outcome]], None]) -> None:
         super().__init__(tasks)
         self._left = left
+        self._shipped: set[str] = set()
+        """Jobs whose parcels workers hold; grows with those that are not done."""
 
     def run(self, job: Job) -> list[Outcome]:
         """The outcomes; LostParcelsError where tasks do not get each other's parcels."""
@@ -190,12 +192,16 @@ class MessageExchange(_TaskExchange):
 
     def release(self, jobs: Sequence[Job]) -> None:
         """Have workers let go of the parcels of jobs that are done."""
-        self._tasks.drop(jobs)
+        done = [job for job in jobs if job.name in self._shipped]
+        if done:
+            self._tasks.drop(done)
+            self._shipped -= {job.name for job in done}
 
     def _exchanged(
         self, job: Job, left: TaskWork, spans: Spans
     ) -> tuple[list[Shipment], list[Outcome]]:
         """Map tasks, then instances; all of them again where a worker died that held parcels."""
+        self._shipped.add(job.name)
         for tries_left in reversed(range(_TRIES)):
             shipments = self._tasks.each(job, len(job.splits), map_task, left)
             spans.mark("spark map job")
