@@ -141,10 +141,11 @@ def store_rows(job: Job, outcome: Outcome, least_bytes: int = INLINE_BYTES) -> O
 def store_apart(job: Job, outcome: Outcome) -> Outcome:
     """Leave an outcome's rows where they are many, for tasks and a driver on other hosts.
 
-    They are in the checkpoint, which all share: in files, or in objects where it is remote.
+    They are in the checkpoint, which all share: in files, or in objects where it is remote. Of
+    files the driver gets as much in all, however many instances there are.
     """
     if job.store.open().files.local:
-        return store_rows(job, outcome, LEAST_BYTES)
+        return store_rows(job, outcome, max(INLINE_BYTES, LEAST_BYTES // job.mapping.running))
     pieces = []
     ports = job.subquery.ports
     for number, (port, piece) in enumerate(zip(ports, outcome.pieces, strict=True)):
