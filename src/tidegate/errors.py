@@ -17,6 +17,7 @@
         ├── BrokenOffError   the run was aborted in the middle of a batch
         ├── SinkError        the output could not be written
         │   └── LostOutputError  a part of a committed batch is gone or damaged before it was seen
+        ├── LostParcelsError tuples on their way between tasks are gone with their worker
         ├── TaskError        user code or an expression failed on a tuple
         └── GateError        a source broke a promise it made when it joined
 
@@ -141,6 +142,10 @@ class LostOutputError(SinkError):
 
     What a sink raises in `publish`; its remedy is for where the batch cannot run again.
     """
+
+
+class LostParcelsError(RunError):
+    """Tuples on their way between tasks are gone, or out of reach: their batch has to run again."""
 
 
 class TaskError(RunError):

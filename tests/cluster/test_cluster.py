@@ -62,12 +62,16 @@ def told(
     return found
 
 
-@pytest.mark.parametrize("query", ["counts", "pairs"])
+@pytest.mark.parametrize("query", ["counts", "pairs", "dying"])
 def test_the_output_has_the_bytes_of_a_run_on_one_host(
     query: str, cluster: Standalone, told: dict[str, Any]
 ) -> None:
-    by_messages = "spark instance job" in told[f"tasks staying {query}"]
-    assert by_messages == (query == "counts"), "batches of pairs are too large for that"
+    """Also where tuples go from task to task, and where a worker is killed in a batch."""
+    exchanges, tasks = told[f"ran staying {query}"]
+    assert exchanges == {"resident": 2}
+    assert ("spark map job" in tasks) == (query != "counts"), "of a small batch each task reads all"
+    assert told[f"ran here {query}"][0] == {}
+    assert (cluster.shared / "died").exists()
     files = {
         place: {
             str(p.relative_to(cluster.shared / place)): p.read_bytes()

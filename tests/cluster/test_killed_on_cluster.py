@@ -88,13 +88,18 @@ def finished(request: dict[str, Any], golden: Golden, switches: dict[int, int]) 
     assert applied == set(switches.items())
 
 
+@pytest.mark.parametrize("execution", ["jobs", "resident"])
 @pytest.mark.parametrize("seed", seeds(1))
 def test_switches_with_executors_added_removed_and_killed(
-    seed: int, whole: Standalone, tmp_path: Path
+    seed: int, execution: str, whole: Standalone, tmp_path: Path
 ) -> None:
-    """The driver is killed in the batch of a switch, then an executor is, then a worker."""
+    """The driver is killed in the batch of a switch, then an executor is, then a worker.
+
+    Tuples are shuffled, or go from task to task.
+    """
     chance = random.Random(f"switches on a cluster {seed}")
-    golden, request = requested(whole, tmp_path, f"killed-{seed}")
+    golden, request = requested(whole, tmp_path, f"killed-{execution}-{seed}")
+    request |= {"execution": execution, "two_jobs": True}
     at = sorted(chance.sample(range(1, golden.batches - 1), SWITCHES))
     switches = instances_at(at, chance)
     request["switches"] = switches

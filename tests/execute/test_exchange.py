@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,21 @@ def test_few_rows_stay_where_they_are_and_ports_do_not_share_a_file(job: Job) ->
     assert [p.table is None for p in left.pieces] == [False, True, True]
     assert [p.load().num_rows for p in left.pieces] == [3, 10_000, 20_000]
     assert (left.rows, left.instance) == (30_003, 1)
+
+
+@pytest.mark.parametrize(("instances", "inline"), [(2, True), (4, False), (999, False)])
+def test_instances_on_other_hosts_send_the_driver_as_much_together_however_many_they_are(
+    instances: int, inline: bool, job: Job
+) -> None:
+    rows = many(70_000)
+    assert 4 << 20 > 2 * rows.nbytes > 2 << 20
+    wide = replace(job, mapping=even(1_000, instances))
+    (piece,) = exchange.store_apart(wide, Outcome(1, (Piece.of(PORT, rows),))).pieces
+    assert (piece.path is None) == inline
+    assert piece.load().equals(rows)
+    few = exchange.store_apart(wide, Outcome(0, (Piece.of(PORT, many(3)),)))
+    assert few.pieces[0].path is None
+    exchange.clear(wide)
 
 
 def test_the_rows_of_two_instances_are_apart(job: Job) -> None:

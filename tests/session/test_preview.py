@@ -70,7 +70,7 @@ def test_options_of_joins_are_for_joins(tmp_path: Path) -> None:
 
 
 def test_tasks_that_stay_are_not_for_a_shuffle() -> None:
-    with pytest.raises(OptionError, match="--execution: resident has tasks that share files; got"):
+    with pytest.raises(OptionError, match="--execution: resident has tasks that exchange tuples"):
         Place("local[2]", execution="resident", exchange="shuffle")
     with pytest.raises(OptionError, match="--execution: must be one of auto, resident, jobs"):
         Place("local[2]", execution="job")

@@ -156,10 +156,10 @@ def test_what_cannot_be_had_is_told_once(
 
 def test_queries_of_one_application_add_up(on: Callable[..., Any], clock: ManualClock) -> None:
     cluster = on(room=9, there=4)
-    one, two = Executors(cluster), Executors(cluster, share=2)
+    one, two = Executors(cluster), Executors(cluster, more=1)
     one.follow(2, nothing)
     two.follow(2, nothing)
-    assert cluster.limit == 6
+    assert cluster.limit == 5
     two.close()
     clock.advance(2)
     one.follow(2, nothing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,8 +16,10 @@ from tests.driver.scene import SCHEMA, Row, csv, memory, rows_of
 from tidegate.connector import Reader, Rows
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
-from tidegate.errors import OptionError, SourceError, TaskError, TidegateError
+from tidegate.errors import LostParcelsError, OptionError, SourceError, TaskError, TidegateError
+from tidegate.execute.job import Job, Outcome
 from tidegate.execute.runner import JobRunner
+from tidegate.execute.spark.slots import slots_of
 from tidegate.plan.physical import SPARK
 from tidegate.query.node import StreamDef
 from tidegate.session.launch import prepare
@@ -241,6 +244,48 @@ def test_a_query_goes_on_with_another_exchange(spark: SparkSession, tmp_path: Pa
     assert rows_of(sink) == rows_of(expected)
     assert not (tmp_path / "exchange").exists()
     assert Store.open(tmp_path).latest() is not None
+
+
+class Unreached:
+    """An exchange whose tasks do not get each other's parcels."""
+
+    def run(self, job: Job) -> list[Outcome]:
+        raise LostParcelsError("worker at there:1", "must give its parcels", "a firewall")
+
+    def release(self, jobs: Sequence[Job]) -> None:
+        raise AssertionError("nothing was exchanged")
+
+
+def test_a_query_shuffles_where_its_tasks_do_not_reach_each_other(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """From the batch on that was to be exchanged, with the same rows."""
+    sql = "SELECT k, SUM(v) AS v FROM s [RANGE 10 SECONDS] GROUP BY k"
+    found = []
+    for where in (Place(session=spark, exchange="shuffle"), Place("none")):
+        source, sink = memory(*ROWS, end=True), MemorySink()
+        loop = loop_on(where, sql, source, tmp_path / where.exchange, sink)
+        if where.on_spark:
+            runner: Any = where.runner()
+            runner._messages, runner._there = Unreached(), slots_of(spark.sparkContext)
+            loop.runner = runner
+        summary = loop.run().as_dict()
+        assert summary["exchanges"] == ({"shuffle": 1} if where.on_spark else {})
+        found.append(rows_of(sink))
+    assert found[0] == found[1]
+    assert "from now on rows are shuffled by jobs: worker at there:1: must give" in caplog.text
+
+
+def test_tasks_that_stay_are_started_anew_for_executors_that_have_come(spark: SparkSession) -> None:
+    runner: Any = Place(session=spark).runner()
+    there = slots_of(spark.sparkContext)
+    runner._slots, runner._there = 1, there - 1
+    assert not runner._has_room(instances=1), "nobody would use them"
+    assert runner._has_room(instances=2)
+    assert not runner._has_room(instances=2), "it has just looked"
+    runner._looked_at, runner._there = float("-inf"), there
+    assert not runner._has_room(instances=2)
+    runner.close()
 
 
 def test_a_shared_exchange_that_cannot_be_is_refused(spark: SparkSession, tmp_path: Path) -> None:

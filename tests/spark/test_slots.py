@@ -9,17 +9,22 @@ from typing import Any
 
 import pytest
 
+from tidegate.errors import OptionError
 from tidegate.execute.resident.channel import door_at
+from tidegate.execute.resident.depot import DepotPlan
 from tidegate.execute.spark.master import CORES, SHARE, with_retries, with_slots
-from tidegate.execute.spark.resident import private_folder
+from tidegate.execute.spark.resident import depot_plan, private_folder, suits_jobs
 from tidegate.execute.spark.slots import give_back, take
 
 
 class Context:
-    """What `take` asks of a Spark context that the user brought."""
+    """What is asked of a Spark context that the user brought."""
+
+    def __init__(self, **conf: str) -> None:
+        self._conf = {f"spark.{name.replace('_', '.')}": value for name, value in conf.items()}
 
     def getConf(self) -> Any:
-        return {}
+        return self._conf
 
 
 def test_a_query_whose_tasks_are_jobs_has_taken_none_and_gives_none_back() -> None:
@@ -56,3 +61,26 @@ def test_a_local_master_gets_slots_for_tasks_that_stay_and_tries_again(
 def test_a_master_that_says_more_or_is_another_stays_as_it_is(master: str) -> None:
     assert with_slots(master) == (master, {})
     assert with_retries(master) == master
+
+
+def test_workers_are_told_of_ports_and_disks_as_spark_is() -> None:
+    plain: Any = Context()
+    assert depot_plan(plain, distant=True) == DepotPlan(True, 0, 16, shares_disk=True)
+    given: Any = Context(
+        tidegate_executor_port="7100", port_maxRetries="3", shuffle_readHostLocalDisk="false"
+    )
+    assert depot_plan(given, distant=True) == DepotPlan(True, 7100, 3, shares_disk=False)
+
+
+@pytest.mark.parametrize("port", ["70000", "-1", "any"])
+def test_a_port_that_is_none_is_refused(port: str) -> None:
+    context: Any = Context(tidegate_executor_port=port)
+    with pytest.raises(OptionError, match=rf"must be a whole number up to 65535; got {port}\."):
+        depot_plan(context, distant=True)
+
+
+@pytest.mark.parametrize("name", ["network.crypto.enabled", "dynamicAllocation.enabled"])
+def test_a_cluster_that_encrypts_or_takes_executors_back_is_left_to_jobs(name: str) -> None:
+    for value, suits in (("true", True), ("TRUE", True), ("false", False)):
+        context: Any = Context(**{name: value})
+        assert suits_jobs(context) == suits

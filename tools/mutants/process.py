@@ -129,6 +129,27 @@ MUTANTS = (
     ),
     # On a cluster.
     Mutant(
+        "parcels that died with their worker end the run",
+        "execute/spark/task_exchange.py",
+        "                if not tries_left:\n",
+        "                if True:\n",
+        "tests/crash/test_workers_killed.py",
+    ),
+    Mutant(
+        "parcels of batches that are done stay",
+        "execute/resident/depot.py",
+        "                disk.remove_tree(folder)\n",
+        "                pass\n",
+        CREW,
+    ),
+    Mutant(
+        "a door gives files that were not shipped",
+        "execute/resident/depot.py",
+        "ParcelDoor(opened, secret, self._shipped.get)",
+        "ParcelDoor(opened, secret, lambda name: self._shipped.get(name, name))",
+        CREW,
+    ),
+    Mutant(
         "workers elsewhere are to find a folder of the driver",
         "execute/spark/setting.py",
         "if one_host and len(folder)",

@@ -75,7 +75,8 @@ def explain(
         cuts = _cuts(outputs, place, planning, layout)
         click.echo(explain_all(size(outputs), cuts, Weights()))
     else:
-        click.echo(explained(outputs, plan, _handovers(plan, place, handover)))
+        handovers = _handovers(plan, place, handover)
+        click.echo(explained(outputs, plan, handovers, place.exchange_of(plan)))
 
 
 def _handovers(plan: Plan, place: Place, asked: str) -> dict[str, str]:

@@ -84,7 +84,7 @@ _OPTIONS = {
         type=OneOf(["auto", "shared", "shuffle"]),
         default="auto",
         show_default=True,
-        help="How tasks exchange tuples: files on one host, or a shuffle.",
+        help="How tasks exchange tuples: files on one host, a shuffle, or (auto) what fits.",
     ),
     "--handover": click.option(
         "--handover",

@@ -14,7 +14,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -29,18 +29,32 @@ from tidegate.state.store import Store
 from tidegate.whole_file import whole_file
 
 FOLDER = "exchange"
-_ALIGNMENT = 64
+ALIGNMENT = 64
 INLINE_BYTES = 65_536
 """Fewer of an outcome's rows come to the driver with it."""
 
 
 @dataclass(frozen=True)
 class Shipment:
-    """One file of parcels: for each its instance, split, kind, label, offset and length."""
+    """One file of parcels: for each its instance, split, kind, label, offset and length.
+
+    `door` is the host and the port where workers on other hosts get it.
+    """
 
     path: str
     parcels: tuple[tuple[int, int, int, str, int, int], ...]
     spans_ms: dict[str, float] = field(default_factory=dict)
+    door: tuple[str, int] | None = None
+
+    @staticmethod
+    def of(fields: dict[str, Any]) -> Shipment:
+        """What `asdict` gave, by way of JSON."""
+        door = fields["door"]
+        return Shipment(**fields | {"door": None if door is None else tuple(door)})
+
+    def for_instance(self, instance: int) -> list[tuple[int, int, int, str, int, int]]:
+        """The parcels of one instance, and those of all."""
+        return [p for p in self.parcels if p[0] in (instance, EVERY_INSTANCE)]
 
 
 @dataclass(frozen=True)
@@ -79,7 +93,11 @@ def ship(job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
 
     Two tries do not write the same bytes, because what they tell of their times differs.
     """
-    path = _path(job, f"{task}-{schedule.current().token()}")
+    return write_parcels(_path(job, f"{task}-{schedule.current().token()}"), parcels)
+
+
+def write_parcels(path: str, parcels: Sequence[Parcel]) -> Shipment:
+    """Write parcels into a file, each at a place where Arrow can take it from a map of the file."""
     index, offset = [], 0
     with _file(path) as file:
         for parcel in parcels:
@@ -87,7 +105,7 @@ def ship(job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
             head = (parcel.instance, parcel.split, parcel.kind, parcel.label)
             index.append((*head, offset, size))
             file.write(parcel.data)
-            gap = -size % _ALIGNMENT
+            gap = -size % ALIGNMENT
             file.write(b"\0" * gap)
             offset += size + gap
     return Shipment(path, tuple(index))
@@ -97,7 +115,7 @@ def receive(shipments: Iterable[Shipment], instance: int) -> list[Parcel]:
     """The parcels of one instance, as views into the mapped files."""
     parcels = []
     for shipment in shipments:
-        mine = [p for p in shipment.parcels if p[0] in (instance, EVERY_INSTANCE)]
+        mine = shipment.for_instance(instance)
         if not mine:
             continue
         whole = disk.current().map(shipment.path) if any(p[5] for p in mine) else pa.py_buffer(b"")
@@ -123,10 +141,11 @@ def store_rows(job: Job, outcome: Outcome, least_bytes: int = INLINE_BYTES) -> O
 def store_apart(job: Job, outcome: Outcome) -> Outcome:
     """Leave an outcome's rows where they are many, for tasks and a driver on other hosts.
 
-    They are in the checkpoint, which all share: in files, or in objects where it is remote.
+    They are in the checkpoint, which all share: in files, or in objects where it is remote. Of
+    files the driver gets as much in all, however many instances there are.
     """
     if job.store.open().files.local:
-        return store_rows(job, outcome, LEAST_BYTES)
+        return store_rows(job, outcome, max(INLINE_BYTES, LEAST_BYTES // job.mapping.running))
     pieces = []
     ports = job.subquery.ports
     for number, (port, piece) in enumerate(zip(ports, outcome.pieces, strict=True)):
@@ -154,10 +173,15 @@ def begin(job: Job) -> None:
 
 def make(job: Job) -> None:
     """Make the folder of a job, where it is not there."""
+    make_folder(_folder(job))
+
+
+def make_folder(folder: str) -> None:
+    """Make a folder for this user alone, where it is not there."""
     try:
-        disk.make_folders(_folder(job), OWNER_ONLY)
+        disk.make_folders(folder, OWNER_ONLY)
     except OSError as error:
-        raise _unwritten(_folder(job), error) from error
+        raise unwritten(folder, error) from error
 
 
 def clear(job: Job, spared: Collection[str] = ()) -> None:
@@ -202,7 +226,7 @@ def _file(path: str) -> Iterator[IO[bytes]]:
         with whole_file(path, sync="nothing") as file:
             yield file
     except OSError as error:
-        raise _unwritten(path, error) from error
+        raise unwritten(path, error) from error
 
 
 def _remove(folder: str) -> None:
@@ -210,7 +234,8 @@ def _remove(folder: str) -> None:
         disk.remove_tree(folder)
 
 
-def _unwritten(path: str, error: OSError) -> StateError:
+def unwritten(path: str, error: OSError) -> StateError:
+    """The error for a file or folder of the exchange that cannot be written."""
     return StateError(
         path,
         "must be writable",

@@ -254,7 +254,8 @@ class Outcome:
     divided among its buckets, as `operate.bucket_work` packs it. `windows` are figures of windows
     that it has closed, `panes` what map tasks told of theirs, passing through. `changes` are those
     that tasks have made by themselves. `fetched` are the bytes that it has read of segments on a
-    remote store, by their names.
+    remote store, by their names. `exchange` says of a job across hosts how its tuples came from
+    task to task, in the outcome of one instance.
     """
 
     instance: int
@@ -272,6 +273,7 @@ class Outcome:
     panes: tuple[bytes, ...] = ()
     changes: tuple[OperatorChange, ...] = ()
     fetched: Mapping[str, int] = field(default_factory=dict)
+    exchange: str | None = None
 
     @property
     def rows(self) -> int:

@@ -17,6 +17,7 @@ from tidegate.execute.job import SPANS, Job, Outcome, Parcel, Piece
 from tidegate.execute.large_output import write_part
 from tidegate.execute.local import run_here
 from tidegate.execute.plan_part import load
+from tidegate.execute.resident import depot
 from tidegate.execute.runner import Draft, Outcomes, in_turn
 from tidegate.execute.task import map_here, map_split, run_instance
 from tidegate.execute.work import TaskWork, work_of
@@ -31,7 +32,8 @@ def map_task(left: TaskWork, number: int) -> Shipment:
     spans.mark("map load")
     parcels = map_split(job, job.splits[number])
     spans.skip()
-    shipment = ship(job, f"split-{number}", parcels)
+    own = depot.current()
+    shipment = (ship if own is None else own.ship)(job, f"split-{number}", parcels)
     spans.mark("map ship")
     return replace(shipment, spans_ms=spans.spans_ms)
 
@@ -46,10 +48,11 @@ def instance_task(left: TaskWork, number: int) -> Outcome:
     spans = Spans(schedule.current().clock)
     work = json.loads(left.open().to_pybytes())
     job = _job(work_of(work["job"]))
-    shipments = [Shipment(**fields) for fields in work["shipments"]]
-    parcels = receive(shipments, number)
-    spans.mark("instance load")
-    return _stored(job, _unsynced(job, number, parcels), spans)
+    shipments = [Shipment.of(fields) for fields in work["shipments"]]
+    own = depot.current()
+    parcels = (receive if own is None else own.receive)(shipments, number)
+    spans.mark("instance load" if own is None else "instance fetch")
+    return _run(job, number, parcels, spans)
 
 
 def merge_work(job: TaskWork, outcomes: Sequence[Outcome], cuts: Sequence[int]) -> bytes:
@@ -70,13 +73,15 @@ def merge_task(left: TaskWork, number: int) -> Outcome:
     return part.with_spans(spans.spans_ms)
 
 
-def whole_work(job: TaskWork, groups: int, apart: bool = False) -> bytes:
-    """What to leave for tasks that run the instances of a small batch in so many groups.
+def part_task(left: TaskWork, number: int) -> Outcome:
+    """Write one part of a large output, of rows in a remote checkpoint."""
+    job, outcomes, cuts = load(left.open())
+    return write_part(job, outcomes, cuts, number)
 
-    Tasks that are `apart` share the checkpoint with the driver, and no more: they answer with their
-    rows unless they are very many, and what they write is on the disk then.
-    """
-    return json.dumps({"job": str(job), "groups": groups, "apart": apart}).encode()
+
+def whole_work(job: TaskWork, groups: int) -> bytes:
+    """What to leave for tasks that run the instances of a small batch in so many groups."""
+    return json.dumps({"job": str(job), "groups": groups}).encode()
 
 
 def by_instance(groups: Iterable[Sequence[Outcome]]) -> list[Outcome]:
@@ -94,10 +99,7 @@ def whole_task(left: TaskWork, number: int) -> list[Outcome]:
         takes = {instance, EVERY_INSTANCE}
         told = instance == number  # what the reading took is told once
         mine = [p for p in parcels if (told if p.kind == SPANS else p.instance in takes)]
-        if work["apart"]:
-            outcomes.append(store_apart(job, run_instance(job, instance, mine)))
-        else:
-            outcomes.append(_stored(job, _unsynced(job, instance, mine)))
+        outcomes.append(_run(job, instance, mine))
     return outcomes
 
 
@@ -125,11 +127,22 @@ def _job(left: TaskWork) -> Job:
     return job
 
 
-def _unsynced(job: Job, number: int, parcels: Sequence[Parcel]) -> Outcome:
-    """Run an instance, and leave the syncs of what it writes to the driver, on the same host."""
+def _run(job: Job, number: int, parcels: Sequence[Parcel], spans: Spans | None = None) -> Outcome:
+    """Run an instance. On the driver's host the syncs of what it writes are left to the driver.
+
+    A worker with a depot shares the checkpoint with the driver, and no more: it answers with its
+    rows unless they are very many, and what it writes is on the disk then.
+    """
+    if depot.current() is not None:
+        outcome = store_apart(job, run_instance(job, number, parcels))
+        return (
+            outcome
+            if spans is None
+            else outcome.with_spans(added([outcome.spans_ms, spans.spans_ms]))
+        )
     with gathering() as due:
         outcome = run_instance(job, number, parcels)
-    return replace(outcome, due=due.files)
+    return _stored(job, replace(outcome, due=due.files), spans)
 
 
 def _kept(job: Job, outcome: Outcome) -> Outcome:

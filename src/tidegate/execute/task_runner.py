@@ -42,6 +42,10 @@ class TaskRunner(Protocol):
         """
         return [_done(answer) for answer in self.each(job, count, task, work)]
 
+    def drop(self, jobs: Sequence[Job]) -> None:
+        """Let go of what workers hold of jobs that are done, where they hold anything."""
+        return None
+
     def tasks(self) -> TaskCounts | None:
         """How far the round is that runs; None where Spark knows."""
         return None
@@ -67,8 +71,7 @@ class TaskRunner(Protocol):
         """
         if not is_large(job, outcomes):
             return outcomes
-        rows = sum(o.rows for o in outcomes)
-        cuts = cuts_of(job, outcomes, max(job.mapping.instances, -(-rows // PART_ROWS)))
+        cuts = large_cuts(job, outcomes)
         stored = [store_rows(job, outcome, least_bytes=0) for outcome in outcomes]
         work = self.leave(job, "merge", merge_work(left, stored, cuts))
         parts: list[Outcome] = self.each(job, len(cuts) + 1, merge_task, work)
@@ -84,3 +87,9 @@ def _done(answer: Any) -> Future[Any]:
 def is_large(job: Job, outcomes: Sequence[Outcome]) -> bool:
     """Whether the output of a job is merged and written by tasks."""
     return job.parts is not None and sum(o.rows for o in outcomes) >= LARGE_ROWS
+
+
+def large_cuts(job: Job, outcomes: Sequence[Outcome]) -> list[int]:
+    """The event times at which a large output is divided among tasks: a part for each at least."""
+    rows = sum(o.rows for o in outcomes)
+    return cuts_of(job, outcomes, max(job.mapping.instances, -(-rows // PART_ROWS)))

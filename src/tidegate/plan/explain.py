@@ -39,11 +39,15 @@ _WITH_SPARK = ("project", "sort")
 
 @nested
 def explain(
-    outputs: Sequence[Output], plan: Plan, handovers: Mapping[str, str] | None = None
+    outputs: Sequence[Output],
+    plan: Plan,
+    handovers: Mapping[str, str] | None = None,
+    exchange: str | None = None,
 ) -> str:
     """The logical nodes, the subqueries and where each part runs, the outputs, the gate.
 
-    `handovers` says by subquery how its buckets are handed over at a switch, where that is known.
+    `handovers` says by subquery how its buckets are handed over at a switch, where that is known,
+    and `exchange` how tuples come from host to host.
     """
     parts = []
     for output in outputs:
@@ -54,6 +58,8 @@ def explain(
         parts[-1] += _indent(_subquery(number, subquery, plan))
         if handovers is not None:
             parts[-1] += _indent(_indent([f"handover: {handovers[subquery.name]}"]))
+    if exchange is not None:
+        parts.append([f"exchange: {exchange}"])
     for target in plan.targets:
         source = plan.subqueries[target.edge.subquery].name
         title = "output" if target.name is None else f"output {target.name}"

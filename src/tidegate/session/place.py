@@ -18,6 +18,7 @@ from tidegate.execute.local import LocalRunner
 from tidegate.execute.runner import JobRunner
 from tidegate.execute.spark.master import check_answers, is_one_host
 from tidegate.execute.spark.setting import check_conf
+from tidegate.plan.physical import SPARK, Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,7 +105,7 @@ class Place:
         if self.execution == "resident" and self.exchange == "shuffle":
             raise OptionError(
                 "--execution",
-                "resident has tasks that share files",
+                "resident has tasks that exchange tuples among themselves",
                 "--exchange shuffle",
                 "Use --exchange auto, or --execution auto.",
             )
@@ -113,7 +114,7 @@ class Place:
                 "--exchange",
                 "shared needs all tasks on one host",
                 f"the master {self._master}",
-                "Use --exchange auto, which shuffles between hosts.",
+                "Use --exchange auto, which sends tuples from host to host.",
             )
 
     @property
@@ -177,6 +178,19 @@ class Place:
                 location,
                 "Use --exchange auto, or a folder as --checkpoint.",
             )
+
+    def exchange_of(self, plan: Plan) -> str | None:
+        """How tuples of a plan come from host to host, in words; None where there is one."""
+        if self.on_one_host:
+            return None
+        shuffle = "a shuffle, in jobs of each batch"
+        if (
+            self.exchange == "shuffle"
+            or self.execution == "jobs"
+            or any(prefix.engine == SPARK for s in plan.subqueries for prefix in s.prefixes)
+        ):
+            return shuffle
+        return f"from task to task, where Spark has slots for tasks that stay; else {shuffle}"
 
     def runner(self) -> JobRunner:
         """What runs tasks here; starts Spark where it is not running yet."""

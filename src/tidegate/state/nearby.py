@@ -122,11 +122,17 @@ class Nearby:
 
 
 def nearby() -> Nearby | None:
-    """The folder of the executor that this process works for; None where it works for none."""
-    place = os.environ.get(_LOCAL, "").split(",")[0]
-    if not os.path.basename(place).startswith(_OF_EXECUTOR):
+    """The segments of the executor that this process works for; None where it works for none."""
+    place = executor_folder()
+    if place is None:
         return None
     return _at(os.path.join(place, _FOLDER), os.environ.get(LIMIT, DEFAULT))
+
+
+def executor_folder() -> str | None:
+    """The folder of the executor that this process works for, which Spark removes with it."""
+    place = os.environ.get(_LOCAL, "").split(",")[0]
+    return place if os.path.basename(place).startswith(_OF_EXECUTOR) else None
 
 
 @lru_cache

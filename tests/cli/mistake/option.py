@@ -652,7 +652,7 @@ MISTAKES = {
     "--exchange shared on a cluster": Mistake(
         message=(
             "--exchange: shared needs all tasks on one host; got the master spark://there:7077. "
-            "Use --exchange auto, which shuffles between hosts."
+            "Use --exchange auto, which sends tuples from host to host."
         ),
         options=(*RIDES, "--master", "spark://there:7077", "--exchange", "shared"),
     ),

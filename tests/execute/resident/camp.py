@@ -21,14 +21,21 @@ SECRET = b"between us"
 
 
 class Camp:
-    """A crew whose workers are forked from one process that has all they need."""
+    """A crew whose workers are forked from one process that has all they need.
 
-    def __init__(self, folder: Path, hung_s: float = 1.0) -> None:
+    Those that are `apart` share no files: each has a depot of its own, below `disk`.
+    """
+
+    def __init__(self, folder: Path, hung_s: float = 1.0, apart: bool = False) -> None:
         self.replaced: list[Hello] = []
         self.address = str(folder / "crew")
         self.crew = Crew(door_at(self.address), SECRET, SIZE, self._replace, hung_s)
         words = [sys.executable, "-m", task.__name__, self.address, SECRET.hex(), str(SIZE)]
-        self._keeper = subprocess.Popen(words)
+        self.disk = folder / "blockmgr-here"
+        place = {"SPARK_LOCAL_DIRS": str(self.disk), "SPARK_LOCAL_IP": "127.0.0.1"}
+        self._keeper = subprocess.Popen(
+            [*words, "apart" if apart else "together"], env=os.environ | place
+        )
 
     def run(self, function: Any, data: bytes = b"", count: int = 1) -> list[Any]:
         key = hashlib.sha256(data).hexdigest()

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.crash.driver import load_loops
 from tidegate.errors import TaskError
 from tidegate.execute import shared_task  # noqa: F401  # once, not in each worker
+from tidegate.execute.resident.depot import DepotPlan
 from tidegate.execute.resident.worker import serve
 from tidegate.execute.work import TaskWork
 
@@ -77,28 +78,32 @@ def refuses(work: TaskWork, number: int) -> None:
     raise TaskError("task", "must fail", str(number))
 
 
-def keep(address: str, secret: bytes, size: int) -> None:
+APART = DepotPlan(distant=True, shares_disk=False)
+"""For workers that have no files together, though they are on one host."""
+
+
+def keep(address: str, secret: bytes, size: int, depot: DepotPlan | None) -> None:
     """Fork workers, and fork them again when they die or break off, as Spark does."""
     load_loops()
-    workers = {_fork(address, secret, number): number for number in range(size)}
+    workers = {_fork(address, secret, number, depot): number for number in range(size)}
     while workers:
         pid, status = os.wait()
         number = workers.pop(pid)
         if status:
-            workers[_fork(address, secret, number)] = number
+            workers[_fork(address, secret, number, depot)] = number
 
 
-def _fork(address: str, secret: bytes, number: int) -> int:
+def _fork(address: str, secret: bytes, number: int, depot: DepotPlan | None) -> int:
     pid = os.fork()
     if pid:
         return pid
     try:
-        serve(address, secret, number, os.getpid(), beat_s=0.1)
+        serve(address, secret, number, os.getpid(), beat_s=0.1, depot=depot)
     except BaseException:
         os._exit(1)
     os._exit(0)
 
 
 if __name__ == "__main__":
-    address, secret, size = sys.argv[1:]
-    keep(address, bytes.fromhex(secret), int(size))
+    address, secret, size, apart = sys.argv[1:]
+    keep(address, bytes.fromhex(secret), int(size), APART if apart == "apart" else None)

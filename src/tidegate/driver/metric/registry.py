@@ -9,6 +9,7 @@ from typing import Any
 from tidegate.driver.metric.metric import RunMetric, Where
 
 FILES = (
+    "exchange",
     "progress",
     "rows",
     "time",

@@ -22,6 +22,9 @@ BACKLOG = 128
 """How many may knock at a time; workers come all at once."""
 
 
+_CONNECT_S = 10.0
+"""How long another host may take to accept a connection."""
+
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """A host that is gone without a word is noticed after these 25 seconds."""
 
@@ -60,6 +63,28 @@ def come(address: Address, secret: bytes) -> Channel:
     return channel
 
 
+def own_host(channel: Channel) -> str:
+    """The address of this host from which a connection over TCP goes out; empty for others."""
+    with socket.socket(fileno=os.dup(channel.fileno())) as end:
+        return "" if end.family == socket.AF_UNIX else str(end.getsockname()[0])
+
+
+def visit(address: tuple[str, int], secret: bytes, patience_s: float) -> Channel:
+    """Connect to another worker, and prove to each other to know the secret; OSError elsewise.
+
+    No read or write takes longer than `patience_s`; the connection is there in seconds, or not.
+    """
+    end = socket.create_connection(address, min(patience_s, _CONNECT_S))
+    channel = _patient(end, patience_s)
+    try:
+        answer_challenge(channel, secret)
+        deliver_challenge(channel, secret)
+    except BaseException:
+        channel.close()
+        raise
+    return channel
+
+
 def _keep_quick(end: socket.socket) -> None:
     """Over TCP: send at once what there is, and notice when the other host is gone."""
     if end.family == socket.AF_UNIX:
@@ -77,13 +102,7 @@ def admit(knocking: socket.socket, secret: bytes, patience_s: float) -> Channel:
     Whoever else it is gets an error here: AuthenticationError, AssertionError, EOFError or OSError.
     From now on no read or write that has begun takes longer than `patience_s`.
     """
-    knocking.setblocking(True)
-    _keep_quick(knocking)
-    whole = int(patience_s)
-    limit = struct.pack("ll", whole, int((patience_s - whole) * 1e6))
-    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-        knocking.setsockopt(socket.SOL_SOCKET, option, limit)
-    channel: Channel = Connection(knocking.detach())
+    channel = _patient(knocking, patience_s)
     try:
         deliver_challenge(channel, secret)
         answer_challenge(channel, secret)
@@ -91,3 +110,14 @@ def admit(knocking: socket.socket, secret: bytes, patience_s: float) -> Channel:
         channel.close()
         raise
     return channel
+
+
+def _patient(end: socket.socket, patience_s: float) -> Channel:
+    """A socket as a channel of which no read or write takes longer than `patience_s`."""
+    end.setblocking(True)
+    _keep_quick(end)
+    whole = int(patience_s)
+    limit = struct.pack("ll", whole, int((patience_s - whole) * 1e6))
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        end.setsockopt(socket.SOL_SOCKET, option, limit)
+    return Connection(end.detach())

@@ -139,6 +139,7 @@ class Crew:
         self._lock = Lock()
         """For what other threads leave: these, and whether the pipe is there to wake us by."""
         self._asked: list[_Unit] = []
+        self._told: list[bytes] = []
         self._come: list[_Worker] = []
         self._knocking = 0
         self._failure: BaseException | None = None
@@ -184,6 +185,12 @@ class Crew:
             self._asked += units
             self._rouse()
         return [unit.future for unit in units]
+
+    def tell(self, message: object) -> None:
+        """Send a message that is not answered to all workers that are there."""
+        with self._lock:
+            self._told.append(packed(message))
+            self._rouse()
 
     def fail(self, failure: BaseException) -> None:
         """No worker will come any more: whoever waits, and whoever asks later, is told."""
@@ -274,6 +281,10 @@ class Crew:
         with self._lock:
             asked, self._asked = self._asked, []
             come, self._come = self._come, []
+            told, self._told = self._told, []
+        for message in told:
+            for worker in list(self._workers.values()):
+                self._write(worker, message)
         self._waiting += asked
         for worker in come:
             self._workers[worker.channel] = worker
@@ -410,8 +421,11 @@ class Crew:
             del worker.has[next(iter(worker.has))]
         request = TaskRequest(unit.id, unit.task, unit.work, unit.number, data)
         worker.unit = unit
+        self._write(worker, packed(request))
+
+    def _write(self, worker: _Worker, message: bytes) -> None:
         try:
-            worker.channel.send_bytes(packed(request))
+            worker.channel.send_bytes(message)
         except BlockingIOError:  # it takes nothing any more
             self._be_rid_of(worker)
         except OSError:

@@ -45,6 +45,13 @@ class TaskRequest:
     data: Mapping[str, bytes] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class DropRequest:
+    """Jobs whose parcels a worker need not hold any more; not answered."""
+
+    jobs: tuple[str, ...]
+
+
 class RaisedError(Exception):
     """What a task raised that is no error of ours: the last line of its traceback.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from threading import Lock
 from typing import Any
 
 from tidegate.execute.job import Job
 from tidegate.execute.resident.crew import AskedTask, Crew
+from tidegate.execute.resident.message import DropRequest
 from tidegate.execute.runner import TaskCounts
 from tidegate.execute.shared_task import KEEPING
 from tidegate.execute.task_runner import Task, TaskRunner
@@ -60,6 +62,9 @@ class CrewTasks(TaskRunner):
     def _asked(self, job: Job, count: int, task: Task, work: TaskWork) -> list[AskedTask]:
         data = self._data.get(job.name, {})
         return [(task, work, number, data) for number in range(count)]
+
+    def drop(self, jobs: Sequence[Job]) -> None:
+        self.crew.tell(DropRequest(tuple(job.name for job in jobs)))
 
     def tasks(self) -> TaskCounts:
         before, count = self._round

@@ -14,11 +14,13 @@ import signal
 import socket
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
 from threading import Lock
 
 from tidegate import schedule
 from tidegate.errors import TidegateError
-from tidegate.execute.resident.channel import Address, Channel, come
+from tidegate.execute.resident.channel import Address, Channel, come, own_host
+from tidegate.execute.resident.depot import Depot, DepotPlan, using
 from tidegate.execute.resident.message import (
     BEAT,
     BYE,
@@ -42,9 +44,16 @@ _GONE = getattr(select, "POLLRDHUP", 0)
 
 
 def serve(
-    address: Address, secret: bytes, number: int, attempt: int, beat_s: float = BEAT_S
+    address: Address,
+    secret: bytes,
+    number: int,
+    attempt: int,
+    beat_s: float = BEAT_S,
+    depot: DepotPlan | None = None,
 ) -> None:
     """Answer requests until the driver says that there are no more.
+
+    With a `depot` the worker keeps its parcels itself; without, in the folder of the checkpoint.
 
     A connection that breaks while the driver is there is an error, so that Spark starts the task
     again and it comes back.
@@ -60,10 +69,18 @@ def serve(
         with lock:
             channel.send_bytes(data)
 
-    with _Pulse(channel, lambda: say(BEAT), beat_s):
+    with _Pulse(channel, lambda: say(BEAT), beat_s), ExitStack() as stack:
+        own = None
+        if depot is not None:
+            own = Depot(depot, secret, number, own_host(channel))
+            stack.enter_context(using(own))
         say(packed(Hello(number, os.getpid(), attempt, socket.gethostname())))
         while (data := channel.recv_bytes()) != BYE:
-            say(_answered(unpacked(data)))
+            request = unpacked(data)
+            if isinstance(request, TaskRequest):
+                say(_answered(request))
+            elif own is not None:
+                own.drop(request.jobs)
 
 
 class _Pulse:

@@ -53,12 +53,12 @@ _asked: WeakKeyDictionary[SparkContext, _Asked] = WeakKeyDictionary()
 class Executors:
     """As many executors as the widest subquery has tasks for; used by the thread of the loop.
 
-    An instance needs `share` slots: two where tasks that stay hold as many as are left for jobs.
-    Queries of one Spark context have their executors together.
+    A query needs a slot for each instance, and so many `more`: one where tasks stay, for other
+    jobs. Queries of one Spark context have their executors together.
     """
 
-    def __init__(self, context: SparkContext, share: int = 1) -> None:
-        self._context, self._share = context, share
+    def __init__(self, context: SparkContext, more: int = 0) -> None:
+        self._context, self._more = context, more
         with _lock:
             self._asked = _asked.setdefault(context, _Asked())
         self._clock = schedule.current().clock
@@ -80,7 +80,7 @@ class Executors:
         """
         asked, now = self._asked, self._clock.now()
         with _lock:
-            asked.needs[id(self)] = instances * self._share
+            asked.needs[id(self)] = instances + self._more
             slots = sum(asked.needs.values())
         if slots == asked.slots and now - self._looked_at < _LOOK_S:
             return False
@@ -164,7 +164,7 @@ def _number(executor: str) -> tuple[int, str]:
     return len(executor), executor
 
 
-def executors_of(context: SparkContext, share: int = 1) -> Executors | None:
+def executors_of(context: SparkContext, more: int = 0) -> Executors | None:
     """Executors that follow, where the settings of a context ask for it; else None."""
     conf = dict(context.getConf().getAll())
     check_executors(conf)
@@ -173,4 +173,4 @@ def executors_of(context: SparkContext, share: int = 1) -> Executors | None:
     if is_one_host(str(context.master)):
         _log.warning("%s=%s has no effect on %s", EXECUTORS, FOLLOW, context.master)
         return None
-    return Executors(context, share)
+    return Executors(context, more)

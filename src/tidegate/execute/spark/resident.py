@@ -29,6 +29,8 @@ from tidegate.errors import OptionError, RunError
 from tidegate.execute.job import Job
 from tidegate.execute.resident.channel import Address, door_at, door_on
 from tidegate.execute.resident.crew import TRIES, Crew, DiedError
+from tidegate.execute.resident.depot import PORT as PARCEL_PORT
+from tidegate.execute.resident.depot import DepotPlan
 from tidegate.execute.resident.message import Hello, RaisedError
 from tidegate.execute.resident.tasks import AbortedError, CrewTasks
 from tidegate.execute.resident.worker import serve
@@ -47,9 +49,24 @@ from tidegate.execute.work import TaskWork
 
 _log = logging.getLogger(__name__)
 
+RETRIES = "spark.port.maxRetries"
+"""Spark's property that says how many ports are tried after one that is taken."""
+
+SHARES_DISK = "spark.shuffle.readHostLocalDisk"
+"""Spark's property that says whether executors read each other's files where they can."""
+
 PORT = "spark.tidegate.port"
 """The property that says at which port tasks that stay on other hosts come to the driver."""
 
+_FOR_JOBS = (
+    "spark.dynamicAllocation.enabled",
+    "spark.network.crypto.enabled",
+    "spark.authenticate.enableSaslEncryption",
+    "spark.ssl.enabled",
+    "spark.ssl.rpc.enabled",
+)
+
+_MOST_PORT = 65_535
 _serial = itertools.count()
 
 _END_S = 10.0
@@ -74,11 +91,14 @@ def private_folder() -> str:
 class ResidentTasks(CrewTasks):
     """Runs functions on workers that stay, as many as it is given slots of Spark for.
 
-    They come by a socket of this host; where some may be `distant`, by TCP.
+    They come by a socket of this host; where a `depot` says that some may be distant, by TCP.
     """
 
-    def __init__(self, context: SparkContext, size: int, title: str, distant: bool = False) -> None:
-        self._context, self._title, self._distant = context, title, distant
+    def __init__(
+        self, context: SparkContext, size: int, title: str, depot: DepotPlan | None = None
+    ) -> None:
+        self._context, self._title, self._depot = context, title, depot
+        self._distant = distant = depot is not None and depot.distant
         self._group = f"tidegate-resident-{os.getpid()}-{next(_serial)}"
         self._description = JobDescription(context, self._group, title)
         self._folder = private_folder()
@@ -168,12 +188,12 @@ class ResidentTasks(CrewTasks):
 
     def _run_job(self) -> None:
         """Start the tasks, and wait until all have ended."""
-        address, secret = self._address, self._secret
+        address, secret, depot = self._address, self._secret, self._depot
 
         def stay(partition: int, _: Iterable[int]) -> Iterator[Any]:
             context = TaskContext.get()
             assert context is not None
-            serve(address, secret, partition, context.taskAttemptId())
+            serve(address, secret, partition, context.taskAttemptId(), depot=depot)
             return iter(())
 
         context, size = self._context, self.crew.size
@@ -193,6 +213,29 @@ class ResidentTasks(CrewTasks):
             return
         with suppress(ProcessLookupError):  # has ended meanwhile
             os.kill(worker.process, signal.SIGKILL)
+
+
+def suits_jobs(context: SparkContext) -> bool:
+    """Whether a cluster is set to do for jobs what it cannot do for tasks that stay.
+
+    It encrypts what they send each other, or gives executors up that have no job.
+    """
+    conf = context.getConf()
+    return any(str(conf.get(name, "false")).lower() == "true" for name in _FOR_JOBS)
+
+
+def depot_plan(context: SparkContext, distant: bool) -> DepotPlan:
+    """What workers are told of their depots, by the settings of Spark."""
+    conf = context.getConf()
+    numbers = []
+    for name, default in ((PARCEL_PORT, "0"), (RETRIES, "16")):
+        text = str(conf.get(name, default))
+        if not text.isdecimal() or int(text) > _MOST_PORT:
+            raise OptionError("--conf", f"{name} must be a whole number up to {_MOST_PORT}", text)
+        numbers.append(int(text))
+    shares_disk = str(conf.get(SHARES_DISK, "true")).lower() == "true"
+    port, more = numbers
+    return DepotPlan(distant, port, more, shares_disk)
 
 
 def _public_door(context: SparkContext) -> tuple[socket.socket, Address]:

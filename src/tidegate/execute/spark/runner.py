@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
-from tidegate.errors import OptionError
+from tidegate import schedule
+from tidegate.errors import LostParcelsError, OptionError
 from tidegate.execute.exchange import clear
 from tidegate.execute.job import Job, Outcome
+from tidegate.execute.resident.depot import DepotPlan
 from tidegate.execute.runner import Draft, JobRunner, Outcomes, TaskCounts, in_turn
 from tidegate.execute.spark.aside import Aside
 from tidegate.execute.spark.executors import executors_of
@@ -21,7 +24,7 @@ from tidegate.execute.spark.group import JobGroup, TaskProgress
 from tidegate.execute.spark.master import is_one_host
 from tidegate.execute.spark.plain import PlainJobs
 from tidegate.execute.spark.preflight import preflight
-from tidegate.execute.spark.resident import ResidentTasks
+from tidegate.execute.spark.resident import ResidentTasks, depot_plan, suits_jobs
 from tidegate.execute.spark.shuffle import ShuffleExchange
 from tidegate.execute.spark.slots import give_back, slots_of, take
 from tidegate.execute.spark.sql_session import sql_session
@@ -34,12 +37,16 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
+_LOOK_S = 5.0
+"""The least time between two looks for executors that have come; a look is a call of the JVM."""
+
 
 class SparkRunner(JobRunner):
     """Runs batches on Spark by the exchange that fits, in a session of its own beside the caller's.
 
     The caller's SQL settings stay as they are, and do not change what queries mean here. On one
-    host tasks share files; across hosts, or where Spark SQL has a part, they shuffle.
+    host tasks share files; across hosts tasks that stay fetch rows from each other. Where Spark SQL
+    has a part, or no task can stay, rows are shuffled.
     """
 
     def __init__(
@@ -52,14 +59,18 @@ class SparkRunner(JobRunner):
         take_charge(session.sparkContext)
         own = sql_session(session)
         self._context = own.sparkContext
-        self._executors = executors_of(self._context, 2 if execution == "resident" else 1)
+        self._executors = executors_of(self._context, int(execution == "resident"))
         self._asked = False
         """Whether executors of a cluster have been looked at."""
         self._exchange = exchange
         self._one_host = is_one_host(session.sparkContext.master)
         self._execution = execution
         self._title = title
-        self._slots = 0
+        self._slots = self._there = 0
+        """Slots that tasks hold, and that there were in all when they took them."""
+        self._looked_at = float("-inf")
+        self._by_jobs = False
+        """Whether no tasks are to stay any more, because they could not."""
         self._tasks: TaskRunner | None = None
         self._sharing: SharedExchange | None = None
         self._messages: MessageExchange | None = None
@@ -84,11 +95,10 @@ class SparkRunner(JobRunner):
             if not self._one_host and not self._asked:
                 preflight(self._context, self._group, drafts)
                 self._asked = True
-            self._follow(drafts)
             if all(self._shares(d.job) for d in drafts):
                 return self._shared().start(drafts)
-            messages = self._by_messages()
-            return messages is not None and messages.start(drafts)
+            self._follow(drafts)
+            return self._messages is not None
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         if not all(self._shares(d.job) for d in drafts):
@@ -105,21 +115,52 @@ class SparkRunner(JobRunner):
             self._group.join()
             if shared:
                 return self._shared().run(job)
-            messages = self._by_messages()
-            fits = messages is not None and messages.fits(job)
-            return messages.run(job) if messages is not None and fits else self._shuffle.run(job)
+            if self._messages is not None:
+                try:
+                    return _told("resident", self._messages.run(job))
+                except LostParcelsError as error:
+                    _log.warning("from now on rows are shuffled by jobs: %s", error)
+                    self._by_jobs = True
+                    self._let_go()
+            return _told("shuffle", self._shuffle.run(job))
 
     def _follow(self, drafts: Sequence[Draft]) -> None:
-        """Have the executors that a batch needs, where they are to follow its instances."""
-        if self._executors is None:
-            return
+        """Have what a batch needs: executors, where they follow its instances, and tasks that stay.
+
+        They are started for the first batch, and anew when there are executors for more.
+        """
         widest = max(draft.job.mapping.running for draft in drafts)
-        others = self._executors.follow(widest, self._let_go)
-        staying = self._execution == "resident"
-        if staying and others and self._slots < min(widest, slots_of(self._context) // 2):
+        if self._executors is not None:
+            self._executors.follow(widest, self._let_go)
+        if self._messages is not None and self._has_room(widest):
             self._let_go()
-        if self._messages is None and (messages := self._by_messages()) is not None:
-            messages.start(drafts)
+        if self._messages is not None or not self._stays(drafts):
+            return
+        tasks = self._resident(depot_plan(self._context, distant=not self._one_host))
+        self._by_jobs = tasks is None and self._executors is None
+        if tasks is not None:
+            self._tasks, self._messages = tasks, MessageExchange(tasks, self._shuffle.note_left)
+            self._messages.start(drafts)
+
+    def _has_room(self, instances: int) -> bool:
+        """Whether executors have come since the tasks were started, and there is work for more."""
+        now = schedule.current().clock.now()
+        if self._slots >= instances or now - self._looked_at < _LOOK_S:
+            return False
+        self._looked_at = now
+        return slots_of(self._context) > self._there
+
+    def _stays(self, drafts: Sequence[Draft]) -> bool:
+        """Whether batches are to run on tasks that stay and have no files with the driver.
+
+        `auto` leaves executors to jobs where they come and go, and sends no rows past Spark where
+        Spark would encrypt them.
+        """
+        if self._exchange != "auto" or self._by_jobs or not all(_is_arrow(d.job) for d in drafts):
+            return False
+        if self._execution != "auto":
+            return self._execution == "resident"
+        return self._executors is None and (self._one_host or not suits_jobs(self._context))
 
     def _let_go(self) -> None:
         """End the tasks that stay, if there are any; others are started for the next batch."""
@@ -131,18 +172,6 @@ class SparkRunner(JobRunner):
                 give_back(self._context, self._slots)
                 self._slots = 0
 
-    def _by_messages(self) -> MessageExchange | None:
-        """The exchange by messages, with tasks that stay and share no files with the driver.
-
-        None where they are not asked for, or executors follow the instances and too few are there.
-        """
-        if self._execution != "resident":
-            return None
-        if self._messages is None and (tasks := self._resident(apart=True)) is not None:
-            self._tasks = tasks
-            self._messages = MessageExchange(tasks, self._shuffle.settled)
-        return self._messages
-
     def _shared(self) -> SharedExchange:
         """The shared exchange, with tasks that stay where there are slots for them."""
         if self._sharing is None:
@@ -150,14 +179,13 @@ class SparkRunner(JobRunner):
             self._sharing = SharedExchange(self._tasks)
         return self._sharing
 
-    def _resident(self, apart: bool = False) -> TaskRunner | None:
+    def _resident(self, depot: DepotPlan | None = None) -> TaskRunner | None:
         if self._execution == "jobs":
             return None
-        there = slots_of(self._context)
-        self._slots = take(self._context, there, shuffles=apart)
+        self._there = there = slots_of(self._context)
+        self._slots = take(self._context, there)
         if self._slots:
-            distant = not self._one_host
-            return ResidentTasks(self._context, self._slots, self._title, distant)
+            return ResidentTasks(self._context, self._slots, self._title, depot)
         got = f"{there} in all on {self._context.master}, and none to spare"
         if self._execution == "resident" and self._executors is None:
             raise OptionError(
@@ -171,7 +199,7 @@ class SparkRunner(JobRunner):
 
     def _shares(self, job: Job) -> bool:
         """Whether the tasks of a job exchange files of one host."""
-        arrow = all(p.engine != SPARK for p in job.subquery.prefixes)
+        arrow = _is_arrow(job)
         possible = self._one_host and arrow and job.store.open().files.local
         if self._exchange == "shared" and not possible:
             raise OptionError(
@@ -204,6 +232,8 @@ class SparkRunner(JobRunner):
         return self._aside.submit(function, *arguments)
 
     def release(self, jobs: Sequence[Job]) -> None:
+        if self._messages is not None:
+            self._messages.release(jobs)
         if jobs[0].store.open().files.local:
             clear(jobs[0]) if self._sharing is None else self._sharing.ahead.clear(jobs[0])
         else:
@@ -222,3 +252,13 @@ class SparkRunner(JobRunner):
             self._executors.close()
         self._progress.close()
         self._aside.close()
+
+
+def _told(exchange: str, outcomes: list[Outcome]) -> list[Outcome]:
+    """Outcomes of which the first says how the tuples of its job were exchanged."""
+    return [replace(outcomes[0], exchange=exchange), *outcomes[1:]]
+
+
+def _is_arrow(job: Job) -> bool:
+    """Whether Arrow kernels evaluate all prefixes of a job."""
+    return all(p.engine != SPARK for p in job.subquery.prefixes)

@@ -34,7 +34,7 @@ from tidegate.execute.job import (
     out_name,
     side_name,
 )
-from tidegate.execute.large_output import PART_ROWS, cuts_of, write_part, written
+from tidegate.execute.large_output import write_part, written
 from tidegate.execute.spark.failure import is_lost_shuffle, tasks_failed
 from tidegate.execute.spark.plain import PlainJobs
 from tidegate.execute.spark.sql_session import register_functions
@@ -47,7 +47,7 @@ from tidegate.execute.task import (
     shed_parcels,
     start_parcels,
 )
-from tidegate.execute.task_runner import is_large
+from tidegate.execute.task_runner import is_large, large_cuts
 from tidegate.plan.physical import SPARK, Prefix
 from tidegate.route.partitioner import EVERY_INSTANCE
 
@@ -111,18 +111,21 @@ class ShuffleExchange:
                 _log.warning("batch %d: rows were lost with an executor; trying again", job.batch)
         raise AssertionError("unreachable")
 
-    def settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
-        """The outcomes of instances; where their rows are many, tasks have written them."""
+    def note_left(self, outcomes: Sequence[Outcome]) -> None:
+        """Remember the objects of a remote checkpoint that hold rows, until the batch is done."""
         for remote in (p.remote for o in outcomes for p in o.pieces):
             self._left += [] if remote is None else remote.names()
+
+    def settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
+        """The outcomes of instances; where their rows are many, tasks have written them."""
+        self.note_left(outcomes)
         if not is_large(job, outcomes):
             return outcomes
         if _leaves_files(job):
             make(job)
             left = leave(job, "job", cloudpickle.dumps(job))
             return self._jobs.settled(job, left, outcomes)
-        rows = sum(o.rows for o in outcomes)
-        cuts = cuts_of(job, outcomes, max(job.mapping.instances, -(-rows // PART_ROWS)))
+        cuts = large_cuts(job, outcomes)
         write = _part_task(job, [Outcome(o.instance, o.pieces) for o in outcomes], cuts)
         try:
             answers = self._tasks(len(cuts) + 1).mapInArrow(write, _ddl(_OUTCOME)).collect()

@@ -28,13 +28,12 @@ def slots_of(context: SparkContext) -> int:
     return int(scala.maxNumConcurrentTasks(profile))
 
 
-def take(context: SparkContext, slots: int, shuffles: bool = False) -> int:
+def take(context: SparkContext, slots: int) -> int:
     """Slots for the tasks of another query, to be given back; 0 where there are none to spare.
 
-    `slots` is how many there are in all. A query that also `shuffles`, in jobs of larger batches,
-    leaves half of them to those.
+    `slots` is how many there are in all.
     """
-    free = slots // 2 if shuffles else slots - 1
+    free = slots - 1
     cores = context.getConf().get(CORES)
     wanted = free if cores is None else min(free, int(cores))
     if cores is not None:

@@ -1,4 +1,4 @@
-"""Runs jobs as rounds of plain tasks: over files of one host, or by messages across hosts.
+"""Runs jobs as rounds of plain tasks: over files of one host, or from worker to worker.
 
 No row passes through the JVM. A job of plain tasks starts in a fraction of the time that a planned
 query with a shuffle needs (docs/performance.md has the numbers).
@@ -6,6 +6,7 @@ query with a shuffle needs (docs/performance.md has the numbers).
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -13,8 +14,10 @@ from dataclasses import dataclass
 from threading import Event
 
 from tidegate.clock import SystemClock
+from tidegate.errors import LostParcelsError
 from tidegate.execute.exchange import Shipment, begin
 from tidegate.execute.job import Job, Outcome
+from tidegate.execute.large_output import written
 from tidegate.execute.map_ahead import MapsAhead
 from tidegate.execute.runner import Draft, Outcomes, in_turn, side_by_side
 from tidegate.execute.shared_task import (
@@ -23,12 +26,16 @@ from tidegate.execute.shared_task import (
     instance_task,
     instance_work,
     map_task,
+    part_task,
     whole_task,
     whole_work,
 )
 from tidegate.execute.spark.packing import Packing
-from tidegate.execute.task_runner import TaskRunner, is_large
+from tidegate.execute.task_runner import TaskRunner, is_large, large_cuts
+from tidegate.execute.work import TaskWork
 from tidegate.spans import Spans, added
+
+_log = logging.getLogger(__name__)
 
 SMALL_ROWS = 131_072
 """Up to so many rows, counted once per task, every task reads the whole batch by itself and runs
@@ -41,6 +48,9 @@ where there is one for all instances anyway."""
 
 SHORT_S = 0.1
 """Work of so many seconds is not worth another task, let alone another job."""
+
+_TRIES = 3
+"""How often a job is run whose parcels were lost on the way."""
 
 _FORGOTTEN = 16
 """After so many batches that were thought too long, one is tried again: the first ones compile."""
@@ -203,28 +213,70 @@ class SharedExchange(_TaskExchange):
 
 
 class MessageExchange(_TaskExchange):
-    """Runs a small job on tasks that stay and share no files with the driver.
+    """Runs each job on tasks that stay and share no files with the driver.
 
-    Every task reads the batch by itself, as sources and checkpoint are where all can reach them,
-    and answers with its rows, or leaves many there; `settled` then has them written by tasks.
+    Map tasks keep their parcels, and instances fetch them from there, from host to host
+    (`execute/resident/depot.py`). Of a small batch every task reads all by itself, as sources and
+    checkpoint are where all can reach them. Instances answer with their rows, or leave many in the
+    checkpoint; `left` is told which objects of a remote one hold some.
     """
 
-    def __init__(
-        self, tasks: TaskRunner, settled: Callable[[Job, list[Outcome]], list[Outcome]]
-    ) -> None:
+    def __init__(self, tasks: TaskRunner, left: Callable[[Sequence[Outcome]], None]) -> None:
         super().__init__(tasks)
-        self._settled = settled
-
-    def fits(self, job: Job) -> bool:
-        """Whether a job is small enough that every task may read all of it."""
-        return job.rows * self._tasks.groups(job.mapping.running) <= SMALL_ROWS
+        self._left = left
+        self._shipped: set[str] = set()
+        """Jobs whose parcels workers hold; grows with those that are not done."""
 
     def run(self, job: Job) -> list[Outcome]:
+        """The outcomes; LostParcelsError where tasks do not get each other's parcels."""
+        job = job.with_operator(job.operator.across_hosts())
         spans, groups = Spans(SystemClock()), self._tasks.groups(job.mapping.running)
+        shipments: list[Shipment] = []
         left = self._packing.leave(job, "job", job)
-        work = self._tasks.leave(job, "groups", whole_work(left, groups, apart=True))
         spans.mark("spark prepare")
-        found = by_instance(self._tasks.each(job, groups, whole_task, work))
-        first, *others = self._settled(job, found)
-        spans.mark("spark instance job")
-        return [first.with_spans(added([first.spans_ms, spans.spans_ms])), *others]
+        if job.rows * groups <= SMALL_ROWS:
+            work = self._tasks.leave(job, "groups", whole_work(left, groups))
+            answers = by_instance(self._tasks.each(job, groups, whole_task, work))
+            spans.mark("spark instance job")
+        else:
+            shipments, answers = self._exchanged(job, left, spans)
+        self._left(answers)
+        first, *others = self._settled(job, left, answers)
+        spans.mark("spark finish")
+        spent = added([first.spans_ms, *(s.spans_ms for s in shipments), spans.spans_ms])
+        return [first.with_spans(spent), *others]
+
+    def release(self, jobs: Sequence[Job]) -> None:
+        """Have workers let go of the parcels of jobs that are done."""
+        done = [job for job in jobs if job.name in self._shipped]
+        if done:
+            self._tasks.drop(done)
+            self._shipped -= {job.name for job in done}
+
+    def _exchanged(
+        self, job: Job, left: TaskWork, spans: Spans
+    ) -> tuple[list[Shipment], list[Outcome]]:
+        """Map tasks, then instances; all of them again where a worker died that held parcels."""
+        self._shipped.add(job.name)
+        for tries_left in reversed(range(_TRIES)):
+            shipments = self._tasks.each(job, len(job.splits), map_task, left)
+            spans.mark("spark map job")
+            work = self._tasks.leave(job, "shipments", instance_work(left, shipments))
+            try:
+                answers = self._tasks.each(job, job.mapping.running, instance_task, work)
+                spans.mark("spark instance job")
+                return shipments, answers
+            except LostParcelsError as error:
+                if not tries_left:
+                    raise
+                _log.warning("batch %d runs again: %s", job.batch, error)
+        raise AssertionError("unreachable")
+
+    def _settled(self, job: Job, left: TaskWork, outcomes: list[Outcome]) -> list[Outcome]:
+        """The outcomes of instances; where their rows are many, tasks have written them."""
+        if job.store.open().files.local or not is_large(job, outcomes):
+            return self._tasks.settled(job, left, outcomes)
+        cuts = large_cuts(job, outcomes)
+        rows = [Outcome(o.instance, o.pieces) for o in outcomes]
+        work = self._packing.leave(job, "parts", (job, rows, cuts))
+        return written(job, outcomes, self._tasks.each(job, len(cuts) + 1, part_task, work))

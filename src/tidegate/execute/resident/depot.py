@@ -1,0 +1,170 @@
+"""Keeps the parcels of a worker's map tasks until instances have them, wherever those run.
+
+Workers of one host that share its files need no more than the folder of the checkpoint
+(`execute.exchange`). Others have a depot each: a folder of their own, and a door by which workers
+on other hosts get what is in it. Nothing here counts for recovery: parcels that are lost are made
+again by the map tasks of the batch.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import socket
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+
+from tidegate import disk, schedule
+from tidegate.errors import LostParcelsError, OptionError
+from tidegate.execute.exchange import Shipment, make_folder, receive, write_parcels
+from tidegate.execute.job import Job, Parcel
+from tidegate.execute.resident.channel import door_on
+from tidegate.execute.resident.parcel_door import ParcelDoor
+from tidegate.execute.resident.parcel_fetch import Door, ParcelFetch
+from tidegate.state.nearby import executor_folder
+
+PORT = "spark.tidegate.executor.port"
+"""The property that says at which port workers give parcels to each other."""
+
+_FOLDER = "tidegate-parcels"
+_LOCAL_IP = "SPARK_LOCAL_IP"
+"""The variable by which a host says which of its addresses Spark is to bind to."""
+
+
+@dataclass(frozen=True)
+class DepotPlan:
+    """What the workers of a crew are told of their depots.
+
+    Those that are `distant` open doors: at `port`, or one of so many `more` after it; 0 is any that
+    is free. With `shares_disk` a worker takes what is on its own host from the file.
+    """
+
+    distant: bool = False
+    port: int = 0
+    more: int = 0
+    shares_disk: bool = True
+
+
+class Depot:
+    """The parcels of one worker; grows with those of batches that are not done.
+
+    `host` is the address by which the worker is reached. Used by the thread that serves, and by
+    those of its door.
+    """
+
+    def __init__(self, plan: DepotPlan, secret: bytes, number: int, host: str) -> None:
+        self._shares_disk = plan.shares_disk or not plan.distant
+        self._shipped: dict[str, str] = {}
+        """The path of each file by its name, as others ask for it."""
+        self._door: ParcelDoor | None = None
+        if plan.distant:
+            opened = _opened(os.environ.get(_LOCAL_IP) or host, plan)
+            self._door = ParcelDoor(opened, secret, self._shipped.get)
+        self._folder = _own_folder(secret, number)
+        self._fetch = ParcelFetch(secret, self._folder)
+        self.address = None if self._door is None else self._door.address
+
+    def ship(self, job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
+        """Keep a task's parcels, and say where they are."""
+        folder = os.path.join(self._folder, job.name)
+        make_folder(folder)
+        name = f"{task}-{schedule.current().token()}"
+        shipment = write_parcels(os.path.join(folder, name), parcels)
+        self._shipped[name] = shipment.path
+        return replace(shipment, door=self.address)
+
+    def receive(self, shipments: Sequence[Shipment], instance: int) -> list[Parcel]:
+        """The parcels of an instance: mapped from files, or fetched."""
+        far: defaultdict[Door, list[Shipment]] = defaultdict(list)
+        near = []
+        for shipment in shipments:
+            door = shipment.door
+            if door is None or door == self.address or self._on_disk(shipment):
+                near.append(shipment)
+            else:
+                far[door].append(shipment)
+        try:
+            found = receive(near, instance)
+        except FileNotFoundError as error:
+            raise LostParcelsError("parcels", "must be on this host", "none there") from error
+        if not far:
+            return found
+        after = sorted(far, key=lambda door: (door <= (self.address or door), door))
+        return found + self._fetch.fetch({door: far[door] for door in after}, instance)
+
+    def drop(self, jobs: Sequence[str]) -> None:
+        """Let go of what jobs have shipped; what is mapped stays readable until it is let go."""
+        for job in jobs:
+            folder = os.path.join(self._folder, job)
+            for name, path in list(self._shipped.items()):
+                if os.path.dirname(path) == folder:
+                    del self._shipped[name]
+            with suppress(FileNotFoundError):  # where the job had no map task here
+                disk.remove_tree(folder)
+
+    def close(self) -> None:
+        if self._door is not None:
+            self._door.close()
+        self._fetch.close()
+        with suppress(OSError):
+            disk.remove_tree(self._folder)
+
+    def _on_disk(self, shipment: Shipment) -> bool:
+        """Whether another worker's file can be read; no other has its name, on whatever host."""
+        return self._shares_disk and disk.exists(shipment.path)
+
+
+_installed: list[Depot] = []
+"""The depot of this process, if it has one."""
+
+
+def current() -> Depot | None:
+    """The depot of this process; None where its tasks share the folder of the checkpoint."""
+    return _installed[-1] if _installed else None
+
+
+@contextmanager
+def using(depot: Depot) -> Iterator[None]:
+    """Have a depot in this process, for its tasks, until the block ends; then it is closed."""
+    _installed.append(depot)
+    try:
+        yield
+    finally:
+        _installed.remove(depot)
+        depot.close()
+
+
+def _own_folder(secret: bytes, number: int) -> str:
+    """A folder for one worker, on its executor's disk, and without what a worker before it left."""
+    above = os.path.join(executor_folder() or tempfile.gettempdir(), _FOLDER)
+    mine = f"{hashlib.sha256(secret).hexdigest()[:16]}-{number}-"
+    make_folder(above)
+    for name in disk.current().names(above):
+        if name.startswith(mine):
+            with suppress(OSError):  # a worker that ends is at it too
+                disk.remove_tree(os.path.join(above, name))
+    folder = os.path.join(above, f"{mine}{os.getpid()}")
+    make_folder(folder)
+    return folder
+
+
+def _opened(host: str, plan: DepotPlan) -> socket.socket:
+    """A socket for a door, at the first port that is free."""
+    for port in range(plan.port, plan.port + (plan.more if plan.port else 0) + 1):
+        try:
+            return door_on(host, port)
+        except (OSError, OverflowError) as error:
+            taken = getattr(error, "errno", None) == errno.EADDRINUSE
+            if taken and port < plan.port + plan.more:
+                continue
+            raise OptionError(
+                "--conf",
+                f"{PORT} must be a port that executors can open",
+                f"{port} on {host} ({getattr(error, 'strerror', None) or error})",
+                "Choose another, or raise spark.port.maxRetries; 0 is any that is free.",
+            ) from error
+    raise AssertionError("unreachable")
