@@ -122,11 +122,11 @@ class SpeedUpFold(Fold):
         if not self._total:
             return {name: None}
         total = dict(self._total)
-        parts = {subquery: _figures(one) for subquery, one in total.items()}
-        return {name: {**_figures(of_all(total)), "subqueries": parts}}
+        parts = {subquery: figures(one) for subquery, one in total.items()}
+        return {name: {**figures(of_all(total)), "subqueries": parts}}
 
 
-def _figures(time: TaskTime) -> dict[str, Any]:
+def figures(time: TaskTime) -> dict[str, Any]:
     """As JSON has them."""
     found = time.speed_up
     return {
