@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from tidegate.cli.main import invoke
-from tidegate.driver.books import _Progress
-from tidegate.driver.metric.metric import CommittedBatch
 from tidegate.driver.metric.serial import METRICS, SpeedUpFold, TaskTime, task_times
 from tidegate.driver.metrics import Summary
-from tidegate.spans import Spans
-from tidegate.testing import ManualClock
 
 
 def outcome(cpu_ms: float = 0.0, map_cpu_ms: float = 0.0, **spans_ms: float) -> Any:
@@ -29,7 +25,7 @@ def outcome(cpu_ms: float = 0.0, map_cpu_ms: float = 0.0, **spans_ms: float) -> 
 def batch(wall_ms: float, operate_ms: float, **subqueries: list[Any]) -> Any:
     """A batch of these subqueries, with the outcomes of their instances."""
     return SimpleNamespace(
-        wall_s=wall_ms / 1e3,
+        seconds=wall_ms / 1e3,
         spans=SimpleNamespace(spans_ms={"gate": 5.0, "operate": operate_ms, "a new step": 7.0}),
         plan=SimpleNamespace(subqueries=[SimpleNamespace(name=name) for name in subqueries]),
         work=SimpleNamespace(outcomes=list(subqueries.values())),
@@ -89,8 +85,8 @@ def test_for_a_subquery_the_others_are_serial() -> None:
     )
 
 
-def test_what_overlaps_with_tasks_of_another_batch_is_not_serial() -> None:
-    """A batch adds 50 ms of wall time, 45 ms of which have tasks: the rest overlaps with them."""
+def test_what_runs_beside_tasks_is_not_serial() -> None:
+    """Of 50 ms of a batch 45 have tasks, whatever the driver does beside them."""
     one = outcome(80, 0, instance_match=88, spark_instance_job=45)
     two = outcome(85, 0, instance_match=90)
     found = seen(*[batch(50, 50, join=[one, two])] * 3)
@@ -120,18 +116,10 @@ def test_the_first_batch_does_not_count() -> None:
     assert fold.as_dict("speed_up", ())["speed_up"]["serial_s"] == pytest.approx(0.1)
 
 
-def test_wall_time_that_two_batches_share_counts_once() -> None:
-    clock = ManualClock()
-    inputs = SimpleNamespace(standing=lambda: (None, None), backlog=lambda: None)
-    progress, walls = _Progress(cast(Any, inputs), clock), []
-    for started, ended in ((0.0, 2.0), (1.5, 3.0), (5.0, 6.0)):
-        one = cast(Any, CommittedBatch)(
-            *[None] * 4, spans=Spans(clock), started=started, committed_at=ended
-        )
-        clock.advance(ended - clock.now())
-        progress.committed(one)
-        walls.append(one.wall_s)
-    assert walls == pytest.approx([2.0, 1.0, 1.0])
+def test_tasks_that_merge_the_output_are_at_work_too() -> None:
+    """The driver waits 30 ms for them and does 10 ms of that by itself."""
+    one = outcome(50, 0, instance_match=40, spark_instance_job=42, merge_write=20, spark_finish=30)
+    assert seen(batch(100, 80, join=[one]))["serial_s"] == pytest.approx(0.040)
 
 
 QUERY = """

@@ -202,13 +202,10 @@ class _Progress(BatchObserver):
 
     def __init__(self, inputs: Inputs, clock: Clock) -> None:
         self._inputs, self._clock = inputs, clock
-        self._ended = -math.inf
 
     def committed(self, batch: CommittedBatch) -> None:
         batch.extent, batch.holder = self._inputs.standing()
         batch.took_s = self._clock.now() - batch.started
-        batch.wall_s = max(batch.ended - max(batch.started, self._ended) - batch.start_s, 0.0)
-        self._ended = batch.ended
         batch.backlog = self._inputs.backlog()
 
 

@@ -34,9 +34,8 @@ class CommittedBatch:
 
     The fields with a default are filled in by observers, for those that stand behind them; metrics
     read all of them, because the report is made last. `replaced` is the manifest that the batch had
-    before it ran again. `took_s` is its time with that of starting the runner, `wall_s` the part of
-    it that no batch before took as well, without starting. `latency` is that of the tuples which it
-    is the first to answer, `recent_latency` that of recent batches; both, and
+    before it ran again. `took_s` is its time with that of starting the runner. `latency` is that of
+    the tuples which it is the first to answer, `recent_latency` that of recent batches; both, and
     `backlog`, are None where no source is live. `utilisation` is the share of the time that each
     instance was busy in recent batches.
     """
@@ -50,7 +49,6 @@ class CommittedBatch:
     committed_at: float
     replaced: Manifest | None = None
     took_s: float = 0.0
-    wall_s: float = 0.0
     extent: Extent | None = None
     holder: Holder | None = None
     backlog: Backlog | None = None

@@ -20,17 +20,15 @@ from tidegate.spans import added
 if TYPE_CHECKING:
     from tidegate.execute.job import Outcome
 
-TASK_SPANS = ("map ", "instance ")
-"""How the spans begin that tasks measure of themselves; those of all tasks are added up."""
-
-JOB_SPANS = " job"
-"""How the spans end in which the driver waits for tasks: these are wall time."""
+ROUNDS = ((" job", ("map ", "instance ")), ("spark finish", ("merge ",)))
+"""How the spans end in which the driver waits for a round of tasks, which are wall time, and how
+those begin that its tasks measure of themselves, which are added up over all tasks."""
 
 OPERATE = "operate"
 """The driver's span that all tasks of a batch are in."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TaskTime:
     """The tasks of a subquery in a batch of `wall_s` seconds.
 
@@ -66,12 +64,10 @@ def task_times(batch: CommittedBatch) -> dict[str, TaskTime]:
         subquery.name: (_at_work_s(outcomes), _cpu_s(outcomes), len(outcomes))
         for subquery, outcomes in zip(batch.plan.subqueries, batch.work.outcomes, strict=True)
     }
-    all_s, most_s = sum(at_work_s for at_work_s, *_ in found.values()), batch.wall_s
-    if OPERATE in batch.spans.spans_ms:
-        most_s = batch.spans.spans_ms[OPERATE] / 1e3
-    part = min(most_s / all_s, 1.0) if all_s else 1.0
+    all_s = sum(at_work_s for at_work_s, *_ in found.values())
+    part = min(batch.spans.spans_ms[OPERATE] / 1e3 / all_s, 1.0) if all_s else 1.0
     return {
-        name: TaskTime(batch.wall_s, at_work_s * part, max(cpu_s, at_work_s * part), instances)
+        name: TaskTime(batch.seconds, at_work_s * part, max(cpu_s, at_work_s * part), instances)
         for name, (at_work_s, cpu_s, instances) in found.items()
     }
 
@@ -79,12 +75,16 @@ def task_times(batch: CommittedBatch) -> dict[str, TaskTime]:
 def _at_work_s(outcomes: Sequence[Outcome]) -> float:
     """The wall time in which tasks of a subquery may have been at work.
 
-    It is no more than the jobs took, where spans say that, nor more than all tasks together.
+    In each round it is no more than the driver waited, where spans say that, nor more than all its
+    tasks together.
     """
     spans = added(outcome.spans_ms for outcome in outcomes)
-    tasks_ms = sum(ms for name, ms in spans.items() if name.startswith(TASK_SPANS))
-    jobs_ms = sum(ms for name, ms in spans.items() if name.endswith(JOB_SPANS))
-    return min(tasks_ms, jobs_ms or math.inf) / 1e3
+    total_ms = 0.0
+    for waiting, working in ROUNDS:
+        waited_ms = sum(ms for name, ms in spans.items() if name.endswith(waiting))
+        worked_ms = sum(ms for name, ms in spans.items() if name.startswith(working))
+        total_ms += min(worked_ms, waited_ms or math.inf)
+    return total_ms / 1e3
 
 
 def _cpu_s(outcomes: Sequence[Outcome]) -> float:
