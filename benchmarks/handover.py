@@ -50,13 +50,12 @@ from measure import (
     batches_of,
     check_count,
     common_arguments,
+    figures_of,
     give,
     in_child,
     medians,
     middle,
     rows_written,
-    serial,
-    speed,
     write_report,
 )
 from reconfigure import QUERY, RATE, ROW_BYTES, Course
@@ -194,14 +193,8 @@ def run_exchange(
         ).wait()
 
     batches = batches_of(run)[1:-1]  # the first starts Python, the last flushes
-    return {
-        **speed(batches),
-        "rows_out": rows_written(work / "out"),
-        "stages": stages_of(batches, instances),
-        "serial": serial(batches),
-        "spans_ms": medians(batches, "spans_ms"),
-        "tasks_ms": medians(batches, "tasks_ms"),
-    }
+    more = {"rows_out": rows_written(work / "out"), "stages": stages_of(batches, instances)}
+    return {**figures_of(batches), **more}
 
 
 def stages_of(batches: Sequence[Batch], instances: int) -> dict[str, float]:

@@ -24,13 +24,11 @@ from measure import (
     CORES,
     check_count,
     common_arguments,
+    figures_of,
     give,
     in_child,
-    medians,
     middle,
     run_sql,
-    serial,
-    speed,
     steady,
     write_report,
 )
@@ -120,16 +118,13 @@ def measure(name: str, data: Path, instances: int = CORES, cores: int = CORES) -
     full = steady(batches, batches[-2]["frontier_us"] - (case.seconds - case.from_s) * 1_000_000)
     rows, seconds = sum(b["rows"] for b in full), sum(b["seconds"] for b in full)
     run = {
-        **speed(full),
+        **figures_of(full),
         "whole_rows_per_second": sum(b["rows"] for b in batches)
         / sum(b["seconds"] for b in batches),
         "pairs": wanted,
         "us_per_row": seconds / rows * 1e6,
         "compared_per_row": sum(b["compared"] for b in full) / rows,
         "state_bytes_per_row": full[-1]["state_bytes"] / full[-1]["state_rows"],
-        "serial": serial(full),
-        "spans_ms": medians(full, "spans_ms"),
-        "tasks_ms": medians(full, "tasks_ms"),
     }
     print(
         f"{name}: {run['rows_per_second']:,.0f} rows/s with a full window "

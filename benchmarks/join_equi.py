@@ -26,14 +26,13 @@ from measure import (
     Batch,
     check_count,
     common_arguments,
+    figures_of,
     give,
     in_child,
-    medians,
     middle,
     progress_of,
     rows_written,
     run_sql,
-    serial,
     spark_session,
     speed,
     write_report,
@@ -126,10 +125,7 @@ def measure(
     done = in_child(__file__, *options, instances=instances, cores=cores)
     check_count(name, wanted, done["rows_out"])
     warm = [b for b in done["batches"][WARM:] if name == "spark" or b["rows"] == batch_rows]
-    run: dict[str, Any] = {**speed(warm), "pairs": wanted}
-    if name != "spark":
-        run["serial"] = serial(warm)
-        run["spans_ms"], run["tasks_ms"] = (medians(warm, w) for w in ("spans_ms", "tasks_ms"))
+    run: dict[str, Any] = {**(speed if name == "spark" else figures_of)(warm), "pairs": wanted}
     print(
         f"{name}, {instances}: {run['rows_per_second']:,.0f} rows/s, "
         f"batch {run['batch_ms_median']:.0f} ms, {wanted:,} pairs",

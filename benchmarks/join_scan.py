@@ -26,13 +26,11 @@ from measure import (
     CORES,
     check_count,
     common_arguments,
+    figures_of,
     give,
     in_child,
-    medians,
     middle,
     run_sql,
-    serial,
-    speed,
     steady,
     write_report,
 )
@@ -132,13 +130,10 @@ def measured(name: str, data: Path, instances: int = CORES, cores: int = CORES) 
     seconds = sum(b["seconds"] for b in full)
     made = sum(b["comparisons"] for b in full) / seconds
     run = {
-        **speed(full),
+        **figures_of(full),
         "comparisons_per_second": made,
         "comparisons_per_second_per_core": made / cores,
         "rows_out_per_second": sum(b["out"] for b in full) / seconds,
-        "serial": serial(full),
-        "spans_ms": medians(full, "spans_ms"),
-        "tasks_ms": medians(full, "tasks_ms"),
         "pairs": wanted,
     }
     print(

@@ -248,6 +248,12 @@ def medians(batches: Sequence[Batch], name: str) -> dict[str, float]:
     return {k: round(statistics.median(b[name].get(k, 0.0) for b in batches), 2) for k in keys}
 
 
+def figures_of(batches: Sequence[Batch]) -> dict[str, Any]:
+    """A run of Tidegate: its speed, its serial share, and where the time went."""
+    where = {name: medians(batches, name) for name in ("spans_ms", "tasks_ms")}
+    return {**speed(batches), "serial": serial(batches), **where}
+
+
 def percentiles(values: Any) -> dict[str, float]:
     """The median, the 95th and the 99th percentile, and the largest, of a list or an array."""
     import numpy as np

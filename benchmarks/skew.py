@@ -36,12 +36,10 @@ from measure import (
     CORES_GIVEN,
     check_count,
     common_arguments,
+    figures_of,
     give,
     in_child,
-    medians,
     run_sql,
-    serial,
-    speed,
     steady,
     write_report,
 )
@@ -124,7 +122,7 @@ def measure(name: str, arguments: argparse.Namespace, instances: int) -> dict[st
     cpu_us = [sum(of) for of in zip(*(b["per_instance"]["cpu_us"] for b in full), strict=True)]
     match_ms = sum(b["tasks_ms"].get("instance match", 0.0) for b in full)
     found = {
-        **speed(full),
+        **figures_of(full),
         "instances": instances,
         "pairs": wanted,
         "compared": sum(compared),
@@ -135,8 +133,6 @@ def measure(name: str, arguments: argparse.Namespace, instances: int) -> dict[st
         "match_s": match_ms / 1e3,
         "match_ns_per_compared": match_ms * 1e6 / max(sum(compared), 1),
         "cpu_s": sum(b["cpu_us"] for b in full) / 1e6,
-        "serial": serial(full),
-        "tasks_ms": medians(full, "tasks_ms"),
     }
     print(
         f"{name}, {instances}: {found['rows_per_second']:,.0f} rows/s, busiest "

@@ -34,13 +34,11 @@ from measure import (
     batches_of,
     check_count,
     common_arguments,
+    figures_of,
     give,
     in_child,
-    medians,
     middle,
     rows_written,
-    serial,
-    speed,
     write_report,
 )
 from sweep import is_sweep, sweep_arguments, swept
@@ -124,8 +122,7 @@ def measure(
     arguments.wanted = arguments.wanted or done["rows_out"]
     check_count(name, arguments.wanted, done["rows_out"])
     warm = [b for b in done.pop("batches")[WARM:-1] if b["rows"]]
-    run = {**speed(warm), "shares": shares(warm, cores), "serial": serial(warm), **done}
-    run["spans_ms"], run["tasks_ms"] = (medians(warm, w) for w in ("spans_ms", "tasks_ms"))
+    run = {**figures_of(warm), "shares": shares(warm, cores), **done}
     print(f"{name}, {instances}: {_line(run)}", flush=True)
     return run
 

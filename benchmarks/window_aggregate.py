@@ -26,12 +26,11 @@ from measure import (
     Batch,
     batches_of,
     common_arguments,
+    figures_of,
     give,
     in_child,
-    medians,
     middle,
     progress_of,
-    serial,
     spark_session,
     speed,
     write_report,
@@ -133,10 +132,8 @@ def measure(
     options = ("--child", engine, "--case", name, "--data", str(folder))
     batches = in_child(__file__, *options, instances=instances, cores=cores)
     warm = batches[min(case.warm_batches, len(batches) - 1) :]
-    run = {**speed(warm), "batches": len(batches)}
-    if engine == "tidegate":
-        run["serial"] = serial(warm)
-        run["spans_ms"], run["tasks_ms"] = (medians(warm, w) for w in ("spans_ms", "tasks_ms"))
+    found = (figures_of if engine == "tidegate" else speed)(warm)
+    run = {**found, "batches": len(batches)}
     print(
         f"{name} {engine}: {run['rows_per_second']:,.0f} rows/s, "
         f"batch {run['batch_ms_median']:.0f} ms",
