@@ -11,7 +11,13 @@ from pathlib import Path
 WIDTH, HEIGHT = 760, 300
 LEFT, TOP, BOTTOM = 48, 86, 252
 INK, PALE = "#333", "#777"
-STYLES = (("#e69f00", 3.5), ("#0072b2", 1.5), ("#999999", 1.2))
+STYLES = (
+    ("#e69f00", 3.5),
+    ("#0072b2", 1.5),
+    ("#999999", 1.2),
+    ("#009e73", 1.5),
+    ("#cc79a7", 1.5),
+)
 """Colours that colour-blind people tell apart; the first is wide, to be seen beneath the others."""
 
 

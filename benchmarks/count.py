@@ -66,6 +66,23 @@ def band_pairs(folder: Path, window_us: int, x_band: float | None, y_band: float
     return total
 
 
+def bounded_pairs(folder: Path, window_us: int, band: float) -> int:
+    """Pairs of r and s at most a window apart with |x - a| <= band and y <= b.
+
+    Only tuples that some other bound lets pass are looked at, which must be few.
+    """
+    r_ts, x, y = columns(folder / "r.parquet", "x", "y")
+    s_ts, a, b = columns(folder / "s.parquet", "a", "b")
+    left, right = y <= b.max(), b >= y.min()
+    r_ts, x, y, s_ts, a, b = r_ts[left], x[left], y[left], s_ts[right], a[right], b[right]
+    first = np.searchsorted(s_ts, r_ts - window_us, "left")
+    last = np.searchsorted(s_ts, r_ts + window_us, "right")
+    return sum(
+        int(np.count_nonzero((np.abs(x[p] - a[s]) <= band) & (y[p] <= b[s])))
+        for p, s in _expanded(first, last)
+    )
+
+
 def _cells(values: Array, width: float) -> Array:
     """Cells a little wider than the band: values at most a band apart are neighbours at most."""
     return np.floor(values / (1.001 * width)).astype(np.int64)

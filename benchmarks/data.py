@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +24,7 @@ def write_events(
         return
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(seed)
-    weights = 1 / np.arange(1, keys + 1) ** 1.1
-    bounds = np.cumsum(weights / weights.sum())
+    bounds = zipf_bounds(keys)
     for number, first in enumerate(range(0, rows, file_rows)):
         count = min(file_rows, rows - first)
         place = np.arange(first, first + count)
@@ -39,6 +39,12 @@ def write_events(
         )
         pq.write_table(table, folder / f"part-{number:05d}.parquet")
     done.touch()
+
+
+def zipf_bounds(keys: int) -> np.ndarray[Any, Any]:
+    """Where the ranks of Zipf's law with exponent 1.1 end on the line from 0 to 1."""
+    weights = 1 / np.arange(1, keys + 1) ** 1.1
+    return np.cumsum(weights / weights.sum())
 
 
 BAND_COLUMNS = {"r": ("ts", "x", "y"), "s": ("ts", "a", "b")}

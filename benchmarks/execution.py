@@ -69,8 +69,8 @@ def _band(name: str) -> Case:
     case = join_band.CASES[name]
 
     def made(data: Path) -> Path:
-        folder = data / f"band-{case.per_second * case.seconds}-{case.per_second}-10000"
-        write_band(folder, case.per_second * case.seconds, case.per_second, 10_000)
+        folder = data / f"band-{case.rows}-{case.per_second}-{case.domain}"
+        write_band(folder, case.rows, case.per_second, case.domain)
         return folder
 
     def run(data: Path, work: Path, way: str) -> list[Batch]:
@@ -89,8 +89,8 @@ def _equal() -> Case:
         return folder
 
     def run(data: Path, work: Path, way: str) -> list[Batch]:
-        options = ("--instances", CORES, "--execution", way)
-        return join_equi.run_tidegate(data, work, *options)
+        done: list[Batch] = join_equi.run_tidegate(data, work, "--execution", way)["batches"]
+        return done
 
     return Case(run, made)
 

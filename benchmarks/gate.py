@@ -2,6 +2,7 @@
 
     python benchmarks/gate.py                                  all cases, five rounds
     python benchmarks/gate.py --appenders 4 --readers 2        one case
+    python benchmarks/gate.py --instances 1,2,4,8,16           a sweep: n appending and n reading
 
 Each appending thread feeds one source with batches made beforehand, each reader takes what is ready
 until all sources have ended. Every reader must get every tuple in the total order, or the run
@@ -12,23 +13,20 @@ are noted beside it. Results go to benchmarks/results/gate.json.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import statistics
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from measure import write_report
+from sweep import is_sweep, sweep_arguments, swept
 
-import tidegate
 from tidegate.gate import Gate
 from tidegate.schema import TIME
 
-HERE = Path(__file__).parent
 CASES = [(1, 1), (2, 1), (2, 2), (4, 1), (4, 4), (8, 2)]
 AHEAD_BATCHES = 16
 """How many batches an appending thread may be ahead of the slowest one, as live sources are."""
@@ -109,15 +107,26 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--batch-rows", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--cores", type=int, help="of a sweep (default: as many as threads of a kind)"
+    )
+    sweep_arguments(parser)
     arguments = parser.parse_args()
+    size = (arguments.rows, arguments.batch_rows)
+    if is_sweep(arguments):
+        here = sorted(os.sched_getaffinity(0))
+
+        def measured(n: int, cores: int) -> dict[str, float]:
+            os.sched_setaffinity(0, here[:cores])
+            return measure(n, n, *size)
+
+        swept("gate", {"threads": measured}, arguments, "tuples_read_per_second", "tuples read/s")
+        return
     one = arguments.appenders is not None
     cases = [(arguments.appenders, arguments.readers)] if one else CASES
-    load_before, results = os.getloadavg(), []
+    results = []
     for appenders, readers in cases:
-        runs = [
-            measure(appenders, readers, arguments.rows, arguments.batch_rows)
-            for _ in range(arguments.rounds)
-        ]
+        runs = [measure(appenders, readers, *size) for _ in range(arguments.rounds)]
         best = max(runs, key=lambda run: run["tuples_per_second"])
         median = statistics.median(run["tuples_per_second"] for run in runs)
         case: dict[str, Any] = {"appenders": appenders, "readers": readers}
@@ -128,26 +137,8 @@ def main() -> None:
             f"{best['tuples_read_per_second'] / 1e6:.1f} read",
             flush=True,
         )
-    report = {
-        "command": "python benchmarks/gate.py",
-        "rows": arguments.rows,
-        "batch_rows": arguments.batch_rows,
-        "cores": os.cpu_count(),
-        "load_before": load_before,
-        "load_after": os.getloadavg(),
-        "versions": {
-            "tidegate": tidegate.__version__,
-            "numpy": np.__version__,
-            "pyarrow": pa.__version__,
-            "python": platform.python_version(),
-        },
-        "cases": results,
-    }
     if not one:
-        target = HERE / "results" / "gate.json"
-        target.parent.mkdir(exist_ok=True)
-        target.write_text(json.dumps(report, indent=2) + "\n")
-        print(f"written to {target}")
+        write_report("gate", {"rows": size[0], "batch_rows": size[1], "cases": results})
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
     python benchmarks/handover.py                              1, 10 and 50 MB, two rounds
     python benchmarks/handover.py --sizes 1 --rounds 1         a short look
     python benchmarks/handover.py --parts exchange --rows 200000
+    python benchmarks/handover.py --parts exchange --cores 16 --instances 1,2,4,8,16
+    python benchmarks/handover.py --parts exchange --ways "one host"     needs no cluster
 
 A standalone cluster of three workers and an S3 server run on this machine; see `make cluster` and
 `make s3-server`. Executors share nothing but the server's bucket, where the checkpoint is.
@@ -17,11 +19,11 @@ of the buckets that moved.
 
 exchange: the same join in large batches with 1, 2 and 3 instances, on one host whose tasks share
 what they read (STRETCH's virtual shared-nothing, V_SN), on one executor of three cores, and on
-three executors of one core, which exchange tuples by a shuffle and over a grid (pure
-shared-nothing, P_SN). The work of the stages comes from one instance, the overhead of each way from
-two, and STRETCH's model then says what three should do, which is measured too. Where the machine
-has fewer than three cores, tasks wait for each other, and the model does not know that: the result
-says how many there are.
+executors of one core, which exchange tuples by a shuffle and over a grid (pure shared-nothing,
+P_SN). The work of the stages comes from one instance, the overhead of each way from two, and
+STRETCH's model then says what more should do, which is measured too. It is a sweep, see sweep.py,
+in which all numbers of instances have the same cores. Where the machine has fewer than these, tasks
+wait for each other, and the model does not know that: the result says how many there are.
 
 Results go to benchmarks/results/handover.json.
 """
@@ -35,34 +37,37 @@ import signal
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from measure import (
+    CORES_GIVEN,
     HERE,
     Batch,
     batches_of,
     check_count,
     common_arguments,
+    figures_of,
     give,
     in_child,
     medians,
     middle,
     rows_written,
-    speed,
     write_report,
 )
 from reconfigure import QUERY, RATE, ROW_BYTES, Course
+from sweep import sweep_arguments, swept
 
 sys.path.insert(0, str(HERE.parent))  # the cluster is that of tools/, the server that of tests/
 
 SIZES_MB = (1, 10, 50)
 PARTS = ("handover", "exchange")
 HANDOVERS = ("state", "window")
-WAYS = ("one host", "one executor", "three executors")
-CORES = 3
+WAYS = ("one host", "one executor", "executors of one core")
+CORES = CORES_GIVEN or 3
 FILL_BATCHES, BATCH_ROWS, WARM, GAP, NEAR = 4, 2_000, 4, 5, 2
 SWITCHES = (3, 2, 3, 2)
 """The instances that are asked for, one after the other, from 2 on."""
@@ -188,19 +193,19 @@ def run_exchange(
         ).wait()
 
     batches = batches_of(run)[1:-1]  # the first starts Python, the last flushes
+    more = {"rows_out": rows_written(work / "out"), "stages": stages_of(batches, instances)}
+    return {**figures_of(batches), **more}
+
+
+def stages_of(batches: Sequence[Batch], instances: int) -> dict[str, float]:
+    """Seconds for each tuple in the stages of STRETCH's model."""
     spans, tasks = medians(batches, "spans_ms"), medians(batches, "tasks_ms")
     per_tuple = 1e-3 / statistics.median(b["rows"] for b in batches)
     process_ms = sum(tasks.get(name, 0.0) for name in PROCESS) / instances
     return {
-        **speed(batches),
-        "rows_out": rows_written(work / "out"),
-        "stages": {
-            "input_s": max(spans["operate"] - process_ms, 0.0) * per_tuple,
-            "process_s": process_ms * per_tuple,
-            "output_s": spans["collect"] * per_tuple,
-        },
-        "spans_ms": spans,
-        "tasks_ms": tasks,
+        "input_s": max(spans["operate"] - process_ms, 0.0) * per_tuple,
+        "process_s": process_ms * per_tuple,
+        "output_s": spans["collect"] * per_tuple,
     }
 
 
@@ -211,11 +216,11 @@ def child(arguments: argparse.Namespace) -> None:
     if part == "handover":
         give(run_handover(int(words[0]), words[1], at, work))
     else:
-        give(run_exchange(words[0], int(words[1]), arguments.rows, at, work))
+        give(run_exchange(words[0], arguments.instances[0], arguments.rows, at, work))
 
 
-def modelled(runs: Mapping[int, list[dict[str, Any]]]) -> dict[str, Any]:
-    """What STRETCH's model makes of one way with 1 and 2 instances, for 3, beside what was."""
+def modelled(runs: Mapping[int, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """What STRETCH's model makes of one way with the first two numbers of instances, for all."""
     from tidegate.model.scalability import Stages, StageWork, overhead_of, scales_to, stages
 
     found = {
@@ -225,15 +230,16 @@ def modelled(runs: Mapping[int, list[dict[str, Any]]]) -> dict[str, Any]:
         }
         for n, done in runs.items()
     }
-    work = StageWork(**found[1])
-    overhead = overhead_of(Stages(**found[2]), work, 2)
-    wanted, real = stages(work, overhead, CORES), Stages(**found[CORES])
+    one, two, *_ = sorted(found)
+    work = StageWork(**{**found[one], "process_s": found[one]["process_s"] * one})
+    overhead = overhead_of(Stages(**found[two]), work, two)
+    expected = {n: stages(work, overhead, n) for n in found}
     return {
         "rows_per_second": {n: middle([r["rows_per_second"] for r in d]) for n, d in runs.items()},
         "stages": found,
         "overhead": {"hand_out_s": overhead.hand_out_s, "merge_s": overhead.merge_s},
-        "model_of_three": {"batch_rate": wanted.batch_rate, "rate": wanted.rate},
-        "measured_of_three": {"batch_rate": real.batch_rate, "rate": real.rate},
+        "model": {n: {"batch_rate": e.batch_rate, "rate": e.rate} for n, e in expected.items()},
+        "measured": {n: {"batch_rate": Stages(**of).batch_rate} for n, of in found.items()},
         "scales_to": scales_to(work, overhead),
     }
 
@@ -264,14 +270,13 @@ def handover_table(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def exchange_table(found: Mapping[str, Any]) -> Iterator[str]:
-    """The same of the exchange."""
-    yield "| where | 1 instance | 2 | 3 | the model says of 3 | scales to |"
-    yield "|---|---|---|---|---|---|"
+    """The same of the exchange: rows a second, and what the model expects."""
     for way, case in found.items():
-        rates = [f"{case['rows_per_second'][n]['median']:,.0f}" for n in (1, 2, CORES)]
-        ratio = case["model_of_three"]["batch_rate"] / case["measured_of_three"]["batch_rate"]
-        said = f"{ratio * case['rows_per_second'][CORES]['median']:,.0f} rows/s"
-        yield f"| {way} | {' | '.join(rates)} | {said} | {case['scales_to']} |"
+        cells = []
+        for n, rate in case["rows_per_second"].items():
+            ratio = case["model"][n]["batch_rate"] / case["measured"][n]["batch_rate"]
+            cells.append(f"{n}: {rate['median']:,.0f}, model {ratio * rate['median']:,.0f}")
+        yield f"| {way} | {' | '.join(cells)} | scales to {case['scales_to']} |"
 
 
 def main() -> None:
@@ -279,8 +284,10 @@ def main() -> None:
     common_arguments(parser, rounds=2)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES_MB), metavar="MB")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--rows", type=int, default=EXCHANGE_ROWS, help="of the exchange")
     parser.add_argument("--at", help=argparse.SUPPRESS)
+    sweep_arguments(parser, [1, 2, CORES])
     arguments = parser.parse_args()
     if arguments.child:
         child(arguments)
@@ -288,29 +295,39 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the cluster ends with it
     moved: dict[str, dict[str, list[Any]]] = {}
     exchanged: dict[str, dict[int, list[Any]]] = {}
-    with site() as at:
-        for number in range(arguments.rounds):
-            if "handover" in arguments.parts:
-                for size in arguments.sizes:
-                    for handover in HANDOVERS:
-                        done = ran(at, arguments, "handover", size, handover)
-                        moved.setdefault(str(size), {}).setdefault(handover, []).append(done)
-                        print(f"round {number} {size} MB by {handover}: {_said(done)}", flush=True)
-            if "exchange" in arguments.parts:
-                for way in WAYS:
-                    for instances in (1, 2, CORES):
-                        done = ran(at, arguments, "exchange", way, instances)
-                        exchanged.setdefault(way, {}).setdefault(instances, []).append(done)
-                        check_same(exchanged)
-                        rate = done["rows_per_second"]
-                        print(f"round {number} {way}, {instances}: {rate:,.0f} rows/s", flush=True)
-    report(moved, exchanged)
+    apart = "handover" in arguments.parts or arguments.ways != [WAYS[0]]
+    with site() if apart and not arguments.draw else nullcontext({}) as at:
+        for number in range(arguments.rounds if "handover" in arguments.parts else 0):
+            for size in arguments.sizes:
+                for handover in HANDOVERS:
+                    done = ran(at, arguments, "handover", size, handover)
+                    moved.setdefault(str(size), {}).setdefault(handover, []).append(done)
+                    print(f"round {number} {size} MB by {handover}: {_said(done)}", flush=True)
+        if "exchange" in arguments.parts:
+            ways = {way: partial(exchange, at, arguments, way) for way in arguments.ways}
+            exchanged = swept("handover", ways, arguments)
+    if not arguments.draw:
+        check_same(exchanged)
+        report(moved, exchanged)
 
 
-def ran(at: Mapping[str, Any], arguments: argparse.Namespace, *words: object) -> Any:
+def exchange(
+    at: Mapping[str, Any], arguments: argparse.Namespace, way: str, instances: int, cores: int
+) -> Any:
+    """One way with so many instances; the cores are always the same, as executors are."""
+    return ran(at, arguments, "exchange", way, instances=instances)
+
+
+def ran(
+    at: Mapping[str, Any],
+    arguments: argparse.Namespace,
+    *words: object,
+    instances: int | None = None,
+) -> Any:
     """A run in a process of its own."""
     options = ("--at", json.dumps(at), "--rows", str(arguments.rows))
-    return in_child(__file__, "--child", ",".join(map(str, words)), *options)
+    name = ",".join(map(str, words))
+    return in_child(__file__, "--child", name, *options, instances=instances, cores=CORES)
 
 
 def check_same(exchanged: Mapping[str, Mapping[int, list[Any]]]) -> None:

@@ -2,6 +2,7 @@
 
     python benchmarks/join_equi.py                   both engines, interleaved
     python benchmarks/join_equi.py --case exchange   shared files against a shuffle, at 1 and 2
+    python benchmarks/join_equi.py --instances 1,4,16    a sweep: see sweep.py
 
 Two streams of 500,000 rows, a row a millisecond, 50,000 keys, pairs at most 60 s apart. Each run is
 a process of its own and its results are counted; speeds are those of the batches after the first
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +23,28 @@ from count import equal_pairs, kept
 from data import write_keyed
 from measure import (
     CORES,
-    MASTER,
     Batch,
     check_count,
     common_arguments,
+    figures_of,
     give,
     in_child,
-    medians,
     middle,
     progress_of,
     rows_written,
-    run_command,
+    run_sql,
     spark_session,
     speed,
     write_report,
 )
+from sweep import is_sweep, sweep_arguments, swept
 
 ROWS, FILE_ROWS, KEYS, BOUND_S = 500_000, 50_000, 50_000, 60
 WARM = 3
 BATCH_ROWS = 2 * FILE_ROWS
 WANTED_RATIO = 4
 ENGINES = ("tidegate", "spark")
-EXCHANGES = [f"{exchange}-{n}" for n in (1, 2) for exchange in ("shared", "shuffle")]
+EXCHANGES = ("shared", "shuffle")
 QUERY = """
 CREATE STREAM l FROM '{data}/left' TIME ts;
 CREATE STREAM r FROM '{data}/right' TIME ts;
@@ -51,13 +53,12 @@ FROM l [RANGE {bound} SECONDS] JOIN r [RANGE {bound} SECONDS] ON l.key = r.key;
 """
 
 
-def run_tidegate(data: Path, work: Path, *options: Any) -> list[Batch]:
+def run_tidegate(
+    data: Path, work: Path, *options: Any, instances: int = CORES, batch_rows: int = BATCH_ROWS
+) -> dict[str, Any]:
     """One run through the command line."""
-    query = work / "query.sql"
-    query.write_text(QUERY.format(data=data, bound=BOUND_S))
-    arguments = ["run", query, "--out", work / "out", "--checkpoint", work / "checkpoint"]
-    arguments += ["--master", MASTER, "--batch-rows", BATCH_ROWS]
-    return run_command([*arguments, *options])
+    sql = QUERY.format(data=data, bound=BOUND_S)
+    return run_sql(sql, work, "--batch-rows", batch_rows, *options, instances=instances)
 
 
 def run_spark(data: Path, work: Path) -> list[Batch]:
@@ -89,17 +90,15 @@ def run_spark(data: Path, work: Path) -> list[Batch]:
     return progress_of(query)
 
 
-def child(name: str, data: Path, work: Path) -> None:
+def child(arguments: argparse.Namespace) -> None:
     """One run of one engine, in the process made for it."""
+    name, data, work = arguments.child, Path(arguments.data), Path(arguments.work)
     if name == "spark":
-        batches = run_spark(data, work)
-    elif name == "tidegate":
-        batches = run_tidegate(data, work, "--instances", CORES)
-    else:
-        exchange, instances = name.split("-")
-        chosen = ["--exchange", exchange, "--instances", instances, "--routing", "round-robin"]
-        batches = run_tidegate(data, work, *chosen)
-    give({"batches": batches, "rows_out": rows_written(work / "out")})
+        give({"batches": run_spark(data, work), "rows_out": rows_written(work / "out")})
+        return
+    chosen = [] if name == "tidegate" else ["--exchange", name, "--routing", "round-robin"]
+    size = {"instances": arguments.instances[0], "batch_rows": arguments.batch_rows}
+    give(run_tidegate(data, work, *chosen, **size))
 
 
 def model(instances: int, exchange: str) -> float:
@@ -114,42 +113,52 @@ def model(instances: int, exchange: str) -> float:
     return 1 / max(1 + route, 16 / instances, 1 + merge)
 
 
-def measure(names: list[str], rounds: int, data: Path) -> dict[str, list[dict[str, Any]]]:
-    """Interleave the runs and check the number of results of each."""
-    folder = data / f"keyed-{ROWS}-{FILE_ROWS}-{KEYS}"
-    write_keyed(folder, ROWS, FILE_ROWS, KEYS)
+def measure(
+    name: str, arguments: argparse.Namespace, instances: int = CORES, cores: int = CORES
+) -> dict[str, Any]:
+    """One run whose number of results is checked."""
+    rows, batch_rows = arguments.rows, arguments.batch_rows
+    folder = Path(arguments.data) / f"keyed-{rows}-{FILE_ROWS}-{KEYS}"
+    write_keyed(folder, rows, FILE_ROWS, KEYS)
     wanted = kept(folder, f"{BOUND_S}", lambda: equal_pairs(folder, BOUND_S))
-    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    for number in range(rounds):
-        for name in names:
-            done = in_child(__file__, "--child", name, "--data", str(folder))
-            check_count(f"{name} round {number}", wanted, done["rows_out"])
-            warm = [b for b in done["batches"][WARM:] if b["rows"] == BATCH_ROWS]
-            run: dict[str, Any] = {**speed(warm), "pairs": wanted}
-            if name != "spark":
-                run["spans_ms"] = medians(warm, "spans_ms")
-                run["tasks_ms"] = medians(warm, "tasks_ms")
-            runs[name].append(run)
-            print(
-                f"round {number} {name}: {run['rows_per_second']:,.0f} rows/s, "
-                f"batch {run['batch_ms_median']:.0f} ms, {wanted:,} pairs",
-                flush=True,
-            )
-    return runs
+    options = ("--child", name, "--data", str(folder), "--batch-rows", str(batch_rows))
+    done = in_child(__file__, *options, instances=instances, cores=cores)
+    check_count(name, wanted, done["rows_out"])
+    warm = [b for b in done["batches"][WARM:] if name == "spark" or b["rows"] == batch_rows]
+    run: dict[str, Any] = {**(speed if name == "spark" else figures_of)(warm), "pairs": wanted}
+    print(
+        f"{name}, {instances}: {run['rows_per_second']:,.0f} rows/s, "
+        f"batch {run['batch_ms_median']:.0f} ms, {wanted:,} pairs",
+        flush=True,
+    )
+    return run
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", default="engines", choices=["engines", "exchange"])
+    parser.add_argument("--rows", type=int, default=ROWS, help="of each side")
+    parser.add_argument("--batch-rows", type=int, default=BATCH_ROWS)
     common_arguments(parser, rounds=3)
+    sweep_arguments(parser, [CORES])
     arguments = parser.parse_args()
     if arguments.child:
-        child(arguments.child, Path(arguments.data), Path(arguments.work))
+        child(arguments)
         return
-    names = list(ENGINES) if arguments.case == "engines" else EXCHANGES
-    runs = measure(names, arguments.rounds, Path(arguments.data))
-    speeds = {n: middle([r["rows_per_second"] for r in runs[n]]) for n in names}
-    setup = {"rows": ROWS, "file_rows": FILE_ROWS, "keys": KEYS, "bound_s": BOUND_S}
+    if is_sweep(arguments):
+        ways = ["tidegate"] if arguments.case == "engines" else list(EXCHANGES)
+        swept("join_equi", {way: partial(measure, way, arguments) for way in ways}, arguments)
+        return
+    names = [(name, CORES) for name in ENGINES]
+    if arguments.case == "exchange":
+        names = [(exchange, n) for n in (1, 2) for exchange in EXCHANGES]
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for _ in range(arguments.rounds):
+        for name, n in names:
+            key = name if arguments.case == "engines" else f"{name}-{n}"
+            runs.setdefault(key, []).append(measure(name, arguments, n))
+    speeds = {n: middle([r["rows_per_second"] for r in done]) for n, done in runs.items()}
+    setup = {"rows": arguments.rows, "file_rows": FILE_ROWS, "keys": KEYS, "bound_s": BOUND_S}
     report: dict[str, Any] = {**setup, "runs": runs, "rows_per_second": speeds}
     if arguments.case == "engines":
         report["wanted_ratio"] = WANTED_RATIO

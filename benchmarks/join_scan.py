@@ -3,6 +3,7 @@
     python benchmarks/join_scan.py                   x, y, a, b in 1..10000: one match in 250,000
     python benchmarks/join_scan.py --case dense      in 1..200: one pair of a hundred matches
     python benchmarks/join_scan.py --case kernel     the compiled loop alone, one core
+    python benchmarks/join_scan.py --instances 1,4,16    a sweep: see sweep.py
 
 Both streams have a window of `window_rows` tuples; a batch brings `batch_rows` of each. Speeds are
 those of the batches after the windows filled: pairs that the definition compares, by wall time and
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +24,17 @@ from count import band_pairs, kept, near_pairs
 from data import write_band
 from measure import (
     CORES,
-    MASTER,
     check_count,
     common_arguments,
+    figures_of,
     give,
     in_child,
-    medians,
     middle,
-    rows_written,
-    run_command,
-    speed,
+    run_sql,
     steady,
     write_report,
 )
+from sweep import is_sweep, sweep_arguments, swept
 
 BAND = 10
 WANTED = {"sparse": 3e9, "kernel": 6e9}
@@ -68,15 +68,11 @@ class Case:
 CASES = {"sparse": Case(), "dense": Case(200, 20_000, 2_000, per_second=1_000)}
 
 
-def run_case(case: Case, data: Path, work: Path) -> dict[str, Any]:
+def run_case(case: Case, data: Path, work: Path, instances: int) -> dict[str, Any]:
     """One run through the command line."""
-    query = work / "query.sql"
-    query.write_text(QUERY.format(data=data, range=case.window_us // 1_000, band=BAND))
-    out = work / "out"
-    arguments = ["run", query, "--out", out, "--checkpoint", work / "checkpoint"]
-    arguments += ["--master", MASTER, "--instances", CORES, "--method", "scan"]
-    batches = run_command([*arguments, "--batch-rows", 2 * case.batch_rows])
-    return {"batches": batches, "rows_out": rows_written(out)}
+    sql = QUERY.format(data=data, range=case.window_us // 1_000, band=BAND)
+    options = ("--method", "scan", "--batch-rows", 2 * case.batch_rows)
+    return run_sql(sql, work, *options, instances=instances)
 
 
 def run_kernel(case: Case) -> dict[str, float]:
@@ -115,42 +111,44 @@ def _matches(lows: Any, highs: Any, stored: Any, probe: int) -> int:
     return int(passing.sum())
 
 
-def measure(name: str, rounds: int, data: Path) -> dict[str, Any]:
-    """Run a case several times, check every run, and report comparisons a second and core."""
+def measured(name: str, data: Path, instances: int = CORES, cores: int = CORES) -> dict[str, Any]:
+    """Run a case, check its rows and comparisons, and report comparisons a second and core."""
     case = CASES[name]
     folder = data / f"band-{case.rows}-{case.per_second}-{case.domain}"
     write_band(folder, case.rows, case.per_second, case.domain)
     wanted = kept(
         folder, f"{case.window_us}", lambda: band_pairs(folder, case.window_us, BAND, BAND)
     )
+    done = in_child(
+        __file__, "--child", name, "--data", str(folder), instances=instances, cores=cores
+    )
+    batches = done["batches"]
+    check_count(name, wanted, done["rows_out"])
     implied = near_pairs(folder, case.window_us)
-    runs = []
-    for number in range(rounds):
-        done = in_child(__file__, "--child", name, "--data", str(folder))
-        batches = done["batches"]
-        check_count(f"{name} round {number}", wanted, done["rows_out"])
-        check_count(
-            f"{name} round {number}, comparisons", implied, sum(b["comparisons"] for b in batches)
-        )
-        full = steady(batches, batches[0]["frontier_us"] + case.window_us)
-        seconds = sum(b["seconds"] for b in full)
-        run = {
-            **speed(full),
-            "comparisons_per_second_per_core": sum(b["comparisons"] for b in full)
-            / seconds
-            / CORES,
-            "rows_out_per_second": sum(b["out"] for b in full) / seconds,
-            "spans_ms": medians(full, "spans_ms"),
-            "tasks_ms": medians(full, "tasks_ms"),
-        }
-        runs.append(run)
-        print(
-            f"{name} round {number}: {run['comparisons_per_second_per_core'] / 1e9:.2f} billion "
-            f"comparisons/s per core, batch {run['batch_ms_median']:.0f} ms, {wanted:,} pairs",
-            flush=True,
-        )
+    check_count(f"{name}, comparisons", implied, sum(b["comparisons"] for b in batches))
+    full = steady(batches, batches[0]["frontier_us"] + case.window_us)
+    seconds = sum(b["seconds"] for b in full)
+    made = sum(b["comparisons"] for b in full) / seconds
+    run = {
+        **figures_of(full),
+        "comparisons_per_second": made,
+        "comparisons_per_second_per_core": made / cores,
+        "rows_out_per_second": sum(b["out"] for b in full) / seconds,
+        "pairs": wanted,
+    }
+    print(
+        f"{name}: {made / cores / 1e9:.2f} billion comparisons/s per core, "
+        f"batch {run['batch_ms_median']:.0f} ms, {wanted:,} pairs",
+        flush=True,
+    )
+    return run
+
+
+def measure(name: str, rounds: int, data: Path) -> dict[str, Any]:
+    """The same several times."""
+    runs = [measured(name, data) for _ in range(rounds)]
     speeds = [r["comparisons_per_second_per_core"] for r in runs]
-    return {"case": name, **vars(case), "pairs": wanted, "runs": runs, "per_core": middle(speeds)}
+    return {"case": name, **vars(CASES[name]), "runs": runs, "per_core": middle(speeds)}
 
 
 def measure_kernel(rounds: int) -> dict[str, Any]:
@@ -168,19 +166,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", default="sparse", choices=[*CASES, "kernel", "all"])
     common_arguments(parser, rounds=3)
+    sweep_arguments(parser, [CORES])
     arguments = parser.parse_args()
+    data = Path(arguments.data)
     if arguments.child:
         if arguments.child.startswith("kernel-"):
             give(run_kernel(CASES[arguments.child.removeprefix("kernel-")]))
         else:
-            data, work = Path(arguments.data), Path(arguments.work)
-            give(run_case(CASES[arguments.child], data, work))
+            case, work = CASES[arguments.child], Path(arguments.work)
+            give(run_case(case, data, work, arguments.instances[0]))
         return
     names = [*CASES, "kernel"] if arguments.case == "all" else [arguments.case]
+    if is_sweep(arguments):
+        cases = {n: partial(measured, n, data) for n in names if n in CASES}
+        swept("join_scan", cases, arguments, "comparisons_per_second", "comparisons/s")
+        return
     results = [
         measure_kernel(arguments.rounds)
         if name == "kernel"
-        else measure(name, arguments.rounds, Path(arguments.data))
+        else measure(name, arguments.rounds, data)
         for name in names
     ]
     write_report(f"join_scan-{arguments.case}", {"wanted_per_core": WANTED, "cases": results})

@@ -21,7 +21,19 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 DATA = Path(tempfile.gettempdir()) / "tidegate-bench-data"
 MARK = "RESULT "
-CORES = 2
+_CORES = "TIDEGATE_BENCH_CORES"
+"""How a program tells those that it starts how many cores to use."""
+
+
+def _cores_given() -> int | None:
+    """Those of `--cores`; known before modules are imported that make constants of them."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--cores", type=int, default=os.environ.get(_CORES))
+    return parser.parse_known_args()[0].cores
+
+
+CORES_GIVEN = _cores_given()
+CORES = CORES_GIVEN or 2
 MASTER = f"local[{CORES}]"
 
 Batch = dict[str, Any]
@@ -30,19 +42,25 @@ Batch = dict[str, Any]
 def common_arguments(parser: argparse.ArgumentParser, rounds: int) -> None:
     """The options that every benchmark has; --child and --work are for its own runs."""
     parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--cores", type=int, default=CORES, help="of local[N] (default: 2)")
     parser.add_argument("--data", default=str(DATA), help="where input is written, once")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     parser.add_argument("--child", help=argparse.SUPPRESS)
 
 
-def in_child(program: str, *arguments: str) -> Any:
+def in_child(
+    program: str, *arguments: str, instances: int | None = None, cores: int = CORES
+) -> Any:
     """Run a benchmark in a process of its own, and give what it hands to `give`.
 
-    It is told `--work DIR`, a folder that is gone when this returns.
+    It is told `--work DIR`, a folder that is gone when this returns, and `--instances` where they
+    are given. Its MASTER has so many `cores`.
     """
+    if instances is not None:
+        arguments = (*arguments, "--instances", str(instances))
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as work:
         command = [sys.executable, program, *arguments, "--work", work]
-        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, _CORES: str(cores)}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     found = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
     if done.returncode or not found:
@@ -83,6 +101,15 @@ def run_command(arguments: Sequence[str]) -> list[Batch]:
     return batches_of(run)
 
 
+def run_sql(sql: str, work: Path, *options: Any, instances: int = CORES) -> dict[str, Any]:
+    """Run a query through the command line on Spark: its batches, and the rows that it wrote."""
+    query, out = work / "query.sql", work / "out"
+    query.write_text(sql)
+    arguments = ["run", query, "--out", out, "--checkpoint", work / "checkpoint"]
+    arguments += ["--master", MASTER, "--instances", instances]
+    return {"batches": run_command([*arguments, *options]), "rows_out": rows_written(out)}
+
+
 def batches_of(run: Callable[[], object]) -> list[Batch]:
     """Call what runs a query in this process; every batch's report."""
     from tidegate.driver.metrics import BatchReport, Summary
@@ -110,12 +137,37 @@ def batches_of(run: Callable[[], object]) -> list[Batch]:
             "state_rows": r.state_rows,
             "state_bytes": r.state_bytes,
             "fetched_bytes": sum(c.get("fetched_bytes", 0) for c in r.instance_counts),
+            "cpu_us": sum(c["cpu_us"] + c.get("map_cpu_us", 0) for c in r.instance_counts),
+            "per_instance": {
+                name: [c.get(name, 0) for c in r.instance_counts] for name in ("cpu_us", "compared")
+            },
+            "task_time": _task_time(r),
             "spans_ms": dict(r.spans_ms),
             "tasks_ms": dict(r.tasks_ms),
             "latency_ms": None if (found := _latency(r)) is None else found.as_dict(),
         }
         for r in reports
     ]
+
+
+def _task_time(report: Any) -> list[float] | None:
+    """Wall time, that with tasks at work, and their work, in seconds; older trees have none."""
+    if getattr(report, "speed_up", None) is None:
+        return None
+    from tidegate.driver.metric.serial import of_all
+
+    found = of_all(report.speed_up)
+    return [found.wall_s, found.at_work_s, found.work_s, found.instances]
+
+
+def serial(batches: Sequence[Batch]) -> dict[str, Any]:
+    """The serial share of these batches and the speed-up that it allows, as a summary says it."""
+    from tidegate.driver.metric.serial import NO_TIME, TaskTime, figures
+
+    total = NO_TIME
+    for wall_s, at_work_s, work_s, instances in (b["task_time"] for b in batches):
+        total = TaskTime(wall_s, at_work_s, work_s, int(instances)).after(total)
+    return figures(total)
 
 
 def _latency(report: Any) -> Any:
@@ -194,6 +246,12 @@ def medians(batches: Sequence[Batch], name: str) -> dict[str, float]:
     """The median of each span over the batches; `name` is spans_ms or tasks_ms."""
     keys = list(dict.fromkeys(key for b in batches for key in b[name]))
     return {k: round(statistics.median(b[name].get(k, 0.0) for b in batches), 2) for k in keys}
+
+
+def figures_of(batches: Sequence[Batch]) -> dict[str, Any]:
+    """A run of Tidegate: its speed, its serial share, and where the time went."""
+    where = {name: medians(batches, name) for name in ("spans_ms", "tasks_ms")}
+    return {**speed(batches), "serial": serial(batches), **where}
 
 
 def percentiles(values: Any) -> dict[str, float]:

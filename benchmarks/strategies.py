@@ -2,6 +2,7 @@
 
     python benchmarks/strategies.py                     the three strategies, interleaved
     python benchmarks/strategies.py --rows 200000       a short look
+    python benchmarks/strategies.py --instances 4,8,16  a sweep over instances in all: see sweep.py
 
 The query is over call records and has three stateful operators, as in StreamCloud's evaluation, and
 four others: calls with their duration, pairs of calls from one number within a minute and how far
@@ -22,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +31,17 @@ from measure import (
     CORES,
     MASTER,
     Batch,
+    batches_of,
     check_count,
     common_arguments,
+    figures_of,
     give,
     in_child,
-    medians,
     middle,
     rows_written,
-    speed,
     write_report,
 )
+from sweep import is_sweep, sweep_arguments, swept
 
 STRATEGIES = ("operator-set", "query-cloud", "operator-cloud")
 ROWS, BATCH_ROWS, PER_SECOND, INSTANCES = 2_000_000, 250_000, 2_000, 7
@@ -79,25 +82,11 @@ def child(arguments: argparse.Namespace) -> None:
     session = tg.Session(master=MASTER)
     query = session.sql(QUERY.format(rows=arguments.rows, rate=PER_SECOND))
     plan = lower(query.node, strategy=strategy)
-    layout = Layout.of(plan, spread(plan, arguments.instances))
-    running = query.start(
-        sink=tg.sink.files(str(work / "out")),
-        checkpoint=str(work / "checkpoint"),
-        batch_rows=arguments.batch_rows,
-        instances=layout.total if strategy == "query-cloud" else dict(layout.instances),
-        strategy=strategy,
-    )
-    reports = running.wait().reports
-    batches: list[Batch] = [
-        {
-            "rows": r.rows_in,
-            "seconds": r.seconds,
-            "spans_ms": dict(r.spans_ms),
-            "tasks_ms": dict(r.tasks_ms),
-            "cpu_ms": sum(c["cpu_us"] + c.get("map_cpu_us", 0) for c in r.instance_counts) / 1e3,
-        }
-        for r in reports
-    ]
+    layout = Layout.of(plan, spread(plan, arguments.instances[0]))
+    where = {"sink": tg.sink.files(str(work / "out")), "checkpoint": str(work / "checkpoint")}
+    options = {"batch_rows": arguments.batch_rows, "strategy": strategy}
+    options["instances"] = layout.total if strategy == "query-cloud" else dict(layout.instances)
+    batches = batches_of(lambda: query.start(**where, **options).wait())
     give(
         {
             "batches": batches,
@@ -110,9 +99,9 @@ def child(arguments: argparse.Namespace) -> None:
     )
 
 
-def shares(batches: list[Batch]) -> dict[str, float]:
+def shares(batches: list[Batch], cores: int) -> dict[str, float]:
     """What part of the cores' time went where, over all these batches."""
-    whole = sum(b["seconds"] for b in batches) * 1e3 * CORES
+    whole = sum(b["seconds"] for b in batches) * 1e3 * cores
     spent = {"processing": 0.0, "distribution": 0.0}
     for batch in batches:
         for name, ms in batch["tasks_ms"].items():
@@ -120,29 +109,22 @@ def shares(batches: list[Batch]) -> dict[str, float]:
                 spent["distribution" if name in DISTRIBUTION else "processing"] += ms
     found = {name: ms / whole for name, ms in spent.items()}
     found["idle"] = 1 - sum(found.values())
-    found["cpu"] = sum(b["cpu_ms"] for b in batches) / whole
+    found["cpu"] = sum(b["cpu_us"] for b in batches) / 1e3 / whole
     return found
 
 
-def measure(arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
-    """Interleave the strategies; all must give as many rows as the first run."""
-    given = ["--rows", "--batch-rows", "--instances"]
-    values = (arguments.rows, arguments.batch_rows, arguments.instances)
-    chosen = [w for o, v in zip(given, values, strict=True) for w in (o, str(v))]
-    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in STRATEGIES}
-    wanted: int | None = None
-    for number in range(arguments.rounds):
-        for name in STRATEGIES:
-            done = in_child(__file__, "--child", name, *chosen)
-            wanted = done["rows_out"] if wanted is None else wanted
-            check_count(f"{name} round {number}", wanted, done["rows_out"])
-            batches = done.pop("batches")
-            warm = [b for b in batches[WARM:-1] if b["rows"]]
-            run = {**speed(warm), "shares": shares(warm), **done}
-            run["spans_ms"], run["tasks_ms"] = (medians(warm, w) for w in ("spans_ms", "tasks_ms"))
-            runs[name].append(run)
-            print(f"round {number} {name}: {_line(run)}", flush=True)
-    return runs
+def measure(
+    name: str, arguments: argparse.Namespace, instances: int, cores: int = CORES
+) -> dict[str, Any]:
+    """One run with a strategy and its time of the cores; all must give as many rows."""
+    options = ("--rows", str(arguments.rows), "--batch-rows", str(arguments.batch_rows))
+    done = in_child(__file__, "--child", name, *options, instances=instances, cores=cores)
+    arguments.wanted = arguments.wanted or done["rows_out"]
+    check_count(name, arguments.wanted, done["rows_out"])
+    warm = [b for b in done.pop("batches")[WARM:-1] if b["rows"]]
+    run = {**figures_of(warm), "shares": shares(warm, cores), **done}
+    print(f"{name}, {instances}: {_line(run)}", flush=True)
+    return run
 
 
 def _line(run: Mapping[str, Any]) -> str:
@@ -154,14 +136,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--batch-rows", type=int, default=BATCH_ROWS)
-    parser.add_argument("--instances", type=int, default=INSTANCES, help="in all")
     parser.add_argument("--dry", action="store_true", help="write no results")
     common_arguments(parser, rounds=3)
+    sweep_arguments(parser, [INSTANCES])
     arguments = parser.parse_args()
+    arguments.wanted = None
     if arguments.child:
         child(arguments)
         return
-    runs = measure(arguments)
+    if is_sweep(arguments):
+        swept("strategies", {n: partial(measure, n, arguments) for n in STRATEGIES}, arguments)
+        return
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in STRATEGIES}
+    for _ in range(arguments.rounds):
+        for name in STRATEGIES:
+            runs[name].append(measure(name, arguments, arguments.instances[0]))
     speeds = {n: middle([r["rows_per_second"] for r in runs[n]]) for n in STRATEGIES}
     divided = {
         n: {w: middle([r["shares"][w] for r in runs[n]]) for w in runs[n][0]["shares"]}
@@ -171,7 +160,8 @@ def main() -> None:
     ratio = {n: first / speeds[n]["median"] for n in STRATEGIES[1:]}
     print(f"{STRATEGIES[0]} beside the others: {json.dumps(ratio)}")
     if not arguments.dry:
-        setup = {k: getattr(arguments, k) for k in ("rows", "batch_rows", "instances", "rounds")}
+        setup = {k: getattr(arguments, k) for k in ("rows", "batch_rows", "rounds")}
+        setup["instances"] = arguments.instances[0]
         write_report(
             "strategies",
             {

@@ -3,6 +3,7 @@
     python benchmarks/window_aggregate.py                      the main case, three rounds
     python benchmarks/window_aggregate.py --case tumbling      another case (see CASES)
     python benchmarks/window_aggregate.py --case all --rounds 3
+    python benchmarks/window_aggregate.py --case large --instances 1,4,16    a sweep: see sweep.py
 
 Each run is a process of its own; the speed is that of the batches after the first ones, by each
 engine's own account of its batches. Results go to benchmarks/results/ as JSON.
@@ -14,21 +15,27 @@ import argparse
 import json
 import statistics
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from data import write_events
 from measure import (
+    CORES,
     MASTER,
     Batch,
+    batches_of,
     common_arguments,
+    figures_of,
     give,
     in_child,
+    middle,
     progress_of,
     spark_session,
     speed,
     write_report,
 )
+from sweep import is_sweep, sweep_arguments, swept
 
 ENGINES = ("tidegate", "spark", "spark-rocksdb")
 
@@ -56,10 +63,14 @@ CASES = {
     "many-keys": Case(keys=500_000),
     "small-batches": Case(rows=2_000_000, file_rows=100_000, batch_rows=100_000),
     "tiny-batches": Case(rows=60_000, file_rows=1_000, batch_rows=1_000, per_second=100),
+    "large": Case(rows=24_000_000, file_rows=250_000, batch_rows=3_000_000),
+    "large-median": Case(rows=24_000_000, file_rows=250_000, batch_rows=3_000_000, median=True),
 }
 
 
-def run_tidegate(case: Case, data: Path, work: Path, **options: Any) -> list[Batch]:
+def run_tidegate(
+    case: Case, data: Path, work: Path, instances: int = CORES, **options: Any
+) -> list[Batch]:
     import tidegate as tg
     from tidegate.query.aggregate import count, mean, median
 
@@ -67,19 +78,10 @@ def run_tidegate(case: Case, data: Path, work: Path, **options: Any) -> list[Bat
     events = session.stream(str(data), time="ts")
     window = events.window(f"{case.range_s} seconds", slide=f"{case.slide_s} seconds")
     calls = {"m": median("value")} if case.median else {"mean": mean("value"), "n": count()}
-    query = (
-        window.group_by("key")
-        .agg(**calls)
-        .start(
-            sink=tg.sink.files(str(work / "out")),
-            checkpoint=str(work / "checkpoint"),
-            batch_rows=case.batch_rows,
-            instances=2,
-            **options,
-        )
-    )
-    summary = query.wait()
-    return [{"rows": r.rows_in, "seconds": r.seconds} for r in summary.reports]
+    result = window.group_by("key").agg(**calls)
+    where = {"sink": tg.sink.files(str(work / "out")), "checkpoint": str(work / "checkpoint")}
+    size = {"batch_rows": case.batch_rows, "instances": instances}
+    return batches_of(lambda: result.start(**where, **size, **options).wait())
 
 
 def run_spark(case: Case, data: Path, work: Path, rocksdb: bool) -> list[Batch]:
@@ -115,46 +117,48 @@ def child(arguments: argparse.Namespace) -> None:
     """One run of one engine, in the process made for it."""
     case, data, work = CASES[arguments.case], Path(arguments.data), Path(arguments.work)
     if arguments.child == "tidegate":
-        give(run_tidegate(case, data, work))
+        give(run_tidegate(case, data, work, arguments.instances[0]))
     else:
         give(run_spark(case, data, work, arguments.child == "spark-rocksdb"))
 
 
-def measure(engine: str, name: str, data: Path) -> dict[str, float]:
+def measure(
+    engine: str, name: str, data: Path, instances: int = CORES, cores: int = CORES
+) -> dict[str, Any]:
     """Run one engine and reduce its batches to rows a second."""
-    batches = in_child(__file__, "--child", engine, "--case", name, "--data", str(data))
-    warm = batches[min(CASES[name].warm_batches, len(batches) - 1) :]
-    return {**speed(warm), "batches": len(batches)}
+    case = CASES[name]
+    folder = data / f"{case.rows}-{case.file_rows}-{case.keys}-{case.per_second}"
+    write_events(folder, case.rows, case.file_rows, case.keys, case.per_second)
+    options = ("--child", engine, "--case", name, "--data", str(folder))
+    batches = in_child(__file__, *options, instances=instances, cores=cores)
+    warm = batches[min(case.warm_batches, len(batches) - 1) :]
+    found = (figures_of if engine == "tidegate" else speed)(warm)
+    run = {**found, "batches": len(batches)}
+    print(
+        f"{name} {engine}: {run['rows_per_second']:,.0f} rows/s, "
+        f"batch {run['batch_ms_median']:.0f} ms",
+        flush=True,
+    )
+    return run
 
 
 def compare(name: str, rounds: int, engines: list[str], data: Path) -> dict[str, Any]:
     """Interleave the engines, and report medians, spreads and ratios."""
-    case = CASES[name]
-    folder = data / f"{case.rows}-{case.file_rows}-{case.keys}-{case.per_second}"
-    write_events(folder, case.rows, case.file_rows, case.keys, case.per_second)
-    runs: dict[str, list[dict[str, float]]] = {e: [] for e in engines}
-    for number in range(rounds):
+    runs: dict[str, list[dict[str, Any]]] = {e: [] for e in engines}
+    for _ in range(rounds):
         for engine in engines:
-            run = measure(engine, name, folder)
-            runs[engine].append(run)
-            print(
-                f"{name} round {number} {engine}: {run['rows_per_second']:,.0f} rows/s, "
-                f"batch {run['batch_ms_median']:.0f} ms",
-                flush=True,
-            )
-    result: dict[str, Any] = {"case": name, **vars(case), "runs": runs, "median": {}, "ratio": {}}
+            runs[engine].append(measure(engine, name, data))
+    result: dict[str, Any] = {"case": name, **vars(CASES[name]), "runs": runs, "median": {}}
     for engine in engines:
-        speeds = [r["rows_per_second"] for r in runs[engine]]
+        found = middle([r["rows_per_second"] for r in runs[engine]])
         result["median"][engine] = {
-            "rows_per_second": statistics.median(speeds),
-            "low": min(speeds),
-            "high": max(speeds),
+            "rows_per_second": found.pop("median"),
+            **found,
             "batch_ms": statistics.median(r["batch_ms_median"] for r in runs[engine]),
         }
-    ours = result["median"].get("tidegate", {}).get("rows_per_second")
-    for engine in engines:
-        if ours and engine != "tidegate":
-            result["ratio"][engine] = ours / result["median"][engine]["rows_per_second"]
+    speeds = {engine: of["rows_per_second"] for engine, of in result["median"].items()}
+    ours = speeds.pop("tidegate", None)
+    result["ratio"] = {engine: ours / of for engine, of in speeds.items()} if ours else {}
     print(f"{name}: ratios {json.dumps(result['ratio'])}", flush=True)
     return result
 
@@ -164,12 +168,17 @@ def main() -> None:
     parser.add_argument("--case", default="sliding", choices=[*CASES, "all"])
     parser.add_argument("--engines", default=",".join(ENGINES))
     common_arguments(parser, rounds=3)
+    sweep_arguments(parser, [CORES])
     arguments = parser.parse_args()
     if arguments.child:
         child(arguments)
         return
     names = list(CASES) if arguments.case == "all" else [arguments.case]
     engines, data = arguments.engines.split(","), Path(arguments.data)
+    if is_sweep(arguments):
+        cases = {f"{name}-{e}": partial(measure, e, name, data) for name in names for e in engines}
+        swept("window_aggregate", cases, arguments)
+        return
     cases = [compare(n, arguments.rounds, engines, data) for n in names]
     write_report(f"window_aggregate-{arguments.case}", {"cases": cases})
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import importlib
 import importlib.util
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -150,6 +152,120 @@ def test_loads_are_compared_before_and_after_trimming() -> None:
     costs = {"seconds_by_exact": ratio, "task_cpu_s_by_exact": ratio}
     *_, row = shedpart.table({"cluster": {"windows": found, "accuracy": {"off": 0.01}} | costs})
     assert "| cluster | 600 to 0, 600.0 times less | 900 to 90, 10.0 times less |" in row
+
+
+def test_a_sweep_sets_each_number_of_instances_beside_the_least() -> None:
+    sweep = _benchmark("sweep")
+    said = {"serial_time": 0.4, "serial_share": 0.1, "now": 3.1, "limit": None, "work_s": 2.0}
+    runs = {
+        4: [{"rate_a": 300.0, "serial": said}, {"rate_a": 320.0, "serial": said}],
+        1: [{"rate_a": 100.0, "serial": said}],
+    }
+    one, four = sweep.points(runs, "rate_a")
+    assert (one["instances"], one["speed_up"], one["efficiency"]) == (1, 1.0, 1.0)
+    assert one["serial_seen"] is None
+    assert (four["speed_up"], four["efficiency"]) == (pytest.approx(3.1), pytest.approx(0.775))
+    # Amdahl's law with this share has the speed-up that was measured.
+    seen = four["serial_seen"]
+    assert 1 / (seen + (1 - seen) / 4) == pytest.approx(3.1)
+    assert four["serial"]["limit"]["median"] == float("inf")
+    *_, row = sweep.table("a", [one, four], "rows/s")
+    assert row == "| 4 | 310 | 3.10 | 78% | 9.7% | 40% of the time, at most 3.1 of inf times |"
+
+
+def test_a_sweep_is_drawn_from_its_file_without_running_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep, measure = _benchmark("sweep"), _benchmark("measure")
+    for module in (sweep, measure):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=2)
+    sweep.sweep_arguments(parser, [2])
+    assert not sweep.is_sweep(parser.parse_args([]))
+    asked = parser.parse_args(["--instances", "1,2"])
+    assert sweep.is_sweep(asked)
+    ran: list[tuple[int, int]] = []
+
+    def run(instances: int, cores: int) -> dict[str, float]:
+        ran.append((instances, cores))
+        return {"rows_per_second": 10.0 * instances}
+
+    sweep.swept("made", {"up": run}, asked)
+    assert ran == [(1, 1), (2, 2)] * 2
+    (tmp_path / "made-sweep-up.svg").unlink()
+    sweep.swept("made", {"up": run}, parser.parse_args(["--draw"]))
+    assert len(ran) == 4
+    assert "times as fast as 1" in (tmp_path / "made-sweep-up.svg").read_text()
+
+
+def test_programs_with_a_sweep_have_the_options_of_one() -> None:
+    names = "join_scan join_band join_equi window_aggregate handover strategies gate".split()
+    for name in [*names, "skew"]:
+        text = (ROOT / f"benchmarks/{name}.py").read_text(encoding="utf-8")
+        assert "sweep_arguments(parser" in text, name
+        assert "CORES" in text or '"--cores"' in text, name
+
+
+def test_uneven_work_is_told_beside_the_uniform_input() -> None:
+    skew = _benchmark("skew")
+    assert skew.busiest([2, 2, 2]) == 1.0
+    assert skew.busiest([6, 0, 0]) == 3.0
+
+    def run(ns: float, match_s: float) -> dict[str, float]:
+        return {
+            "busiest_compared": 1.3,
+            "match_ns_per_compared": ns,
+            "match_s": match_s,
+            "cpu_s": 2 * match_s,
+        }
+
+    found = skew.reduced(
+        {"uniform": {1: run(1.0, 1.0), 4: run(2.0, 1.2)}, "hot": {1: run(1, 2), 4: run(8, 4)}}
+    )
+    assert found["hot"]["speed_of_uniform"] == 0.25
+    assert found["hot"]["match_cpu"] == found["hot"]["cpu"] == 2.0
+    kept = {"busiest": False, "speed_of_uniform": True, "match_cpu": True}
+    assert found["uniform"]["kept"] == kept
+
+
+@pytest.mark.parametrize("name", ["uniform", "zipf", "hot", "equal", "drift"])
+def test_pairs_of_uneven_inputs_are_counted_as_they_are(name: str, tmp_path: Path) -> None:
+    skew, count = _benchmark("skew"), _benchmark("count")
+    skew.write_input(tmp_path, name, 3_000)
+    (r_ts, x, y), (s_ts, a, b) = (
+        count.columns(tmp_path / f"{side}.parquet", *names)
+        for side, names in (("r", ("x", "y")), ("s", ("a", "b")))
+    )
+    near = np.abs(r_ts[:, None] - s_ts) <= 1_000_000
+    near &= np.abs(x[:, None] - a) <= 5_000
+    wanted = int((near & (y[:, None] <= b)).sum())
+    assert count.bounded_pairs(tmp_path, 1_000_000, 5_000) == wanted
+    share = np.unique(x, return_counts=True)[1].max() / 3_000
+    low, high = {"zipf": (0.1, 0.2), "hot": (0.08, 0.12), "equal": (1, 1)}.get(name, (0, 0.01))
+    assert low <= share <= high
+
+
+@pytest.mark.parametrize("limit", [700.0, 1_000.0, 9_000.0])
+def test_the_highest_rate_that_is_sustained_is_found(limit: float) -> None:
+    sustained = _benchmark("sustained")
+
+    def attempt(rate: float) -> dict[str, Any]:
+        return {"rate": rate, "sustained": rate <= limit, "capacity": 0.9 * limit}
+
+    found = sustained.highest(attempt, 1_000.0, tries=12)
+    assert limit / sustained.CLOSE < found["best"]["rate"] <= limit
+    assert len(found["tries"]) <= 8
+    assert sustained.highest(attempt, 1e9, tries=2)["best"] is None
+
+
+def test_latency_counts_a_batch_with_its_tuples() -> None:
+    sustained = _benchmark("sustained")
+    small = {"p50": 100.0, "p99": 500.0, "max": 900.0, "tuples": 10}
+    large = {"p50": 20.0, "p99": 40.0, "max": 60.0, "tuples": 10_000}
+    found = sustained.latency([{"latency_ms": small}, {"latency_ms": large}])
+    assert found == {"p50": 20.0, "p99": 40.0, "max": 900.0}
+    assert sustained.latency([])["p99"] == float("inf")
 
 
 def test_what_benchmarks_import_is_there() -> None:

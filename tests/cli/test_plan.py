@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tidegate.cli.main import invoke
+from tidegate.cli.plan import bounded_by, limits
+from tidegate.model.speed_up import SpeedUp
 
 SQL = """
 CREATE STREAM calls FROM 'generator:calls?rows=4000&rate=50&keys=40' TIME ts;
@@ -66,6 +68,32 @@ def test_more_instances_than_cores_are_never_proposed(
     counts = [int(word.split("=")[1]) for word in commanded(lines)[6::2]]
     assert max(counts) == cores
     assert lines[-2] == f"proposed: {sum(counts)} instances"
+
+
+def test_more_instances_than_pay_are_never_proposed() -> None:
+    """A quarter is serial: with 5 instances each brings half of what the first does."""
+    found = SpeedUp(0.5, 1.5)
+    assert bounded_by(found, [16, 3], 16) == [5, 3]
+    assert bounded_by(found, [16, 3], 4) == [4, 3]
+    assert bounded_by(SpeedUp(0.0, 1.0), [16, 3], None) == [16, 3]
+    assert limits(found, 1, 16, capped=True) == [
+        "25% of a batch of 1,000,000 rows is serial: more instances are at most 4.0 times as fast",
+        "more than 5 instances of a subquery do not pay",
+    ]
+    assert limits(SpeedUp(0.0, 1.0), 1, 2, capped=True) == [
+        "more instances of a subquery than the 2 cores do not help"
+    ]
+
+
+def test_a_plan_says_how_much_is_serial(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("q.sql").write_text(SQL.replace("rows=4000", "rows=40000"))
+    lines = planned(capsys, "--sample", "40000")
+    (line,) = [one for one in lines if "is serial" in one]
+    assert re.fullmatch(
+        r"[\d.]+% of a batch of 1,000,000 rows is serial: "
+        r"more instances are at most [\d,.]+ times as fast",
+        line,
+    )
 
 
 def test_one_process_needs_one_instance(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,6 +31,7 @@ _VOLATILE = (
     (re.compile(r"switched in [\d.]+ ms"), "switched in # ms"),
     (re.compile(r"switch_ms [\d.]+"), "switch_ms #"),
     (re.compile(r"imbalance [\d.]+"), "imbalance #"),
+    (re.compile(r"serial [\d.]+%.*"), "serial #"),
     (re.compile(r"(?<![\w.])/\S*/(?=\w+\b)"), "/path/to/"),
 )
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tidegate.errors import UnavailableError
+from tidegate.model.speed_up import SpeedUp
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import SPARK, Plan
 from tidegate.query.node import StreamDef
 from tidegate.query.output import single
-from tidegate.session.sample_run import SampleLoad, sample_run
+from tidegate.session.sample_run import SampleLoad, in_large_batches, sample_run
 from tidegate.source.registry import open_uri
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
@@ -77,3 +78,23 @@ def test_what_only_spark_evaluates_cannot_be_sampled() -> None:
     in_spark = replace(prefix, engine=SPARK, reason="SOUNDEX needs Spark")
     with pytest.raises(UnavailableError, match="runs without Spark; got SOUNDEX needs Spark"):
         sample_run(replace(plan, subqueries=(replace(subquery, prefixes=(in_spark,)),)))
+
+
+def test_large_batches_are_worked_out_from_two_smaller_ones() -> None:
+    """10 ms for any batch and 1 ms for a thousand rows are serial; 3 and 20 ms are work."""
+    small, large = SpeedUp(0.015, 0.103), SpeedUp(0.060, 1.003)
+    found = in_large_batches((5_000, small), (50_000, large))
+    assert found.serial_s == pytest.approx(1.010)
+    assert found.work_s == pytest.approx(20.003)
+    assert in_large_batches((5_000, large), (50_000, small)) == large, "costs are not negative"
+
+
+def test_batches_of_one_size_do_not_say_what_is_serial() -> None:
+    assert in_large_batches((20, SpeedUp(0.01, 0.02)), (20, SpeedUp(0.01, 0.02))).serial_s == 0
+
+
+def test_a_sample_says_what_more_instances_could_bring() -> None:
+    plan = planned("SELECT COUNT(*) AS n FROM calls [RANGE 1 SECOND] GROUP BY district")
+    found = sample_run(plan, 6_000).speed_up
+    assert found.work_s > 0
+    assert found.serial_s == 0, "two batches of 3,000 rows are no larger than the small one"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 
@@ -11,9 +12,11 @@ from tidegate.cli.called import called_as
 from tidegate.cli.option import options, read_query, refuse_all
 from tidegate.cli.rate_plan import RateTarget, for_rates
 from tidegate.cli.value import Whole
-from tidegate.driver.options import DEFAULT_BUCKETS
+from tidegate.driver.metric.text import number_text
+from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS
 from tidegate.errors import OptionError
 from tidegate.model.sizing.calibration_file import QueryCalibration, read_calibration
+from tidegate.model.speed_up import SpeedUp
 from tidegate.plan.explain import many, table
 from tidegate.plan.method import AUTO, JoinOptions
 from tidegate.plan.options import MAX_WINDOWS, PlanOptions
@@ -95,7 +98,8 @@ def plan(
 
     The sample runs in this process, its results and state are thrown away. A subquery gets
     instances in proportion to the processor time that it used, and no more than the master has
-    cores: the subqueries of a batch run in turn, so that each has them all.
+    cores: the subqueries of a batch run in turn, so that each has them all. Nor does it get more
+    than pay: where much of a batch is serial, most instances would wait.
 
     With --rate it says how many instances the query needs at these rates, by a model of what
     everything in it costs: from a calibration, or measured now where the query is to run.
@@ -159,10 +163,16 @@ def _for_sample(
     """What a sample shows, and instances by the processor time of each subquery."""
     found = sample_run(planned, sample)
     shares = [total] if one_number else proposed([load.cpu_us for load in found.loads], total)
-    counts = [min(share, cores or share) for share in shares]
+    counts = bounded_by(found.speed_up, shares, cores)
     capped = bounded and counts != shares
-    lines = [*_table(found), *_limits(len(planned.subqueries), cores, capped)]
+    lines = [*_table(found), *limits(found.speed_up, len(planned.subqueries), cores, capped)]
     return [*lines, f"proposed: {many(sum(counts), 'instance')}"], counts
+
+
+def bounded_by(found: SpeedUp, shares: Sequence[int], cores: int | None) -> list[int]:
+    """No more instances of a subquery than there are cores, nor than pay."""
+    most = min(found.useful, cores or math.inf)
+    return [int(min(share, most)) for share in shares]
 
 
 def _known(
@@ -176,12 +186,19 @@ def _known(
     return known
 
 
-def _limits(subqueries: int, cores: int | None, capped: bool) -> list[str]:
+def limits(found: SpeedUp, subqueries: int, cores: int | None, capped: bool) -> list[str]:
     """What bounds the instances that are of use."""
     lines = []
     if subqueries > 1:
         lines.append("the subqueries of a batch run in turn, so each can use all cores")
-    if capped and cores is not None:
+    if found.serial_share:
+        lines.append(
+            f"{number_text(found.serial_share, 'share')} of a batch of {DEFAULT_BATCH_ROWS:,} rows "
+            f"is serial: more instances are at most {found.limit:,.1f} times as fast"
+        )
+    if found.useful < (cores or math.inf):
+        lines.append(f"more than {many(int(found.useful), 'instance')} of a subquery do not pay")
+    elif capped and cores is not None:
         lines.append(f"more instances of a subquery than the {many(cores, 'core')} do not help")
     return lines
 

@@ -175,6 +175,9 @@ def _answer(proposal: Proposal, target: RateTarget, cores: int | None, total: in
         best = f"{seconds_text(steady.latency_s.value)} ({seconds_between(steady.latency_s)})"
         why = f"{with_all} cannot have that latency: the best is {best}"
     lines = [why]
+    if steady.load.value >= 1 and math.isfinite(proposal.ever):
+        ever = number_text(proposal.ever * target.whole)
+        lines.append(f"with any number of instances the most is {ever} tuples a second")
     if latency_s is not None and proposal.within:
         rate = number_text(proposal.within * target.whole)
         lines.append(f"within {seconds_text(latency_s)} the most is {rate} tuples a second")

@@ -7,4 +7,5 @@ sizing/       any query at rates that last, and the instances that it needs
 control/      instances by the work that arrives, looking ahead, and how well that went
 live/         the model beside a running query: rates, work, forecasts
 scalability   how far more threads help, by STRETCH
+speed_up      how far more instances help a run, by Amdahl
 """

@@ -36,6 +36,23 @@ def test_the_best_there_is_where_none_do() -> None:
     assert found.within == 0 or found.within < 1
 
 
+def test_no_more_than_pay_where_the_rates_are_too_high_for_any_number() -> None:
+    """What is beside the instances bounds the rates that any number of them keeps up with."""
+    model, rates = join(measured()), {"r": 40_000.0, "s": 40_000.0}
+    found = propose(model, rates, None, InstanceLimit(each=20, total=20))
+    assert not found.met
+    assert found.chosen.instances["join"] == int(model.speed_up(rates).useful)
+    assert found.chosen.limit.value < model.limit(rates, {"join": 4_096}).value <= found.ever < 1
+
+
+def test_no_more_than_pay_where_the_latency_is_too_low_for_any_number() -> None:
+    model = join(measured())
+    found = propose(model, RATES, 1e-6, InstanceLimit(each=20, total=20))
+    assert not found.met
+    assert len(found.choices) == 20
+    assert found.chosen.instances["join"] == int(model.speed_up(RATES).useful) < 20
+
+
 def test_the_next_instance_goes_to_where_it_saves_most() -> None:
     scan = join(measured()).subqueries[0]
     light = SubqueryModel("light", ("join",), TupleWorkload(1.0), measured(QUIET))

@@ -13,6 +13,7 @@ FILES = (
     "progress",
     "rows",
     "time",
+    "serial",
     "work",
 )
 """The modules of this folder that declare metrics, each in a tuple `METRICS`."""

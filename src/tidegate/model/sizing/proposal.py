@@ -36,7 +36,8 @@ class Proposal:
     """The choices that were looked at, each with an instance more, and the one to take.
 
     `met` says that it has what was asked for, `sure` also where costs are as high as they may well
-    be. `within` is how many times the rates the last choice has with the latency.
+    be. `within` is how many times the rates the last choice has with the latency, `ever` how many
+    times any number of instances could keep up with.
     """
 
     choices: tuple[InstanceChoice, ...]
@@ -44,6 +45,7 @@ class Proposal:
     met: bool
     sure: bool
     within: float
+    ever: float
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ def propose(
 ) -> Proposal:
     """The fewest instances that do; where none do, those with the least latency.
 
-    Begins with one of each subquery, and gives the next to where it saves most.
+    Begins with one of each subquery, and gives the next to where it saves most. Where none do,
+    there are no more of a subquery than pay: see `SpeedUp.useful`.
     """
 
     def choice(instances: Mapping[str, int]) -> InstanceChoice:
@@ -87,11 +90,14 @@ def propose(
         choices.append(choice(min(more, key=lambda one: model.steady(rates, one).load.value)))
     sure = [c for c in choices if c.surely_meets(latency_s)]
     likely = [c for c in choices if c.meets(latency_s)]
-    best = min(choices, key=lambda c: (c.steady.latency_s.value, c.steady.load.value))
+    useful = model.speed_up(rates).useful
+    paying = [c for c in choices if max(c.instances.values()) <= useful]
+    best = min(paying, key=lambda c: (c.steady.latency_s.value, c.steady.load.value))
     return Proposal(
         choices=tuple(choices),
         chosen=(sure or likely or [best])[0],
         met=bool(likely),
         sure=bool(sure),
         within=model.within(latency_s, rates, best.instances) if latency_s is not None else 0.0,
+        ever=model.most(rates),
     )

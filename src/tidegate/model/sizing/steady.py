@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,12 +20,16 @@ from tidegate.model.join.readiness import mean_ready_s
 from tidegate.model.operation import Floats
 from tidegate.model.pace import BatchPace
 from tidegate.model.sizing.workload import OperatorWorkload
+from tidegate.model.speed_up import SpeedUp
 
 _DRAWS = np.random.default_rng(20).standard_normal((2_000, 2))
 """Errors of the two parts of a batch, in standard errors; the same in all predictions."""
 
 _MOST_FACTOR = 2.0**40
 """Rates that are so many times as high have no limit."""
+
+_ANY_NUMBER = 2**20
+"""So many instances share all that can be shared."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,24 @@ class QueryModel:
             _largest(lambda factor: load(factor).high < 1),
             _largest(lambda factor: load(factor).low < 1),
         )
+
+    def speed_up(self, rates: Mapping[str, float]) -> SpeedUp:
+        """What more instances could bring at these rates, in seconds for each second of input.
+
+        Serial is what is left with any number of instances: they do not share it.
+        """
+        one, any_number = (
+            float(replace(self, slots=None)._batch(rates, self._alike(n)).costs[1])
+            for n in (1, _ANY_NUMBER)
+        )
+        return SpeedUp(any_number, max(one - any_number, 0.0))
+
+    def most(self, rates: Mapping[str, float]) -> float:
+        """How many times these rates any number of instances could keep up with."""
+        return replace(self, slots=None).limit(rates, self._alike(_ANY_NUMBER)).value
+
+    def _alike(self, instances: int) -> dict[str, int]:
+        return {subquery.name: instances for subquery in self.subqueries}
 
     def within(
         self, latency_s: float, rates: Mapping[str, float], instances: Mapping[str, int]
