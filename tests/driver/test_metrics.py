@@ -11,7 +11,6 @@ import pytest
 
 from tests.driver.batch_report import changed, reported
 from tidegate.driver.latency import RECENT_BATCHES
-from tidegate.driver.metric.time import period_ms, serial_ms
 from tidegate.driver.metrics import (
     KEPT_BYTES,
     KEPT_REPORTS,
@@ -234,17 +233,3 @@ def test_spans_are_the_times_between_marks() -> None:
     clock.advance(1.0)
     spans.mark("operate")
     assert spans.spans_ms == {"gate": 250.0, "operate": 1000.0}
-
-
-def test_serial_time_is_the_drivers_steps_and_what_operate_has_beside_rounds_of_tasks() -> None:
-    spans_ms = {"start": 900.0, "between": 1.0, "gate": 2.0, "draft": 1.0, "operate": 50.0} | {
-        "collect": 4.0,
-        "manifest": 1.0,
-        "commit": 3.0,
-        "publish": 1.0,
-        "books": 2.0,
-    }
-    assert serial_ms(spans_ms, {"map read": 70.0, "instance close": 9.0}) == 15.0
-    rounds_ms = {"spark map job": 30.0, "spark instance job": 10.0, "spark finish": 5.0}
-    assert serial_ms(spans_ms, {"map read": 70.0, "spark prepare": 2.0} | rounds_ms) == 20.0
-    assert period_ms(spans_ms) == 65.0

@@ -21,7 +21,7 @@ from tests.execute.resident.camp import SECRET, Camp
 from tidegate import schedule
 from tidegate.errors import RunError, TaskError
 from tidegate.execute.resident.channel import door_at
-from tidegate.execute.resident.crew import Crew, DiedError
+from tidegate.execute.resident.crew import Crew
 from tidegate.execute.resident.message import (
     BYE,
     Hello,
@@ -30,6 +30,7 @@ from tidegate.execute.resident.message import (
     packed,
     unpacked,
 )
+from tidegate.execute.resident.unit import DiedError
 from tidegate.execute.work import SentWork
 
 pytestmark = pytest.mark.timeout(240)  # what is wrong here mostly waits for ever

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tidegate.driver.metric.fold import Fold, Reported
-from tidegate.driver.metric.metric import CommittedBatch, RunMetric, Where
+from tidegate.driver.metric.metric import BETWEEN, CommittedBatch, RunMetric, Where
 from tidegate.driver.metric.text import number_text
 from tidegate.model.speed_up import SpeedUp
 from tidegate.spans import added
@@ -64,10 +64,11 @@ def task_times(batch: CommittedBatch) -> dict[str, TaskTime]:
         subquery.name: (_at_work_s(outcomes), _cpu_s(outcomes), len(outcomes))
         for subquery, outcomes in zip(batch.plan.subqueries, batch.work.outcomes, strict=True)
     }
+    wall_s = batch.seconds + batch.spans.spans_ms.get(BETWEEN, 0.0) / 1e3
     all_s = sum(at_work_s for at_work_s, *_ in found.values())
     part = min(batch.spans.spans_ms[OPERATE] / 1e3 / all_s, 1.0) if all_s else 1.0
     return {
-        name: TaskTime(batch.seconds, at_work_s * part, max(cpu_s, at_work_s * part), instances)
+        name: TaskTime(wall_s, at_work_s * part, max(cpu_s, at_work_s * part), instances)
         for name, (at_work_s, cpu_s, instances) in found.items()
     }
 

@@ -15,7 +15,6 @@ import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import wait
@@ -29,13 +28,12 @@ from tidegate.execute.resident.message import (
     BEAT,
     BYE,
     Hello,
-    Task,
     TaskAnswer,
     TaskRequest,
     packed,
     unpacked,
 )
-from tidegate.execute.work import TaskWork
+from tidegate.execute.resident.unit import AskedTask, CrewMember, DiedError, WorkUnit
 
 _log = logging.getLogger(__name__)
 
@@ -61,47 +59,6 @@ _TURNS = ((False, True), (False, False), (True, True), (True, False))
 _REMEMBERED = 16
 """Fewer than a worker keeps of what it was sent (`work.keep_sent`), so that it has what we think
 it has."""
-
-
-AskedTask = tuple[Task, TaskWork, int, dict[str, bytes]]
-"""A function, its work, a number, and the data that the work needs by key."""
-
-
-class DiedError(Exception):
-    """A unit of work has lost TRIES workers, the last of them on a host."""
-
-    def __init__(self, host: str) -> None:
-        self.host = host
-        super().__init__(host)
-
-
-@dataclass(eq=False)
-class _Unit:
-    """A task that somebody waits for."""
-
-    id: int
-    task: Task
-    work: TaskWork
-    number: int
-    data: dict[str, bytes]
-    future: Future[Any]
-    later: bool = False
-    own: bool = False
-    lost: int = 0
-
-
-@dataclass(eq=False)
-class _Worker:
-    """A worker that has come; `has` are the keys of what it was sent, the newest last.
-
-    `silent_s` is for how long nothing was heard of it.
-    """
-
-    channel: Channel
-    hello: Hello
-    unit: _Unit | None = None
-    silent_s: float = 0.0
-    has: dict[str, None] = field(default_factory=dict)
 
 
 class Crew:
@@ -138,16 +95,16 @@ class Crew:
         self._ids = itertools.count()
         self._lock = Lock()
         """For what other threads leave: these, and whether the pipe is there to wake us by."""
-        self._asked: list[_Unit] = []
+        self._asked: list[WorkUnit] = []
         self._told: list[bytes] = []
-        self._come: list[_Worker] = []
+        self._come: list[CrewMember] = []
         self._knocking = 0
         self._failure: BaseException | None = None
         self._aborted = False
         self._closed = False
         self._ended = False
-        self._waiting: list[_Unit] = []
-        self._workers: dict[Channel, _Worker] = {}
+        self._waiting: list[WorkUnit] = []
+        self._workers: dict[Channel, CrewMember] = {}
         self._there: set[int] = set()
         """The numbers of those, when work was given out last."""
         self._awake, self._wake = os.pipe()
@@ -176,7 +133,7 @@ class Crew:
     ) -> list[Future[Any]]:
         """Have all tasks done, those that may come `later` after all others that wait then."""
         units = [
-            _Unit(next(self._ids), task, work, number, data, Future(), later, own)
+            WorkUnit(next(self._ids), task, work, number, data, Future(), later, own)
             for task, work, number, data in tasks
         ]
         with self._lock:
@@ -261,7 +218,7 @@ class Crew:
         try:
             channel = admit(knocking, self._secret, self._hung_s)
             try:
-                worker = _Worker(channel, unpacked(channel.recv_bytes()))
+                worker = CrewMember(channel, unpacked(channel.recv_bytes()))
             except BaseException:
                 channel.close()
                 raise
@@ -292,7 +249,7 @@ class Crew:
         if self.came >= self.size:
             self.ready.set()
 
-    def _hear(self, worker: _Worker) -> None:
+    def _hear(self, worker: CrewMember) -> None:
         """One message of a worker."""
         try:
             data = worker.channel.recv_bytes()
@@ -319,7 +276,7 @@ class Crew:
         else:
             unit.future.set_result(answer.value)
 
-    def _lose(self, worker: _Worker) -> None:
+    def _lose(self, worker: CrewMember) -> None:
         """A worker is gone; what it was at is to be done again."""
         del self._workers[worker.channel]
         worker.channel.close()
@@ -339,7 +296,7 @@ class Crew:
         else:
             unit.future.set_exception(DiedError(worker.hello.host))
 
-    def _be_rid_of(self, worker: _Worker) -> None:
+    def _be_rid_of(self, worker: CrewMember) -> None:
         _log.warning(
             "worker %d on %s (process %d) has not been heard of for %.0f s and is replaced",
             worker.hello.number,
@@ -406,7 +363,7 @@ class Crew:
         if awaited:  # not before all are given out: who reads ahead is not to be in their way
             self.at_work.set()
 
-    def _next(self, worker: _Worker, later: bool, own: bool) -> _Unit | None:
+    def _next(self, worker: CrewMember, later: bool, own: bool) -> WorkUnit | None:
         for unit in self._waiting:
             number = unit.number % self.size
             is_free = not own and not (unit.own and number in self._there)
@@ -414,7 +371,7 @@ class Crew:
                 return unit
         return None
 
-    def _send(self, worker: _Worker, unit: _Unit) -> None:
+    def _send(self, worker: CrewMember, unit: WorkUnit) -> None:
         data = {key: bytes_ for key, bytes_ in unit.data.items() if key not in worker.has}
         worker.has |= dict.fromkeys(data)
         while len(worker.has) > _REMEMBERED:
@@ -423,7 +380,7 @@ class Crew:
         worker.unit = unit
         self._write(worker, packed(request))
 
-    def _write(self, worker: _Worker, message: bytes) -> None:
+    def _write(self, worker: CrewMember, message: bytes) -> None:
         try:
             worker.channel.send_bytes(message)
         except BlockingIOError:  # it takes nothing any more

@@ -8,8 +8,9 @@ from threading import Lock
 from typing import Any
 
 from tidegate.execute.job import Job
-from tidegate.execute.resident.crew import AskedTask, Crew
+from tidegate.execute.resident.crew import Crew
 from tidegate.execute.resident.message import DropRequest
+from tidegate.execute.resident.unit import AskedTask
 from tidegate.execute.runner import TaskCounts
 from tidegate.execute.shared_task import KEEPING
 from tidegate.execute.task_runner import Task, TaskRunner

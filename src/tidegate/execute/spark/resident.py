@@ -28,11 +28,12 @@ from tidegate import schedule
 from tidegate.errors import OptionError, RunError
 from tidegate.execute.job import Job
 from tidegate.execute.resident.channel import Address, door_at, door_on
-from tidegate.execute.resident.crew import TRIES, Crew, DiedError
+from tidegate.execute.resident.crew import TRIES, Crew
 from tidegate.execute.resident.depot import PORT as PARCEL_PORT
 from tidegate.execute.resident.depot import DepotPlan
 from tidegate.execute.resident.message import Hello, RaisedError
 from tidegate.execute.resident.tasks import AbortedError, CrewTasks
+from tidegate.execute.resident.unit import DiedError
 from tidegate.execute.resident.worker import serve
 from tidegate.execute.spark.description import JobDescription
 from tidegate.execute.spark.failure import (
