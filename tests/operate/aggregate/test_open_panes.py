@@ -51,10 +51,15 @@ def test_panes_are_divided_as_a_list_is(
     assert lines([below, above]) == [*lines(due), *lines([p.rows for p in left.waiting])]
 
 
-def test_what_waits_has_memory_of_its_own() -> None:
+def test_what_is_held_has_memory_of_its_own() -> None:
     """What a map task left is deleted after its batch."""
     given = table([(1, 2), (3, 4)])
-    (part,) = OpenPanes().with_waiting(given.slice(1)).waiting
-    theirs, ours = (t.column("n").chunk(0).buffers()[1] for t in (given, part.rows))
-    assert (ours.address, ours.size) != (theirs.address, theirs.size)
-    assert ours.size < 16
+    some = given.slice(1)
+    (waits,), (complete,) = (
+        OpenPanes().with_waiting(some).waiting,
+        OpenPanes().with_complete(some).complete,
+    )
+    for part in (waits, complete):
+        theirs, ours = (t.column("n").chunk(0).buffers()[1] for t in (given, part.rows))
+        assert (ours.address, ours.size) != (theirs.address, theirs.size)
+        assert ours.size < 16

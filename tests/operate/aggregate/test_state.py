@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.driver.scene import COUNTS, PASSED, plan_of
-from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate import state
+from tidegate.operate.aggregate.pane import AggregateSpec, merge
 from tidegate.operate.aggregate.pane_window import PaneWindow
-from tidegate.operate.aggregate.state import PANES, PaneHorizon, PaneKeeper
+from tidegate.operate.aggregate.state import PANES, PaneHorizon, PaneKeeper, with_due
 from tidegate.operate.tuple_window.state import TUPLES, TupleKeeper
 from tidegate.state.bucket_set import BucketSet
+from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment
 
 
@@ -53,3 +55,35 @@ def test_every_operator_has_its_keepers() -> None:
     assert panes[0] == PANES
     assert isinstance(panes[1], PaneKeeper)
     assert plan_of(PASSED).subqueries[0].operator.state.keepers == {}
+
+
+PARTIALS = st.sets(st.tuples(st.integers(0, 1), st.integers(0, 5), st.integers(0, 3)), max_size=9)
+
+
+@given(due=st.lists(PARTIALS, max_size=3), news=PARTIALS)
+def test_only_panes_that_waited_are_merged_again(
+    due: list[set[tuple[int, int, int]]], news: set[tuple[int, int, int]]
+) -> None:
+    """What is stored of them is the same as if all were merged."""
+    spec = AggregateSpec(PaneWindow(4_000_000, 1_000_000), (("k", pa.int64()),), ())
+    names = spec.partial_schema.names
+    waited, new = [
+        [
+            pa.Table.from_pylist([dict(zip(names, r)) for r in sorted(rows)], spec.partial_schema)
+            for rows in batches
+        ]
+        for batches in ([rows for rows in due if rows], [news])
+    ]
+    merged = []
+
+    def counted(spec: AggregateSpec, parts: list[pa.Table]) -> pa.Table:
+        merged.extend(row for part in parts for row in part.column("pane").to_pylist())
+        return merge(spec, parts)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(state, "merge", counted)
+        found = with_due(spec, waited, new[0])
+    expected = merge(spec, [*waited, *new])
+    assert by_bucket(found, "pane").equals(by_bucket(expected, "pane"))
+    newest = max((row[1] for rows in due for row in rows), default=-1)
+    assert all(pane <= newest for pane in merged)

@@ -85,10 +85,11 @@ class OpenPanes:
         return OpenPanes.of(complete, waiting)
 
     def with_complete(self, rows: pa.Table) -> OpenPanes:
-        return OpenPanes(_fewer((*self.complete, *_parts([rows]))), self.waiting)
+        """With a copy of the rows: what came from a map task may be a view of a file of its."""
+        return OpenPanes(_fewer((*self.complete, *_parts([_copied(rows)]))), self.waiting)
 
     def with_waiting(self, rows: pa.Table) -> OpenPanes:
-        """With a copy of the rows: what came from a map task may be a view of a file of its."""
+        """The same of rows that wait."""
         return OpenPanes(self.complete, _fewer((*self.waiting, *_parts([_copied(rows)]))))
 
 
@@ -104,7 +105,7 @@ def split(rows: pa.Table, pane: int) -> tuple[pa.Table, pa.Table]:
 
 
 def _copied(rows: pa.Table) -> pa.Table:
-    return rows.take(pa.array(np.arange(rows.num_rows)))
+    return rows.combine_chunks().take(pa.array(np.arange(rows.num_rows)))
 
 
 def _parts(tables: Iterable[pa.Table]) -> tuple[PartialPanes, ...]:

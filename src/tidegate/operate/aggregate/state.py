@@ -151,7 +151,7 @@ def turned(spec: AggregateSpec, work: InstanceWork, news: pa.Table) -> PaneTurn:
     needed = spec.window.needed_from(work.frontier_us)
     complete, later = split(news, sealed)
     due, held = held.due(sealed)
-    ended = merge(spec, [*due, complete])
+    ended = with_due(spec, due, complete)
     panes = pa.concat_tables([*(part.rows for part in held.complete), ended])
     _, lasting = split(ended, needed)
     # Where there is much, dividing it costs, and is in vain.
@@ -159,6 +159,19 @@ def turned(spec: AggregateSpec, work: InstanceWork, news: pa.Table) -> PaneTurn:
     left = held.needed(needed).with_complete(lasting).with_waiting(later) if fits else None
     work.spans.mark("instance seal")
     return PaneTurn(panes, [lasting, later], sealed, left)
+
+
+def with_due(spec: AggregateSpec, due: Sequence[pa.Table], news: pa.Table) -> pa.Table:
+    """Partials that waited, merged with those of a batch, each pane in the order of `merge`.
+
+    Those of later panes than any that waited are merged already, and most panes of a large batch
+    are.
+    """
+    if not due:
+        return news
+    newest = max(int(ints(rows, "pane").max()) for rows in due)
+    again, alone = split(news, newest + 1)
+    return pa.concat_tables([merge(spec, [*due, again]), alone])
 
 
 def write_panes(

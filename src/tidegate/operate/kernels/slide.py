@@ -24,7 +24,9 @@ class Sliding:
         starts_run = np.append(True, first[1:] >= np.maximum.accumulate(last)[:-1])[: len(first)]
         starts, run = first[starts_run], np.cumsum(starts_run) - 1
         ends = np.append(starts[1:], len(values))
-        run_of = np.searchsorted(starts, np.arange(len(values)), side="right")
+        run_of = np.repeat(
+            np.arange(len(starts) + 1), np.diff(starts, prepend=0, append=len(values))
+        )
         self._order = sorted_rows(Groups(run_of, len(starts) + 1), values)
         self._runs = (inverse(self._order), starts[run], (ends - starts)[run])
 
