@@ -70,6 +70,20 @@ MUTANTS = (
         "value",
         "tests/driver/test_metrics.py",
     ),
+    Mutant(
+        "starting tasks is taken for their work",
+        "driver/metric/serial.py",
+        "min(worked_ms, waited_ms or math.inf)",
+        "waited_ms or worked_ms",
+        "tests/driver/test_serial.py",
+    ),
+    Mutant(
+        "instances are proposed that wait longer than they work",
+        "model/sizing/proposal.py",
+        "if max(c.instances.values()) <= useful]",
+        "if useful]",
+        "tests/model/sizing/test_proposal.py",
+    ),
     # Runs that go on another time.
     Mutant(
         "new input on a finished checkpoint is ignored",
