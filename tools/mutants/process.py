@@ -122,7 +122,7 @@ MUTANTS = (
     ),
     Mutant(
         "a worker is taken to have what another was sent",
-        "execute/resident/crew.py",
+        "execute/resident/unit.py",
         "    has: dict[str, None] = field(default_factory=dict)\n",
         "    has: dict[str, None] = field(default_factory=lambda held=dict(): held)\n",
         CREW,
