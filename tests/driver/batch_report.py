@@ -9,9 +9,8 @@ from tidegate.driver.metric.registry import METRICS
 from tidegate.driver.metrics import BatchReport
 
 NOTHING: dict[str, Any] = {
-    **dict.fromkeys(
-        ("spans_ms", "tasks_ms", "output_rows", "state_by", "speed_up", "exchanges"), {}
-    ),
+    **{name: {} for name in ("spans_ms", "tasks_ms", "output_rows", "state_by")},
+    **{name: {} for name in ("speed_up", "exchanges")},
     **dict.fromkeys(("instance_counts", "subqueries", "utilisation"), ()),
     **dict.fromkeys(("extent", "held", "latency", "recent_latency", "backlog")),
     "newest_us": MIN_US,
