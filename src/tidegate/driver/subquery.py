@@ -190,7 +190,7 @@ class RunningSubquery:
             splits=splits_of(self.subquery, cut, self._telling),
             previous_us=cut.previous_us,
             frontier_us=cut.frontier_us,
-            state={},
+            state={w: s for w, s in running.state.items() if w in operator.traits.dealt_by},
             before=None,
             same=None,
         )

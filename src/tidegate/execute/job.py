@@ -119,6 +119,7 @@ class Job:
         """What the map side of the operator knows of a split."""
         prefix = self.subquery.prefixes[split.input]
         return MapWork(
+            batch=self.batch,
             input=split.input,
             source=split.source,
             start=split.start,

@@ -68,6 +68,7 @@ class MapWork:
     operator drops on purpose.
     """
 
+    batch: int
     input: int
     source: str
     start: int
@@ -204,8 +205,9 @@ class Traits:
     `warnings`: what a user should know before it runs.
     `counted`: counts of its instances that the manifest sums up for the operator, for `for_batch`
     and, by the name of a part of the state, for its keeper.
-    `deals_ahead`: `deal` needs nothing that earlier batches leave: no `state`, no `kept`, and of
-    `for_batch` no counts. So map tasks may run before the batch before is done.
+    `deals_ahead`: `deal` needs nothing that the batch before leaves: no `kept`, of `for_batch` no
+    counts, and of `state` the parts `dealt_by`, which may be as they were one batch earlier. So map
+    tasks may run before the batch before is done.
     `levels`: figures of panes that say how much there is, not how much has come: of several
     batches, and of the panes of a window, the largest counts. Others are added up.
     """
@@ -219,6 +221,7 @@ class Traits:
     warnings: tuple[str, ...] = ()
     counted: tuple[str, ...] = ()
     deals_ahead: bool = False
+    dealt_by: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
 
 

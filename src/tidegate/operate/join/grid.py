@@ -22,6 +22,8 @@ from tidegate.route.cell import CellGrid
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
+PENDING = MAX_US, MAX_US
+
 GRIDS = "grids"
 """What the segments hold, by the name that they have below the operator in a manifest."""
 
@@ -32,6 +34,7 @@ _SCHEMA = pa.schema(
         (BUCKET, pa.int32()),
         (_VERSION, pa.int64()),
         ("grid", pa.int64()),
+        ("batch", pa.int64()),
         ("left", pa.int64()),
         ("right", pa.int64()),
         ("width", pa.float64()),
@@ -44,10 +47,14 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class GridEpoch:
-    """A grid, and from where on it places the tuples of each side: by time, or by their number."""
+    """A grid, and the first `batch` whose tuples it places.
+
+    `since` is where these begin on each side, by time or by number; PENDING until it is known.
+    """
 
     since: tuple[int, int]
     grid: CellGrid
+    batch: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,8 @@ class GridKeeper(Keeper):
         for number, epoch in enumerate(epochs):
             left, right = epoch.since
             grid: dict[str, float] = {BUCKET: 0, _VERSION: version, "grid": number}
-            grid |= {"left": left, "right": right, "width": epoch.grid.width}
+            grid |= {"batch": epoch.batch, "left": left, "right": right}
+            grid["width"] = epoch.grid.width
             rows.append(grid)
             hot = zip(epoch.grid.hot, epoch.grid.fans, strict=True)
             rows += [{**grid, "cell": cell, "fan": fan} for cell, fan in hot]
@@ -109,11 +117,13 @@ def _epochs(rows: pa.Table) -> tuple[GridEpoch, ...]:
     for row in rows.to_pylist():
         number = row["grid"]
         if row["cell"] is None:
-            found[number] = GridEpoch((row["left"], row["right"]), CellGrid(row["width"]))
+            since = row["left"], row["right"]
+            found[number] = GridEpoch(since, CellGrid(row["width"]), row["batch"])
             continue
         epoch = found[number]
         hot, fans = (*epoch.grid.hot, row["cell"]), (*epoch.grid.fans, row["fan"])
-        found[number] = GridEpoch(epoch.since, CellGrid(epoch.grid.width, hot, fans))
+        grid = CellGrid(epoch.grid.width, hot, fans)
+        found[number] = GridEpoch(epoch.since, grid, epoch.batch)
     return tuple(found[number] for number in sorted(found))
 
 

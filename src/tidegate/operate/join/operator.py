@@ -94,6 +94,7 @@ class StreamJoin(Operator):
             warnings=self.warned,
             counted=SIDES,
             deals_ahead=True,
+            dealt_by=(GRIDS, *SIDES) if self.routing == BY_RANGE else (),
         )
 
     @property

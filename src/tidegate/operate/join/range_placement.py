@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US, TS
 from tidegate.errors import TaskError
 from tidegate.operate.join.bound import bounds_of, key_of
-from tidegate.operate.join.grid import GridEpoch, GridKeeper
+from tidegate.operate.join.grid import PENDING, GridEpoch, GridKeeper
 from tidegate.operate.join.search import News
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.state import SIDES, SideKeeper
@@ -74,8 +74,17 @@ class RangePlacement:
     def keeper(self) -> GridKeeper:
         return GridKeeper(self.keepers[0].way)
 
-    def grids(self, state: Mapping[str, Sequence[Segment]], store: Store) -> tuple[GridEpoch, ...]:
-        """All grids that there are, that of new tuples last."""
+    def grids(
+        self, state: Mapping[str, Sequence[Segment]], store: Store, batch: int
+    ) -> tuple[GridEpoch, ...]:
+        """The grids that have placed tuples up to a batch, that of the batch last.
+
+        Map tasks may run before the batch before is done. What it chooses places the tuples of the
+        batch after them: so it is the same for them whether they have seen it or not.
+        """
+        return tuple(epoch for epoch in self._known(state, store) if epoch.batch <= batch)
+
+    def _known(self, state: Mapping[str, Sequence[Segment]], store: Store) -> tuple[GridEpoch, ...]:
         return self.keeper.read(state, store) or (GridEpoch((MIN_US, MIN_US), self.first),)
 
     def dealt(
@@ -93,7 +102,7 @@ class RangePlacement:
             low, high = self._bounds(side, table, values)
         except TaskError:
             return router.buckets([], table.num_rows), everyone, None
-        grids = self.grids(work.state, work.opened())
+        grids = self.grids(work.state, work.opened(), work.batch)
         bucket = grids[-1].grid.stored(router, values)
         if running == 1:
             return bucket, everyone, None
@@ -109,8 +118,7 @@ class RangePlacement:
             low, high = self._bounds(side, table)
         except TaskError:
             return None
-        grids = self.grids(work.state, work.store)
-        mapping = work.mapping
+        grids, mapping = self.grids(work.state, work.store, work.batch), work.mapping
         seen = self._asking(grids, work.state, work.previous_us, mapping, side, low, high)
         return np.asarray(seen[work.instance])
 
@@ -162,24 +170,35 @@ class RangePlacement:
         """The grids for the batches to come, where they are others; one instance does it."""
         if work.instance != work.mapping.owners[0] or work.frontier_us in (MIN_US, MAX_US):
             return ()
-        grids = self.grids(work.state, work.store)
-        chosen = self._chosen(work, arrived, news, grids[-1].grid)
-        if chosen is None:
-            known = self.keeper.read(work.state, work.store)
-            return () if known is not None else self.keeper.write(work, grids)
-        since = [self._end(work, side, news[side]) for side in range(2)]
+        stored, grids = self.keeper.read(work.state, work.store), self._begun(work, news)
+        if grids[-1].batch <= work.batch:
+            chosen = self._chosen(work, arrived, grids[-1].grid)
+            if chosen is not None and len(grids) < MOST_GRIDS:
+                grids = (*grids, GridEpoch(PENDING, chosen, work.batch + 2))
+        return () if grids == stored else self.keeper.write(work, grids)
+
+    def _begun(self, work: InstanceWork, news: Sequence[News]) -> tuple[GridEpoch, ...]:
+        """The grids that may have tuples in a window after the batch, or will.
+
+        Of one that begins with the next batch it is known now where that is.
+        """
+        ends = [self._end(work, side, news[side]) for side in range(2)]
+        grids = [
+            replace(e, since=(ends[0], ends[1]))
+            if e.since == PENDING and e.batch <= work.batch + 1
+            else e
+            for e in self._known(work.state, work.store)
+        ]
         needed = [
             self.keepers[side].horizon(work.frontier_us, self.before[side]).needed
             for side in range(2)
         ]
-        lasting = [
+        nexts: list[GridEpoch | None] = [*grids[1:], None]
+        return tuple(
             e
-            for e, later in zip(grids, [*grids[1:], None], strict=True)
+            for e, later in zip(grids, nexts, strict=True)
             if later is None or any(later.since[side] > needed[side] for side in range(2))
-        ]
-        if len(lasting) >= MOST_GRIDS:
-            return ()
-        return self.keeper.write(work, [*lasting, GridEpoch((since[0], since[1]), chosen)])
+        )
 
     def _end(self, work: InstanceWork, side: int, news: News) -> int:
         """From where on the tuples of a side are in later batches."""
@@ -191,7 +210,6 @@ class RangePlacement:
         self,
         work: InstanceWork,
         arrived: Sequence[Arrival],
-        news: Sequence[News],
         now: CellGrid,
     ) -> CellGrid | None:
         """A grid that is better than that of now by what was surveyed; None where there is none."""
