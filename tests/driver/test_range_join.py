@@ -186,6 +186,32 @@ def test_grids_outlive_runs_and_other_routings(name: str, tmp_path: Path) -> Non
     assert parts(sql, tmp_path / "c", ways[1:]).equals(expected.table())
 
 
+def test_a_query_that_is_changed_back_finds_what_it_has_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The grids of the query between are kept instead of its own."""
+    monkeypatch.setattr(range_placement, "BETTER", 1.0)
+    monkeypatch.setattr(range_placement, "UNEVEN", 1.0)
+    hour = "[RANGE 1 HOUR]"
+    sql = query(tmp_path, "one value", hour, EQUAL)
+    right = pq.read_table(tmp_path / "r.parquet").slice(0, 2_000)
+    pq.write_table(right, tmp_path / "r.parquet")
+    other = sql.replace("l.x = r.x", "l.x = r.x + 1")
+    found = []
+    for instances in (1, 4):
+        rows: list[pa.Table] = []
+        for asked, batches in ((sql, 7), (other, 1), (sql, 3)):
+            loop, sink = loop_of(asked, tmp_path / str(instances), instances, batch_rows=1_000)
+            before = loop.manifest.batch
+            for _ in range(batches):
+                loop.step()
+            loop.close()
+            rows += [sink.batches[b].rows for b in sorted(sink.batches) if b > before]
+        found.append(pa.concat_tables(rows))
+    assert found[0].num_rows > 100
+    assert found[1].equals(found[0])
+
+
 @pytest.mark.parametrize("handover", ["shared", "state", "window"])
 def test_switches_while_cells_change(
     handover: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -24,9 +24,12 @@ def grids(draw: st.DrawFn) -> CellGrid:
     return CellGrid(width, tuple(hot), tuple(draw(FANS) for _ in hot))
 
 
-def reached(grid: CellGrid, low: float, high: float, buckets: int) -> set[int]:
+def reached(
+    grid: CellGrid, low: float, high: float, buckets: int, most: int | None = None
+) -> set[int]:
+    most = buckets if most is None else most
     found: set[int] = set()
-    for _, where in grid.asked(np.array([low]), np.array([high]), buckets):
+    for _, where in grid.asked(np.array([low]), np.array([high]), buckets, most):
         found |= set(where.tolist())
     return set(range(buckets)) if -1 in found else found
 
@@ -40,13 +43,14 @@ def test_bounds_reach_every_value_between_them(
     assert 0 <= bucket < buckets
     if low <= value <= high:
         assert bucket in reached(grid, low, high, buckets)
+        assert bucket in reached(grid, low, high, buckets, 1 + start)
     if not low <= high:
         assert not reached(grid, low, high, buckets)
 
 
 def test_a_narrow_band_asks_one_place_or_two() -> None:
     grid, low = CellGrid(100.0), np.arange(0.0, 10_000.0, 1.0)
-    asked = sum(len(rows) for rows, _ in grid.asked(low, low + 10.0, 64))
+    asked = sum(len(rows) for rows, _ in grid.asked(low, low + 10.0, 64, 16))
     assert 1.09 < asked / len(low) < 1.11
 
 

@@ -1,7 +1,7 @@
 """Holds what map tasks of the next batch have shipped while the instances of this one run.
 
 A job is known by its name, which stands for the rows that it reads, its owners and its bounds. The
-parcels are those that its map tasks would make later: they need nothing that earlier batches leave
+parcels are those that its map tasks would make later: they need nothing that the batch before leaves
 (`Traits.deals_ahead`). A job that turns out otherwise, after a switch or with a smaller batch, has
 another name or another mapping, and finds nothing here.
 """

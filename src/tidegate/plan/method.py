@@ -125,7 +125,8 @@ def _grid(probe: Probe, sample: SideSample | None, buckets: int) -> tuple[CellGr
     if survey is None:
         return IN_TURN, "dealt in turn until a survey of its tuples has found cells"
     found = survey.best()
-    if sample is None or not found.grid.width:
+    assert sample is not None
+    if not found.grid.width:
         return IN_TURN, "dealt in turn: cells would spare no work in the first tuples"
     width = "their codes" if probe.one_key else f"{found.grid.width:.4g}"
     searched = f"a tuple searches at {found.searches:.1f} of {instances} instances"

@@ -74,17 +74,20 @@ class CellGrid:
             bucket[dealt] = (cells[dealt] + step) % router.mapping.buckets
         return bucket
 
-    def asked(self, low: Floats, high: Floats, buckets: int) -> Iterator[tuple[Int64s, Int32s]]:
+    def asked(
+        self, low: Floats, high: Floats, buckets: int, most: int
+    ) -> Iterator[tuple[Int64s, Int32s]]:
         """Rows with these bounds, and buckets that may have values between them.
 
-        A row may come with the same bucket again. Bucket -1 stands for all.
+        A row may come with the same bucket again. Bucket -1 stands for all, also where a row has
+        more cells than `most`.
         """
         rows = np.flatnonzero(low <= high)
         if not self.width:
             yield rows, np.full(len(rows), -1, np.int32)
             return
         first, last = self.cells(low[rows]), self.cells(high[rows])
-        wide = last - first >= buckets
+        wide = last - first >= most
         if wide.any():
             yield rows[wide], np.full(int(wide.sum()), -1, np.int32)
             rows, first, last = rows[~wide], first[~wide], last[~wide]

@@ -141,7 +141,7 @@ class CellSurvey:
         for side in self._sides:
             rows = side.low <= side.high
             first, last = grid.cells(side.low[rows]), grid.cells(side.high[rows])
-            wide = last - first >= len(self._owners)
+            wide = last - first >= self._instances
             everywhere += int(wide.sum())
             first, last = first[~wide], last[~wide]
             while len(first):

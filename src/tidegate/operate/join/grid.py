@@ -7,6 +7,7 @@ segment, written anew when a grid is added.
 
 from __future__ import annotations
 
+import zlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -89,11 +90,11 @@ class GridKeeper(Keeper):
             return None
         newest = max(segments, key=lambda s: s.high)
         key = store.location, newest.name, newest.checksum
-        if key in _READ:
-            return _READ[key]
-        found = _READ[key] = _epochs(read_segment(store, newest, None, _SCHEMA.names))
-        if len(_READ) > _MOST_READ:
-            _READ.popitem(last=False)
+        found = _READ.get(key)
+        if found is None:
+            found = _READ[key] = _epochs(read_segment(store, newest, None, _SCHEMA.names))
+            if len(_READ) > _MOST_READ:
+                _READ.popitem(last=False)
         return found
 
     def write(self, work: InstanceWork, epochs: Sequence[GridEpoch]) -> tuple[Segment, ...]:
@@ -108,8 +109,10 @@ class GridKeeper(Keeper):
             rows.append(grid)
             hot = zip(epoch.grid.hot, epoch.grid.fans, strict=True)
             rows += [{**grid, "cell": cell, "fan": fan} for cell, fan in hot]
+        # A second try may have surveyed less, and must not write other bytes into the same file.
+        name = f"{work.name}-{GRIDS}-{zlib.crc32(repr(rows).encode()):08x}"
         table = pa.Table.from_pylist(rows, _SCHEMA)
-        return (write_segment(work.store, f"{work.name}-{GRIDS}", table, _VERSION, self.tag),)
+        return (write_segment(work.store, name, table, _VERSION, self.tag),)
 
 
 def _epochs(rows: pa.Table) -> tuple[GridEpoch, ...]:

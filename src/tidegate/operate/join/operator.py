@@ -269,7 +269,7 @@ class StreamJoin(Operator):
 
         Of a side that keeps the last n tuples those are dead when n more have come.
         """
-        if frontier_us == MIN_US or not any(state.values()):
+        if frontier_us == MIN_US or not any(state.get(side) for side in SIDES):
             return None
         positions = []
         for side, name in enumerate(SIDES):

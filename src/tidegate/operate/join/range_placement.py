@@ -26,9 +26,10 @@ from tidegate.operate.join.search import News
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.state import SIDES, SideKeeper
 from tidegate.operate.operator import Arrival, InstanceWork, MapWork
-from tidegate.route.cell import CellGrid, Floats, Mask
+from tidegate.route.cell import IN_TURN, CellGrid, Floats, Mask
 from tidegate.route.cell_choice import CellSurvey, SideSurvey
 from tidegate.route.mapping import Mapping as BucketMapping
+from tidegate.route.partitioner import Int32s, Int64s
 from tidegate.route.round_robin import RoundRobin
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store
@@ -36,8 +37,12 @@ from tidegate.state.store import Store
 SURVEY = "survey"
 """The channel of tuples that are surveyed."""
 
-EVERY = 64
-"""One tuple in so many is surveyed: of a small split all or none."""
+EVERY = 61
+"""One tuple in so many is surveyed: of a small split all or none. It is a prime, so that sources
+which bring values in turn do not always bring the same one."""
+
+_MOST_TUPLES = 8_192
+"""So many tuples of a side are looked at in a survey; more say no more."""
 
 SMALL_ROWS = 8_192
 """A split with fewer rows is small."""
@@ -85,7 +90,14 @@ class RangePlacement:
         return tuple(epoch for epoch in self._known(state, store) if epoch.batch <= batch)
 
     def _known(self, state: Mapping[str, Sequence[Segment]], store: Store) -> tuple[GridEpoch, ...]:
-        return self.keeper.read(state, store) or (GridEpoch((MIN_US, MIN_US), self.first),)
+        found = self.keeper.read(state, store)
+        if found is not None:
+            return found
+        # Another query may have come between, whose grids are kept instead of those that have
+        # placed these: then they may be anywhere.
+        stored = (segment for side in SIDES for segment in state.get(side, ()))
+        lost = any(segment.tag in (k.way for k in self.keepers) for segment in stored)
+        return (GridEpoch((MIN_US, MIN_US), IN_TURN if lost else self.first),)
 
     def dealt(
         self, work: MapWork, side: int, table: pa.Table
@@ -95,20 +107,28 @@ class RangePlacement:
         Where a value cannot be computed all instances see them: it is for them to say whether that
         is an error.
         """
-        router, running = work.router(RoundRobin()), work.mapping.running
-        everyone = np.ones((running, table.num_rows), np.bool_)
+        router = work.router(RoundRobin())
         try:
             values = key_of(self.spec.probe, side, table)
             low, high = self._bounds(side, table, values)
         except TaskError:
-            return router.buckets([], table.num_rows), everyone, None
+            return router.buckets([], table.num_rows), _everyone(work.mapping, table), None
         grids = self.grids(work.state, work.opened(), work.batch)
         bucket = grids[-1].grid.stored(router, values)
-        if running == 1:
-            return bucket, everyone, None
-        seen = self._asking(grids, work.state, work.previous_us, work.mapping, side, low, high)
+        if work.mapping.running == 1:
+            return bucket, _everyone(work.mapping, table), None
+        surveyed = _surveyed(work, side, values, low, high)
+        if self.spec.counts:  # all are sent to all, to be counted
+            return bucket, _everyone(work.mapping, table), surveyed
+        seen = np.zeros((work.mapping.running, table.num_rows), np.bool_)
         seen[work.mapping.owner_array[bucket], np.arange(len(bucket))] = True
-        return bucket, seen, _surveyed(work, side, values, low, high)
+        for rows, buckets in self._reached(grids, work, side, low, high):
+            if buckets is None:
+                seen[:, rows] = True
+                continue
+            for owners in work.mapping.tenures:
+                seen[owners[buckets], rows] = True
+        return bucket, seen, surveyed
 
     def asks(self, work: InstanceWork, side: int, table: pa.Table) -> Mask | None:
         """Which of all new tuples of a side have to ask what an instance holds; None for all."""
@@ -118,36 +138,40 @@ class RangePlacement:
             low, high = self._bounds(side, table)
         except TaskError:
             return None
-        grids, mapping = self.grids(work.state, work.store, work.batch), work.mapping
-        seen = self._asking(grids, work.state, work.previous_us, mapping, side, low, high)
-        return np.asarray(seen[work.instance])
+        grids = self.grids(work.state, work.store, work.batch)
+        asking = np.zeros(table.num_rows, np.bool_)
+        for rows, buckets in self._reached(grids, work, side, low, high):
+            if buckets is None:
+                asking[rows] = True
+                continue
+            for owners in work.mapping.tenures:
+                asking[rows[owners[buckets] == work.instance]] = True
+        return asking
 
-    def _asking(
+    def _reached(
         self,
         grids: Sequence[GridEpoch],
-        state: Mapping[str, Sequence[Segment]],
-        previous_us: int,
-        mapping: BucketMapping,
+        work: MapWork | InstanceWork,
         side: int,
         low: Floats,
         high: Floats,
-    ) -> npt.NDArray[np.bool_]:
-        """By instance which tuples of a side ask it, by their bounds for the other."""
+    ) -> Iterator[tuple[Int64s, Int32s | None]]:
+        """Tuples of a side, and buckets that their bounds for the other reach; None for all."""
         other = 1 - side
-        horizon = self.keepers[other].horizon(previous_us, self.before[other])
+        horizon = self.keepers[other].horizon(work.previous_us, self.before[other])
         way = self.keepers[other].way
-        stored = [s for s in state.get(SIDES[other], ()) if not horizon.passed(s)]
+        stored = [s for s in work.state.get(SIDES[other], ()) if not horizon.passed(s)]
         if any(s.tag != way for s in stored):  # an earlier run has placed them anywhere
-            return np.ones((mapping.running, len(low)), np.bool_)
-        seen = np.zeros((mapping.running, len(low)), np.bool_)
+            yield np.arange(len(low)), None
+            return
+        most = min(work.mapping.instances, work.mapping.buckets)
         for grid in self._live(grids, other, horizon.needed):
-            for rows, buckets in grid.asked(low, high, mapping.buckets):
+            for rows, buckets in grid.asked(low, high, work.mapping.buckets, most):
                 everywhere = buckets < 0
-                seen[:, rows[everywhere]] = True
-                rows, buckets = rows[~everywhere], buckets[~everywhere]
-                for owners in mapping.tenures:
-                    seen[owners[buckets], rows] = True
-        return seen
+                if everywhere.any():
+                    yield rows[everywhere], None
+                    rows, buckets = rows[~everywhere], buckets[~everywhere]
+                yield rows, buckets
 
     def _live(self, grids: Sequence[GridEpoch], side: int, needed: int) -> Iterator[CellGrid]:
         """The grids of which tuples of a side may be in a window."""
@@ -171,9 +195,9 @@ class RangePlacement:
         if work.instance != work.mapping.owners[0] or work.frontier_us in (MIN_US, MAX_US):
             return ()
         stored, grids = self.keeper.read(work.state, work.store), self._begun(work, news)
-        if grids[-1].batch <= work.batch:
+        if grids[-1].batch <= work.batch and len(grids) < MOST_GRIDS:
             chosen = self._chosen(work, arrived, grids[-1].grid)
-            if chosen is not None and len(grids) < MOST_GRIDS:
+            if chosen is not None:
                 grids = (*grids, GridEpoch(PENDING, chosen, work.batch + 2))
         return () if grids == stored else self.keeper.write(work, grids)
 
@@ -218,7 +242,9 @@ class RangePlacement:
         rows = sum(part.num_rows for part in parts)
         if rows < LEAST_TUPLES * work.mapping.instances:
             if rows:
-                work.kept.leave(SURVEY, _Surveyed(tuple(parts), left.wait, left.turns), 32 * rows)
+                # A copy: what arrived may be mapped, and its file would stay as long as it.
+                kept = pa.concat_tables(parts).take(pa.array(np.arange(rows)))
+                work.kept.leave(SURVEY, _Surveyed((kept,), left.wait, left.turns), kept.nbytes)
             return None
         if left.turns:
             work.kept.leave(SURVEY, _Surveyed((), left.wait, left.turns - 1), 32)
@@ -239,6 +265,7 @@ class RangePlacement:
         found = []
         for side in range(2):
             mine = np.flatnonzero(column == side)
+            mine = mine[:: -(-len(mine) // _MOST_TUPLES) or 1]
             horizon = self.keepers[side].horizon(work.previous_us, self.before[side])
             stored = work.state.get(SIDES[side], ())
             held = sum(s.rows for s in stored if not horizon.passed(s))
@@ -256,6 +283,10 @@ class _Surveyed:
     parts: tuple[pa.Table, ...] = ()
     wait: int = 1
     turns: int = 0
+
+
+def _everyone(mapping: BucketMapping, table: pa.Table) -> npt.NDArray[np.bool_]:
+    return np.ones((mapping.running, table.num_rows), np.bool_)
 
 
 def _surveyed(

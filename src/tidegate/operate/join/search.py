@@ -354,7 +354,7 @@ def _past(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> int:
 def implied(run: IndexedRun, ask: Ask) -> int:
     """How many tuples of a run are in the windows of the asking tuples."""
     if run.place is None and run.searched.oldest >= ask.newest_low:
-        return len(run.coordinate) * len(ask.low)
+        return len(run.coordinate) * len(ask.in_time[1])
     if ask.index is None:
         first, last = _window(run, ask)
         return int((last - first).sum())
