@@ -42,7 +42,7 @@ def test_the_table_and_a_command_that_runs(capsys: pytest.CaptureFixture[str]) -
     assert re.fullmatch(r"  minutes +3,000 +[\d,.]+ +\d+%", lines[2])
     assert re.fullmatch(r"  aggregate2 +[\d,]+ +[\d,.]+ +\d+%", lines[3])
     assert sum(int(line.split()[-1].rstrip("%")) for line in lines[2:4]) in (99, 100, 101)
-    assert lines[4] == "the subqueries of a batch run in turn, so each can use all cores"
+    assert lines[4] == "subqueries that follow each other run in turn, so each can use all cores"
     assert lines[5] == "proposed: 7 instances"
     command = commanded(lines)
     assert command[:5] == ["tidegate", "run", "q.sql", "--master", "local[8]"]

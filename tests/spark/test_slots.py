@@ -79,7 +79,9 @@ def test_a_port_that_is_none_is_refused(port: str) -> None:
         depot_plan(context, distant=True)
 
 
-@pytest.mark.parametrize("name", ["network.crypto.enabled", "dynamicAllocation.enabled"])
+@pytest.mark.parametrize(
+    "name", ["network.crypto.enabled", "io.encryption.enabled", "dynamicAllocation.enabled"]
+)
 def test_a_cluster_that_encrypts_or_takes_executors_back_is_left_to_jobs(name: str) -> None:
     for value, suits in (("true", True), ("TRUE", True), ("false", False)):
         context: Any = Context(**{name: value})

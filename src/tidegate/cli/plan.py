@@ -98,8 +98,8 @@ def plan(
 
     The sample runs in this process, its results and state are thrown away. A subquery gets
     instances in proportion to the processor time that it used, and no more than the master has
-    cores: the subqueries of a batch run in turn, so that each has them all. Nor does it get more
-    than pay: where much of a batch is serial, most instances would wait.
+    cores: subqueries that take rows of each other run in turn, so that each has them all. Nor does
+    it get more than pay: where much of a batch is serial, most instances would wait.
 
     With --rate it says how many instances the query needs at these rates, by a model of what
     everything in it costs: from a calibration, or measured now where the query is to run.
@@ -190,7 +190,7 @@ def limits(found: SpeedUp, subqueries: int, cores: int | None, capped: bool) -> 
     """What bounds the instances that are of use."""
     lines = []
     if subqueries > 1:
-        lines.append("the subqueries of a batch run in turn, so each can use all cores")
+        lines.append("subqueries that follow each other run in turn, so each can use all cores")
     if found.serial_share:
         lines.append(
             f"{number_text(found.serial_share, 'share')} of a batch of {DEFAULT_BATCH_ROWS:,} rows "

@@ -65,7 +65,7 @@ class Controls:
         self._pipeline.inputs.remove(source_id)
 
     def ask_rows(self, rows: int) -> None:
-        """Ask for another number of rows in a batch, from the next on that is not read ahead."""
+        """Ask for another number of rows in a batch, from the next on."""
         self._pipeline.limit.ask(rows)
 
     @property

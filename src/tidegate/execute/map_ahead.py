@@ -1,9 +1,9 @@
 """Holds what map tasks of the next batch have shipped while the instances of this one run.
 
 A job is known by its name, which stands for the rows that it reads, its owners and its bounds. The
-parcels are those that its map tasks would make later: they need nothing that the batch before leaves
-(`Traits.deals_ahead`). A job that turns out otherwise, after a switch or with a smaller batch, has
-another name or another mapping, and finds nothing here.
+parcels are those that its map tasks would make later: they need nothing that the batch before
+leaves (`Traits.deals_ahead`). A job that turns out otherwise, after a switch or with a smaller
+batch, has another name or another mapping, and finds nothing here.
 """
 
 from __future__ import annotations
@@ -66,10 +66,14 @@ class MapsAhead:
         self.used += 1
         return [s.result() for s in found.shipments]
 
-    def drop(self, batch: int) -> None:
+    def drop_all(self) -> None:
+        """Let go of all that was not taken, when it is done."""
+        self.drop(None)
+
+    def drop(self, batch: int | None) -> None:
         """Let go of what was made for a batch and those before it, and was not taken."""
         for name, found in tuple(self._begun.items()):
-            if found.job.batch <= batch:
+            if batch is None or found.job.batch <= batch:
                 del self._begun[name]
                 self.unused += 1
                 schedule.wait(found.shipments)

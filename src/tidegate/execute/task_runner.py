@@ -42,8 +42,8 @@ class TaskRunner(Protocol):
         """
         return [_done(answer) for answer in self.each(job, count, task, work)]
 
-    def drop(self, jobs: Sequence[Job]) -> None:
-        """Let go of what workers hold of jobs that are done, where they hold anything."""
+    def drop(self, jobs: Sequence[str]) -> None:
+        """Let go of what workers hold of jobs that are done, by name, if they hold anything."""
         return None
 
     def tasks(self) -> TaskCounts | None:

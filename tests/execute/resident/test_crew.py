@@ -6,6 +6,8 @@ import hashlib
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing import AuthenticationError
@@ -20,13 +22,14 @@ from tests.execute.resident import task
 from tests.execute.resident.camp import SECRET, Camp
 from tidegate import schedule
 from tidegate.errors import RunError, TaskError
-from tidegate.execute.resident.channel import door_at
+from tidegate.execute.resident.channel import admit, door_at
 from tidegate.execute.resident.crew import Crew
 from tidegate.execute.resident.message import (
     BYE,
     Hello,
     RaisedError,
     TaskAnswer,
+    TaskRequest,
     packed,
     unpacked,
 )
@@ -220,3 +223,26 @@ def test_an_abort_waits_for_no_task(hanging: tuple[Camp, Future[Any]]) -> None:
         asked.result()
     assert len(camp.replaced) == 1
     camp.close()
+
+
+def test_a_worker_that_is_let_go_at_work_ends_in_order(tmp_path: Path) -> None:
+    """Map tasks of a batch that nobody wants any more are at work when a query stops."""
+    address, pipe = str(tmp_path / "door"), tmp_path / "pipe-0"
+    os.mkfifo(pipe)
+    door = door_at(address)
+    door.setblocking(True)
+    code = "import sys; from tidegate.execute.resident.worker import serve; "
+    code += "serve(sys.argv[1], bytes.fromhex(sys.argv[2]), 0, 0, beat_s=60)"
+    words = [sys.executable, "-c", code, address, SECRET.hex()]
+    worker = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    channel = admit(door.accept()[0], SECRET, 60)
+    assert isinstance(unpacked(channel.recv_bytes()), Hello)
+    key = hashlib.sha256(b"").hexdigest()
+    data = {key: str(tmp_path / "pipe").encode()}
+    channel.send_bytes(packed(TaskRequest(1, task.waits, SentWork(key), 0, data)))
+    with pipe.open("w"):  # it has begun
+        channel.send_bytes(BYE)
+        channel.close()
+    door.close()
+    said = worker.communicate(timeout=60)[1]
+    assert (worker.returncode, said) == (0, "")

@@ -49,6 +49,9 @@ class DepotPlan:
     shares_disk: bool = True
 
 
+_ANY_ADDRESS = ("0.0.0.0", "::")
+
+
 class Depot:
     """The parcels of one worker; grows with those of batches that are not done.
 
@@ -61,12 +64,15 @@ class Depot:
         self._shipped: dict[str, str] = {}
         """The path of each file by its name, as others ask for it."""
         self._door: ParcelDoor | None = None
+        self.address: tuple[str, int] | None = None
         if plan.distant:
             opened = _opened(os.environ.get(_LOCAL_IP) or host, plan)
             self._door = ParcelDoor(opened, secret, self._shipped.get)
+            at, port = self._door.address
+            # Who listens on all addresses is reached by none of that name.
+            self.address = (host if at in _ANY_ADDRESS else at, port)
         self._folder = _own_folder(secret, number)
         self._fetch = ParcelFetch(secret, self._folder)
-        self.address = None if self._door is None else self._door.address
 
     def ship(self, job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
         """Keep a task's parcels, and say where they are."""

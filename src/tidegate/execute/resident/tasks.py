@@ -64,8 +64,8 @@ class CrewTasks(TaskRunner):
         data = self._data.get(job.name, {})
         return [(task, work, number, data) for number in range(count)]
 
-    def drop(self, jobs: Sequence[Job]) -> None:
-        self.crew.tell(DropRequest(tuple(job.name for job in jobs)))
+    def drop(self, jobs: Sequence[str]) -> None:
+        self.crew.tell(DropRequest(tuple(jobs)))
 
     def tasks(self) -> TaskCounts:
         before, count = self._round

@@ -14,7 +14,7 @@ import signal
 import socket
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from threading import Lock
 
 from tidegate import schedule
@@ -78,9 +78,22 @@ def serve(
         while (data := channel.recv_bytes()) != BYE:
             request = unpacked(data)
             if isinstance(request, TaskRequest):
-                say(_answered(request))
+                answer = _answered(request)
+                try:
+                    say(answer)
+                except OSError:
+                    if _is_let_go(channel):
+                        return
+                    raise
             elif own is not None:
                 own.drop(request.jobs)
+
+
+def _is_let_go(channel: Channel) -> bool:
+    """Whether the driver said that there are no more requests, and did not wait for an answer."""
+    with suppress(OSError, EOFError):
+        return bool(channel.poll()) and channel.recv_bytes() == BYE
+    return False
 
 
 class _Pulse:

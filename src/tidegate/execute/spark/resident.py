@@ -61,6 +61,7 @@ PORT = "spark.tidegate.port"
 
 _FOR_JOBS = (
     "spark.dynamicAllocation.enabled",
+    "spark.io.encryption.enabled",
     "spark.network.crypto.enabled",
     "spark.authenticate.enableSaslEncryption",
     "spark.ssl.enabled",

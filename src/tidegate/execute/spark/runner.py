@@ -167,6 +167,8 @@ class SparkRunner(JobRunner):
         tasks, self._tasks, self._messages = self._tasks, None, None
         if tasks is not None:
             try:
+                if self._sharing is not None:  # who maps ahead may finish: nobody is cut off
+                    self._sharing.ahead.drop_all()
                 tasks.close()
             finally:
                 give_back(self._context, self._slots)

@@ -106,7 +106,8 @@ class SharedExchange(_TaskExchange):
         self._last = ""
         """The job that is the last of its batch."""
         self._last_round = Event()
-        """Set when that one runs its instances, or the batch has ended."""
+        """Set when that one runs its instances, or no batch runs."""
+        self._last_round.set()
         self._running = self._failed = False
 
     def maps_ahead(self, drafts: Sequence[Draft]) -> bool:
@@ -247,11 +248,13 @@ class MessageExchange(_TaskExchange):
         return [first.with_spans(spent), *others]
 
     def release(self, jobs: Sequence[Job]) -> None:
-        """Have workers let go of the parcels of jobs that are done."""
-        done = [job for job in jobs if job.name in self._shipped]
-        if done:
-            self._tasks.drop(done)
-            self._shipped -= {job.name for job in done}
+        """Have workers let go of all parcels: also those of tries that failed, under other names.
+
+        Batches are not mapped ahead here, so none that is still to come has any.
+        """
+        if self._shipped:
+            self._tasks.drop(sorted(self._shipped))
+            self._shipped.clear()
 
     def _exchanged(
         self, job: Job, left: TaskWork, spans: Spans

@@ -24,6 +24,7 @@ from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 PENDING = MAX_US, MAX_US
+"""After all tuples that there are."""
 
 GRIDS = "grids"
 """What the segments hold, by the name that they have below the operator in a manifest."""
