@@ -143,6 +143,8 @@ class StreamJoin(Operator):
         table = table.add_column(3, BUCKET, pa.array(bucket))
         if self.spread == TO_ALL:
             return [Share.for_all(table)]
+        if self.spread == TO_OWNER and not work.mapping.formers:
+            return work.by_owner(table, work.mapping.owner_array[bucket])
         shares = []
         for instance in range(work.mapping.running):
             seen = self._seen(work.mapping, instance, side, bucket)
