@@ -136,15 +136,18 @@ def surveyed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("window", [TIME, TUPLES])
 @pytest.mark.parametrize("name", MAKE)
 def test_work_is_divided_evenly(name: str, window: str, tmp_path: Path, counted: Counted) -> None:
-    sql, results, looks, seen = query(tmp_path, name, window), [], [], np.zeros(1)
+    sql, results, looks, candidates = query(tmp_path, name, window), [], [], []
+    seen = np.zeros(1)
     for instances in (1, 16):
         loop, sink = loop_of(sql, tmp_path / str(instances), instances)
         loop.run()
         results.append(sink.table())
+        candidates.append(loop.manifest.counters["comparisons"])
         looks.append(counted.warm(counted.looks))
         alone, seen = seen.sum(), counted.warm(counted.seen)
         counted.clear()
     assert results[0].equals(results[1])
+    assert candidates[0] == candidates[1] > 0
     assert looks[1].sum() == pytest.approx(looks[0].sum(), rel=0.05)
     work = looks[1] + 64 * seen
     assert work.max() <= 1.25 * work.mean()
@@ -234,6 +237,8 @@ def test_switches_while_cells_change(
     loop.close()
     assert len(grids) > 2
     assert sink.table().equals(expected.table())
+    counted = [one.manifest.counters["comparisons"] for one in (loop, whole)]
+    assert counted[0] == counted[1]
 
 
 def test_map_tasks_that_run_ahead_place_tuples_alike(

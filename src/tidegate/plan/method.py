@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate.errors import OptionError
-from tidegate.operate.join.bound import CODES
 from tidegate.operate.join.spec import BAND, BOUND, EQUAL, HASH, SCAN, UNION, PairInterval, Probe
 from tidegate.operate.join.state import BY_KEY, BY_RANGE, ROUND_ROBIN
 from tidegate.plan.branch import Disjunction, PredicateBranch
@@ -32,9 +31,6 @@ UNSELECTIVE, FEWER = 0.01, 4
 pairs when it gives so many times fewer."""
 
 _NO_INDEX = Probe((), None)
-
-_CELLS = 64
-"""How many cells of codes a bucket has, where nothing is known of the keys."""
 
 _LIKELY_INSTANCES = 16
 """For so many instances the first cells are chosen: how many there will be is not known yet."""
@@ -120,8 +116,6 @@ def _grid(probe: Probe, sample: SideSample | None, buckets: int) -> tuple[CellGr
     """The cells that a join begins with, in words too; a survey of its tuples goes on."""
     instances = min(_LIKELY_INSTANCES, buckets)
     survey = None if sample is None else sample.survey(probe, even(buckets, instances))
-    if survey is None and probe.one_key:
-        return CellGrid(CODES / (_CELLS * buckets)), "in cells of their codes"
     if survey is None:
         return IN_TURN, "dealt in turn until a survey of its tuples has found cells"
     found = survey.best()

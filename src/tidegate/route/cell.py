@@ -80,12 +80,12 @@ class CellGrid:
         """Rows with these bounds, and buckets that may have values between them.
 
         A row may come with the same bucket again. Bucket -1 stands for all, also where a row has
-        more cells than `most`.
+        more cells than `most`, and for every row where there are no cells.
         """
-        rows = np.flatnonzero(low <= high)
         if not self.width:
-            yield rows, np.full(len(rows), -1, np.int32)
+            yield np.arange(len(low)), np.full(len(low), -1, np.int32)
             return
+        rows = np.flatnonzero(low <= high)
         first, last = self.cells(low[rows]), self.cells(high[rows])
         wide = last - first >= most
         if wide.any():

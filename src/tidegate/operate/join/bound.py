@@ -25,9 +25,6 @@ Ints = npt.NDArray[np.int64]
 _CODE_BITS = np.uint64(11)
 """By how many bits a hash is too long for a double to hold it exactly."""
 
-CODES = float(2**53)
-"""How many codes there are."""
-
 
 def key_of(probe: Probe, side: int, table: pa.Table) -> Floats:
     """The values that the index of a run is in the order of; NULL is NaN and comes last."""

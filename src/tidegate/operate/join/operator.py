@@ -16,6 +16,7 @@ from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
 from tidegate.model.operation import Lookback, Operation
 from tidegate.operate.bucket_work import BucketWork
+from tidegate.operate.join.candidate import CandidateCount
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.concept import FIRST, ConceptSieve, FirstKeeper, FirstTuples
 from tidegate.operate.join.division import held_work, pair_work, stored_work
@@ -55,6 +56,7 @@ from tidegate.route.reach import Reach
 from tidegate.route.round_robin import RoundRobin
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment
+from tidegate.state.store import Store
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,8 @@ class StreamJoin(Operator):
         shares = []
         if surveyed is not None:
             shares.append(Share(work.mapping.owners[0], surveyed, SURVEY))
+        if self._is_counted_apart(work, work.opened()):
+            shares.append(self._candidates.share(work, table))
         everyone = seen.all(axis=0)
         if self.spread == TO_ALL or everyone.all():
             return [Share.for_all(table), *shares]
@@ -216,8 +220,11 @@ class StreamJoin(Operator):
         if sides:
             instance.leave(sides, news)
         work.spans.mark("instance write")
+        comparisons = compared.implied
+        if self._is_counted_apart(work, work.store):
+            comparisons = self._candidates.candidates(work, arrived)
         counts = {
-            "comparisons": compared.implied,
+            "comparisons": comparisons,
             "compared": compared.candidates,
             SIDES[0]: int(own[0].sum()),
             SIDES[1]: int(own[1].sum()),
@@ -311,6 +318,16 @@ class StreamJoin(Operator):
         ends = {text, *(f"{text} AND {other}" for other in self.conjuncts)}
         ends |= {f"{other} AND {text}" for other in self.conjuncts}
         return any(index in ends for index in probed)
+
+    def _is_counted_apart(self, work: MapWork | InstanceWork, store: Store) -> bool:
+        """Whether one instance counts the candidates, because none sees all tuples."""
+        if self.spread != TO_RANGES or work.mapping.running == 1:
+            return False
+        return any(e.grid.width for e in self._ranges.grids(work.state, store, work.batch))
+
+    @property
+    def _candidates(self) -> CandidateCount:
+        return CandidateCount(self.spec, self._keepers, self.sides)
 
     @property
     def _ranges(self) -> RangePlacement:
