@@ -18,7 +18,7 @@ from tests.driver.scene import compacted
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.elastic.request import Request, Scale
-from tidegate.operate.join import range_placement
+from tidegate.operate.join import survey
 from tidegate.operate.join.operator import StreamJoin
 from tidegate.operate.operator import Arrival, InstanceWork, MapWork, Result, Share
 from tidegate.plan.lower import lower
@@ -128,9 +128,9 @@ def query(folder: Path, name: str, window: str = TIME, on: str = NEAR) -> str:
 @pytest.fixture(autouse=True)
 def surveyed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small splits are surveyed too, so that little data will do."""
-    monkeypatch.setattr(range_placement, "SMALL_ROWS", 0)
-    monkeypatch.setattr(range_placement, "EVERY", 1)
-    monkeypatch.setattr(range_placement, "LEAST_TUPLES", 128)
+    monkeypatch.setattr(survey, "SMALL_ROWS", 0)
+    monkeypatch.setattr(survey, "EVERY", 1)
+    monkeypatch.setattr(survey, "LEAST_TUPLES", 128)
 
 
 @pytest.mark.parametrize("window", [TIME, TUPLES])
@@ -193,8 +193,8 @@ def test_a_query_that_is_changed_back_finds_what_it_has_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The grids of the query between are kept instead of its own."""
-    monkeypatch.setattr(range_placement, "BETTER", 1.0)
-    monkeypatch.setattr(range_placement, "UNEVEN", 1.0)
+    monkeypatch.setattr(survey, "BETTER", 1.0)
+    monkeypatch.setattr(survey, "UNEVEN", 1.0)
     hour = "[RANGE 1 HOUR]"
     sql = query(tmp_path, "one value", hour, EQUAL)
     right = pq.read_table(tmp_path / "r.parquet").slice(0, 2_000)
@@ -219,8 +219,8 @@ def test_a_query_that_is_changed_back_finds_what_it_has_stored(
 def test_switches_while_cells_change(
     handover: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(range_placement, "BETTER", 1.0)
-    monkeypatch.setattr(range_placement, "UNEVEN", 1.0)
+    monkeypatch.setattr(survey, "BETTER", 1.0)
+    monkeypatch.setattr(survey, "UNEVEN", 1.0)
     sql = query(tmp_path, "one value")
     whole, expected = loop_of(sql, tmp_path / "a", 1)
     whole.run()
@@ -245,8 +245,8 @@ def test_map_tasks_that_run_ahead_place_tuples_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They have the state of before the batch that runs; which of the two must not matter."""
-    monkeypatch.setattr(range_placement, "BETTER", 1.0)
-    monkeypatch.setattr(range_placement, "UNEVEN", 1.0)
+    monkeypatch.setattr(survey, "BETTER", 1.0)
+    monkeypatch.setattr(survey, "UNEVEN", 1.0)
     sql = query(tmp_path, "one value")
     whole, expected = loop_of(sql, tmp_path / "a", 1)
     whole.run()

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tidegate.batch import TS, ints
 from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec
 from tidegate.operate.join.state import SIDES, SideKeeper
-from tidegate.operate.operator import Arrival, InstanceWork, MapWork, Share
+from tidegate.operate.operator import Arrival, InstanceWork, Share
 from tidegate.state.segment import read_segment
 
 TIMES = "times"
@@ -40,7 +40,7 @@ class CandidateCount:
     keepers: tuple[SideKeeper, SideKeeper]
     sides: tuple[int, ...]
 
-    def share(self, work: MapWork, tuples: pa.Table) -> Share:
+    def share(self, tuples: pa.Table) -> Share:
         """What a map task sends for it."""
         return Share(_COUNTS, tuples.select([TS]), TIMES)
 

@@ -27,11 +27,12 @@ from tidegate.operate.join.match import (
     places,
 )
 from tidegate.operate.join.pieces import in_pieces
-from tidegate.operate.join.range_placement import SURVEY, RangePlacement
+from tidegate.operate.join.range_placement import RangePlacement
 from tidegate.operate.join.search import ComparedWork, Ints, News
 from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec, WindowExtent
 from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, TO_RANGES, seen_by, sights
 from tidegate.operate.join.state import BY_KEY, BY_RANGE, ROUND_ROBIN, SIDES, SideKeeper
+from tidegate.operate.join.survey import SURVEY
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.operator import (
     Arrival,
@@ -163,7 +164,7 @@ class StreamJoin(Operator):
         if surveyed is not None:
             shares.append(Share(work.mapping.owners[0], surveyed, SURVEY))
         if self._is_counted_apart(work, work.opened()):
-            shares.append(self._candidates.share(work, table))
+            shares.append(self._candidates.share(table))
         everyone = seen.all(axis=0)
         if self.spread == TO_ALL or everyone.all():
             return [Share.for_all(table), *shares]

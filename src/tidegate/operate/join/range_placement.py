@@ -3,14 +3,13 @@
 For a band that is the value itself, for equalities the code of the keys.
 
 A map task stores a tuple in the cell of its value, and sends it to whoever has cells that its
-bounds reach. Some tuples go into a **survey**, from which one instance sees whether another grid of
-cells would be better, and stores it for the batches to come. Where a tuple is stored decides who
+bounds reach. One instance sees from a survey whether another grid of cells would be better, and
+stores it for the batches to come. Where a tuple is stored decides who
 finds its pairs, not which there are: nothing of this changes what the join puts out.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,42 +24,17 @@ from tidegate.operate.join.grid import PENDING, GridEpoch, GridKeeper
 from tidegate.operate.join.search import News
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.state import SIDES, SideKeeper
+from tidegate.operate.join.survey import TupleSurvey, surveyed_of
 from tidegate.operate.operator import Arrival, InstanceWork, MapWork
 from tidegate.route.cell import IN_TURN, CellGrid, Floats, Mask
-from tidegate.route.cell_choice import CellSurvey, SideSurvey
 from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import Int32s, Int64s
 from tidegate.route.round_robin import RoundRobin
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store
 
-SURVEY = "survey"
-"""The channel of tuples that are surveyed."""
-
-EVERY = 61
-"""One tuple in so many is surveyed: of a small split all or none. It is a prime, so that sources
-which bring values in turn do not always bring the same one."""
-
-_MOST_TUPLES = 8_192
-"""So many tuples of a side are looked at in a survey; more say no more."""
-
-SMALL_ROWS = 8_192
-"""A split with fewer rows is small."""
-
-LEAST_TUPLES = 256
-"""So many tuples of a survey for each instance say whether a grid is good."""
-
-UNEVEN, BETTER = 1.15, 0.9
-"""A grid is good enough while its busiest instance has so many times the mean, and no more places
-are searched than `_PLACES`. One that is to follow it must leave the busiest so much of its work."""
-
-_PLACES = 1.5
-
 MOST_GRIDS = 4
 """So many grids have tuples in a window at a time, at most: each is asked."""
-
-_MOST_WAIT = 64
-"""For how many surveys it is not tried again, at most, to find a grid that is better."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +51,12 @@ class RangePlacement:
 
     @property
     def keeper(self) -> GridKeeper:
-        return GridKeeper(self.keepers[0].way)
+        return GridKeeper(self._way)
+
+    @property
+    def _way(self) -> int:
+        """How tuples of either side are arranged and dealt."""
+        return self.keepers[0].way
 
     def grids(
         self, state: Mapping[str, Sequence[Segment]], store: Store, batch: int
@@ -96,7 +75,7 @@ class RangePlacement:
         # Another query may have come between, whose grids are kept instead of those that have
         # placed these: then they may be anywhere.
         stored = (segment for side in SIDES for segment in state.get(side, ()))
-        lost = any(segment.tag in (k.way for k in self.keepers) for segment in stored)
+        lost = any(segment.tag == self._way for segment in stored)
         return (GridEpoch((MIN_US, MIN_US), IN_TURN if lost else self.first),)
 
     def dealt(
@@ -117,7 +96,7 @@ class RangePlacement:
         bucket = grids[-1].grid.stored(router, values)
         if work.mapping.running == 1:
             return bucket, _everyone(work.mapping, table), None
-        surveyed = _surveyed(work, side, values, low, high)
+        surveyed = surveyed_of(work, side, values, low, high)
         if self.spec.counts:  # all are sent to all, to be counted
             return bucket, _everyone(work.mapping, table), surveyed
         seen = np.zeros((work.mapping.running, table.num_rows), np.bool_)
@@ -159,14 +138,13 @@ class RangePlacement:
         """Tuples of a side, and buckets that their bounds for the other reach; None for all."""
         other = 1 - side
         horizon = self.keepers[other].horizon(work.previous_us, self.before[other])
-        way = self.keepers[other].way
         stored = [s for s in work.state.get(SIDES[other], ()) if not horizon.passed(s)]
-        if any(s.tag != way for s in stored):  # an earlier run has placed them anywhere
+        if any(s.tag != self._way for s in stored):  # an earlier run has placed them anywhere
             yield np.arange(len(low)), None
             return
-        most = min(work.mapping.instances, work.mapping.buckets)
+        mapping = work.mapping
         for grid in self._live(grids, other, horizon.needed):
-            for rows, buckets in grid.asked(low, high, work.mapping.buckets, most):
+            for rows, buckets in grid.asked(low, high, mapping.buckets, mapping.instances):
                 everywhere = buckets < 0
                 if everywhere.any():
                     yield rows[everywhere], None
@@ -196,7 +174,8 @@ class RangePlacement:
             return ()
         stored, grids = self.keeper.read(work.state, work.store), self._begun(work, news)
         if grids[-1].batch <= work.batch and len(grids) < MOST_GRIDS:
-            chosen = self._chosen(work, arrived, grids[-1].grid)
+            survey = TupleSurvey(self.keepers, self.before)
+            chosen = survey.better(work, arrived, grids[-1].grid)
             if chosen is not None:
                 grids = (*grids, GridEpoch(PENDING, chosen, work.batch + 2))
         return () if grids == stored else self.keeper.write(work, grids)
@@ -230,74 +209,6 @@ class RangePlacement:
             return work.frontier_us
         return self.before[side] + len(news.place)
 
-    def _chosen(
-        self,
-        work: InstanceWork,
-        arrived: Sequence[Arrival],
-        now: CellGrid,
-    ) -> CellGrid | None:
-        """A grid that is better than that of now by what was surveyed; None where there is none."""
-        left: _Surveyed = work.kept.take(SURVEY) or _Surveyed()
-        parts = [*left.parts, *(a.rows for a in arrived if a.channel == SURVEY)]
-        rows = sum(part.num_rows for part in parts)
-        if rows < LEAST_TUPLES * work.mapping.instances:
-            if rows:
-                # A copy: what arrived may be mapped, and its file would stay as long as it.
-                kept = pa.concat_tables(parts).take(pa.array(np.arange(rows)))
-                work.kept.leave(SURVEY, _Surveyed((kept,), left.wait, left.turns), kept.nbytes)
-            return None
-        if left.turns:
-            work.kept.leave(SURVEY, _Surveyed((), left.wait, left.turns - 1), 32)
-            return None
-        survey = CellSurvey(self._sides(work, pa.concat_tables(parts)), work.mapping.owner_array)
-        current = survey.work_of(now)
-        good = current.busiest <= UNEVEN * current.mean and current.searches <= _PLACES
-        best = current if good else survey.best()
-        if best.busiest <= BETTER * current.busiest and best.grid != now:
-            return best.grid
-        wait = 1 if good else min(2 * left.wait, _MOST_WAIT)
-        work.kept.leave(SURVEY, _Surveyed((), wait, 0 if good else wait), 32)
-        return None
-
-    def _sides(self, work: InstanceWork, surveyed: pa.Table) -> list[SideSurvey]:
-        """What was surveyed, by side, with how many stored tuples each stands for."""
-        column = surveyed.column("side").to_numpy()
-        found = []
-        for side in range(2):
-            mine = np.flatnonzero(column == side)
-            mine = mine[:: -(-len(mine) // _MOST_TUPLES) or 1]
-            horizon = self.keepers[side].horizon(work.previous_us, self.before[side])
-            stored = work.state.get(SIDES[side], ())
-            held = sum(s.rows for s in stored if not horizon.passed(s))
-            values, low, high = (
-                surveyed.column(name).to_numpy()[mine] for name in ("value", "low", "high")
-            )
-            found.append(SideSurvey(values, low, high, max(held / max(len(mine), 1), EVERY)))
-        return found
-
-
-@dataclass(frozen=True)
-class _Surveyed:
-    """What was surveyed and is not enough yet, and after how many more surveys to look again."""
-
-    parts: tuple[pa.Table, ...] = ()
-    wait: int = 1
-    turns: int = 0
-
 
 def _everyone(mapping: BucketMapping, table: pa.Table) -> npt.NDArray[np.bool_]:
     return np.ones((mapping.running, table.num_rows), np.bool_)
-
-
-def _surveyed(
-    work: MapWork, side: int, values: Floats, low: Floats, high: Floats
-) -> pa.Table | None:
-    """Some tuples of a split for the survey; None where it has none."""
-    step = EVERY
-    if len(values) < SMALL_ROWS:
-        if zlib.crc32(f"{work.source} {work.start}".encode()) % EVERY:
-            return None
-        step = 1
-    columns = [np.ascontiguousarray(c[::step]) for c in (values, low, high)]
-    sides = np.full(len(columns[0]), side, np.int8)
-    return pa.table([sides, *columns], names=["side", "value", "low", "high"])
