@@ -1,4 +1,4 @@
-"""What a query reads, opened: between the URIs and connectors of its streams and the loop."""
+"""Opens what a query reads: a connector for each URI of its streams."""
 
 from __future__ import annotations
 

@@ -66,12 +66,8 @@ class MapsAhead:
         self.used += 1
         return [s.result() for s in found.shipments]
 
-    def drop_all(self) -> None:
-        """Let go of all that was not taken, when it is done."""
-        self.drop(None)
-
-    def drop(self, batch: int | None) -> None:
-        """Let go of what was made for a batch and those before it, and was not taken."""
+    def drop(self, batch: int | None = None) -> None:
+        """Let go of what was made for a batch and those before it, and was not taken; or of all."""
         for name, found in tuple(self._begun.items()):
             if batch is None or found.job.batch <= batch:
                 del self._begun[name]

@@ -1,4 +1,4 @@
-"""The rule that computes constants once: between bound expressions and the work of every batch."""
+"""Computes constants once, when a query is planned, instead of in every batch."""
 
 from __future__ import annotations
 

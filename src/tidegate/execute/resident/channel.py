@@ -70,9 +70,10 @@ def own_host(channel: Channel) -> str:
 
 
 def visit(address: tuple[str, int], secret: bytes, patience_s: float) -> Channel:
-    """Connect to another worker, and prove to each other to know the secret; OSError elsewise.
+    """Connect to another worker, and prove to each other to know the secret.
 
-    No read or write takes longer than `patience_s`; the connection is there in seconds, or not.
+    Errors are those of `admit`. No read or write takes longer than `patience_s`; the connection is
+    there in seconds, or not.
     """
     end = socket.create_connection(address, min(patience_s, _CONNECT_S))
     channel = _patient(end, patience_s)

@@ -168,7 +168,7 @@ class SparkRunner(JobRunner):
         if tasks is not None:
             try:
                 if self._sharing is not None:  # who maps ahead may finish: nobody is cut off
-                    self._sharing.ahead.drop_all()
+                    self._sharing.ahead.drop()
                 tasks.close()
             finally:
                 give_back(self._context, self._slots)
