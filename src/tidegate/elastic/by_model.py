@@ -203,14 +203,14 @@ def _why(one: _Known, asked: float, table: Bounds, for_latency: int, behind: int
             return f"fewer than the minimum of {table.limits.minimum}"
         return f"more than the maximum of {most}"
     late = f", {behind:,} too many wait" if behind else ""
-    said = f"{_rates(one)}{late}: work for {asked:.2f} instances"
+    said = f"{_rates(one)}{late}: work for {_amount(asked)} instances"
     if for_latency:
         return f"{said}, latency asks for {for_latency}"
     if asked >= table.upper[instances]:
         expected = work.expected / work.free
-        soon = f", soon {expected:.2f}" if expected > 1.01 * asked else ""
-        return f"{said}{soon}, upper bound {table.upper[instances]:.2f}"
-    return f"{said}, lower bound {table.lower[instances]:.2f}"
+        soon = f", soon {_amount(expected)}" if expected > 1.01 * asked else ""
+        return f"{said}{soon}, upper bound {_amount(table.upper[instances])}"
+    return f"{said}, lower bound {_amount(table.lower[instances])}"
 
 
 def _rates(one: _Known) -> str:
@@ -219,6 +219,11 @@ def _rates(one: _Known) -> str:
     if not one.followed.operation.windows:
         return f"{now[0]:,.0f} tuples/s"
     return f"{now[0]:,.0f} and {now[1]:,.0f} tuples/s, {_short(one.work.pairs)} comparisons/s"
+
+
+def _amount(instances: float) -> str:
+    """So many instances with two decimals, or with as many as it takes to tell it from none."""
+    return f"{instances:.2f}" if instances >= 0.095 else f"{instances:.1g}"
 
 
 def _short(count: float) -> str:

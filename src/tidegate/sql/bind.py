@@ -16,22 +16,15 @@ from tidegate.query.having import having_over
 from tidegate.query.limit import ordered
 from tidegate.query.name import (
     NamedExpr,
-    canonical,
     column,
     conjuncts,
-    expression_text,
-    find_name,
-    spark_name,
 )
 from tidegate.query.node import (
     Aggregate,
-    Filter,
     Node,
-    Order,
     StreamDef,
     Top,
     Union,
-    check_type,
     data_names,
     project,
 )
@@ -39,13 +32,11 @@ from tidegate.query.output import Output
 from tidegate.sql.catalog import Catalog, inside
 from tidegate.sql.clause import read_clause, read_join_window, read_window
 from tidegate.sql.function import (
-    aggregate_name,
     has_aggregate,
-    is_aggregate,
     refuse_unknown,
     unknown_aggregate,
 )
-from tidegate.sql.group import Grouping, ordinal
+from tidegate.sql.group import Grouping
 from tidegate.sql.join import (
     Relation,
     join_relations,
@@ -54,7 +45,15 @@ from tidegate.sql.join import (
 )
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import Create, Script, read_script
-from tidegate.sql.star import star_columns
+from tidegate.sql.select import (
+    limit_rows,
+    order_keys,
+    plain_group,
+    refuse_aliases,
+    select_items,
+    where_filter,
+    without_aggregate,
+)
 from tidegate.sql.syntax import QueryWith, StreamWindow
 from tidegate.sql.union import sides_of
 
@@ -131,7 +130,7 @@ class _Binder:
             return node
         items = tuple((n, column(n)) for n in node.names)
         scope = Scope(None, node.names)
-        return ordered(node, _order(order, items, scope), _limit(limit))
+        return ordered(node, order_keys(order, items, scope), limit_rows(limit))
 
     def _select(self, tree: exp.Select) -> Node:
         tree = _distinct_as_group(tree)
@@ -152,10 +151,10 @@ class _Binder:
         scope = relation.scope
         node = relation.node
         if where := tree.args.get("where"):
-            condition = _without_aggregate(scope.plain(where.this, "WHERE"))
-            _refuse_aliases(condition, tree, node.names)
-            node = _where(node, condition)
-        items = _items(tree, scope, node)
+            condition = without_aggregate(scope.plain(where.this, "WHERE"))
+            refuse_aliases(condition, tree, node.names)
+            node = where_filter(node, condition)
+        items = select_items(tree, scope, node)
         clauses = [tree.args.get(c) for c in ("having", "order")]
         for _, item in items:
             refuse_unknown(item)
@@ -276,7 +275,7 @@ def _aggregate(
         )
     group = Grouping(child.names, items)
     keys = tree.args.get("group")
-    group.add_keys(None if keys is None else _plain_group(keys, scope))
+    group.add_keys(None if keys is None else plain_group(keys, scope))
     outputs = tuple((name, group.rewrite(e, "SELECT")) for name, e in items)
     having = None
     if clause := tree.args.get("having"):
@@ -284,9 +283,9 @@ def _aggregate(
         having = group.rewrite(plain, "HAVING")
     order = tuple(
         replace(o, expression=group.rewrite(group.with_aliases(o.expression, False), "ORDER BY"))
-        for o in _order(tree.args.get("order"), items, scope)
+        for o in order_keys(tree.args.get("order"), items, scope)
     )
-    limit = _limit(tree.args.get("limit"))
+    limit = limit_rows(tree.args.get("limit"))
     node: Node = having_over(
         Aggregate(child, relation.window, tuple(group.keys), tuple(group.calls)),
         conjuncts(having) if having is not None else (),
@@ -312,100 +311,19 @@ def _stateless(
         aliases = dict(items)
         keys = tuple(
             replace(o, expression=_through(o.expression, aliases))
-            for o in _order(order, items, scope)
+            for o in order_keys(order, items, scope)
         )
         if node.windowed:
-            return project(ordered(node, keys, _limit(limit)), items)
+            return project(ordered(node, keys, limit_rows(limit)), items)
         ordered(node, keys, None)
-        return ordered(project(node, items), (), _limit(limit))
+        return ordered(project(node, items), (), limit_rows(limit))
     return project(node, items)
-
-
-def _where(child: Node, condition: exp.Expression) -> Filter:
-    """WHERE, which is told as such over the rows of windows too."""
-    check_type(child, canonical(condition, child.names, "WHERE"), "WHERE", predicate=True)
-    return Filter(child, condition)
-
-
-def _refuse_aliases(condition: exp.Expression, tree: exp.Select, names: Sequence[str]) -> None:
-    """Say of a name in WHERE that it is one of the select list, which is made after WHERE."""
-    aliases = {e.alias.lower(): e.this for e in tree.expressions if isinstance(e, exp.Alias)}
-    for node in condition.find_all(exp.Column):
-        meant = aliases.get(node.name.lower())
-        if meant is None or node.table or find_name(node.name, names) is not None:
-            continue
-        raise QueryError(
-            "WHERE",
-            "does not see the names of the select list",
-            node.name,
-            f"Write {expression_text(meant)} in its place.",
-        )
 
 
 def _through(expression: exp.Expression, aliases: Mapping[str, exp.Expression]) -> exp.Expression:
     if not isinstance(expression, exp.Column):
         return expression
     return aliases.get(expression.name, expression)
-
-
-def _items(tree: exp.Select, scope: Scope | PairScope, child: Node) -> tuple[NamedExpr, ...]:
-    items: list[NamedExpr] = []
-    for written in tree.expressions:
-        if isinstance(written, exp.Star) or (written.is_star and isinstance(written, exp.Column)):
-            items.extend(star_columns(written, scope, child, tree))
-            continue
-        inner = written.this if isinstance(written, exp.Alias) else written
-        expression = scope.plain(inner, "SELECT")
-        name = written.alias if isinstance(written, exp.Alias) else spark_name(expression)
-        items.append((name, expression))
-    if not items:
-        raise QueryError("SELECT", "needs at least one column")
-    return tuple(items)
-
-
-def _order(
-    order: exp.Order | None, items: tuple[NamedExpr, ...], scope: Scope | PairScope
-) -> tuple[Order, ...]:
-    keys: list[Order] = []
-    for written in order.expressions if order is not None else ():
-        by = written.this if isinstance(written, exp.Ordered) else written
-        if isinstance(by, exp.Literal) and not by.is_string:
-            by = ordinal(by, items, "ORDER BY")
-        args = written.args if isinstance(written, exp.Ordered) else {}
-        key = Order(scope.plain(by, "ORDER BY"), bool(args.get("desc")), args.get("nulls_first"))
-        keys.append(key)
-    return tuple(keys)
-
-
-def _limit(limit: exp.Limit | exp.Fetch | None) -> int | None:
-    if limit is None:
-        return None
-    value = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
-    if not isinstance(value, exp.Literal) or value.is_string or not value.name.isdigit():
-        raise QueryError(
-            "LIMIT",
-            "must be a whole number from 0 on",
-            "none" if value is None else value.sql(dialect="spark", comments=False),
-        )
-    return int(value.name)
-
-
-def _plain_group(group: exp.Group, scope: Scope) -> exp.Group:
-    plain = group.copy()
-    plain.set("expressions", [scope.plain(e, "GROUP BY") for e in group.expressions])
-    return plain
-
-
-def _without_aggregate(predicate: exp.Expression) -> exp.Expression:
-    for node in predicate.walk():
-        if is_aggregate(node):
-            raise QueryError(
-                "WHERE",
-                "an aggregate cannot stand here",
-                aggregate_name(node),
-                "Write the condition in HAVING.",
-            )
-    return predicate
 
 
 def _without_with(tree: exp.Expression) -> exp.Expression:
