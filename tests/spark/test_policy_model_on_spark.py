@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 HIGH, LOW = 8_000, 20
 """Tuples a second of each side: the first make some thousand times the work of the second.
 
-That is work for about 0.04 instances and for 0.00005, and the quotas of the policy are between them,
+That is work for about 0.04 instances and for 0.00005. The quotas of the policy are between them,
 far from both: tasks may cost several times more or less than that on another machine."""
 
 JOIN = """
