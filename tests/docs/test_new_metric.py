@@ -21,12 +21,13 @@ from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 from tidegate.cli.option import read_query
+from tidegate.cli.query_text import QueryText
 from tidegate.driver.options import RunOptions
 from tidegate.sink.memory import MemorySink
 
 def run(batches):
     place = Place.at("none")
-    plan = plan_for(read_query("q.sql", (), ()), place)
+    plan = plan_for(read_query(QueryText.of_file("q.sql"), (), ()), place)
     view = LiveView(Console(width=100, file=sys.stderr), "q")
     options = RunOptions(instances=2, batch_rows=300)
     loop = prepare(plan, place, {None: MemorySink()}, options, "state", on_batch=view.batch)

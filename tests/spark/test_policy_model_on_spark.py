@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidegate import schedule
 from tidegate.cli.option import read_query
+from tidegate.cli.query_text import QueryText
 from tidegate.driver.options import RunOptions
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
@@ -55,7 +56,7 @@ def test_instances_follow_the_rates_up_and_down(spark: SparkSession, tmp_path: P
         query = tmp_path / "join.sql"
         query.write_text(JOIN.format(rates=rates))
         planning = PlanOptions(JoinOptions("scan"))
-        plan = plan_for(read_query(str(query), [], []), place, planning)
+        plan = plan_for(read_query(QueryText.of_file(str(query)), [], []), place, planning)
         policy = model(maximum=2, upper=0.004, lower=0.002)
         options = RunOptions(instances=1, policy=policy)
         loop = prepare(plan, place, {None: NothingSink()}, options, observer=pass_time)

@@ -8,6 +8,7 @@ import click
 
 from tidegate.cli.calibration_text import calibration_lines
 from tidegate.cli.option import options, read_query, refuse_all, settings
+from tidegate.cli.query_text import QueryText
 from tidegate.cli.target import check_target, write_target
 from tidegate.cli.value import Whole
 from tidegate.plan.method import JoinOptions
@@ -52,7 +53,7 @@ from tidegate.session.planning import plan_for
     help="Write what was measured as JSON, for --calibration of other commands.",
 )
 def calibrate(
-    query: str,
+    query: QueryText,
     streams: tuple[str, ...],
     times: tuple[str, ...],
     master: str | None,
@@ -78,7 +79,7 @@ def calibrate(
         JoinOptions(method, routing), strategy, max_windows=max_windows_per_tuple
     )
     planned = plan_for(read_query(query, streams, times), place, planning)
-    found = measure(planned, place, rows, instances, query)
+    found = measure(planned, place, rows, instances, query.written)
     for line in calibration_lines(found):
         click.echo(line)
     if file is not None:

@@ -14,6 +14,7 @@ from tidegate.cli.option import (
     read_query,
     settings,
 )
+from tidegate.cli.query_text import QueryText
 from tidegate.driver.migration import reach_of
 from tidegate.driver.options import MAX_BUCKETS, RunOptions
 from tidegate.elastic.handover import Site, check, foreseen
@@ -32,7 +33,7 @@ from tidegate.session.planning import plan_for
 @click.command()
 @query_options
 def explain(
-    query: str,
+    query: QueryText,
     streams: tuple[str, ...],
     times: tuple[str, ...],
     master: str | None,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from tidegate.cli.query_text import QueryText, query_argument
 from tidegate.cli.value import OneOf, Whole
 from tidegate.elastic.handover import AUTO, HANDOVERS
-from tidegate.errors import OptionError, likely
+from tidegate.errors import OptionError
 from tidegate.plan.method import OTHER_WORDS, ROUTINGS
 from tidegate.plan.options import MAX_WINDOWS, PARTIALS
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES
@@ -20,7 +20,6 @@ from tidegate.route.registry import DEFAULT as DEFAULT_PARTITIONER
 from tidegate.session.place import DEFAULT_MASTER
 from tidegate.session.script import streams_of
 from tidegate.sql.bind import bind
-from tidegate.sql.script import read_script
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,7 +28,7 @@ ALL = "all"
 
 
 _OPTIONS = {
-    "query": click.argument("query", metavar="QUERY.sql"),
+    "query": query_argument,
     "--stream": click.option(
         "--stream",
         "streams",
@@ -251,38 +250,13 @@ def _whole(text: str, option: str, requirement: str, written: str) -> int:
         raise OptionError(option, requirement, written) from None
 
 
-def read_query(query: str, streams: Sequence[str], times: Sequence[str]) -> tuple[Output, ...]:
-    """The outputs of a script file with its stream options."""
-    script = read_script(_text(query))
+def read_query(
+    query: QueryText, streams: Sequence[str], times: Sequence[str]
+) -> tuple[Output, ...]:
+    """The outputs of a script with its stream options."""
+    script = query.script()
     uris: dict[str, list[str]] = {}
     for pair in pairs("--stream", streams, "NAME=URI, for example rides=rides.csv"):
         uris.setdefault(pair.name, []).append(pair.value)
     columns = {p.name: p.value for p in pairs("--time", times, "NAME=COLUMN, for example rides=ts")}
     return bind(script, streams_of(script, uris=uris, times=columns))
-
-
-def _text(query: str) -> str:
-    """The text of a script; a byte order mark, as some editors write one, is no part of it."""
-    path = Path(query)
-    requirement = "the query must be a file with SQL"
-    if path.is_dir():
-        raise OptionError(query, requirement, "a folder", "Name a file in it.")
-    if any(c.isspace() for c in query) and not path.exists():
-        remedy = "Write the query into a file and give its name."
-        raise OptionError("QUERY.sql", requirement, query, remedy)
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        scripts = sorted(p.name for p in path.parent.glob("*.sql"))
-        remedy = likely(path.name, scripts) or "Check the path."
-        raise OptionError(query, requirement, "no such file", remedy) from None
-    except UnicodeDecodeError as error:
-        raise OptionError(
-            query,
-            "the query must be UTF-8 text",
-            f"the byte {error.object[error.start]:#04x} at position {error.start}",
-            "Save it as UTF-8.",
-        ) from None
-    except OSError as error:
-        got = error.strerror or str(error)
-        raise OptionError(query, "the query must be readable", got, "Check the path.") from None

@@ -10,6 +10,7 @@ import click
 
 from tidegate.cli.called import called_as
 from tidegate.cli.option import options, read_query, refuse_all
+from tidegate.cli.query_text import QueryText
 from tidegate.cli.rate_plan import RateTarget, for_rates
 from tidegate.cli.value import Whole
 from tidegate.driver.metric.text import number_text
@@ -79,7 +80,7 @@ from tidegate.session.sample_run import DEFAULT_ROWS, SampleLoad, SampleRun, sam
     help="With --rate: what `tidegate calibrate` has measured, instead of measuring now.",
 )
 def plan(
-    query: str,
+    query: QueryText,
     streams: tuple[str, ...],
     times: tuple[str, ...],
     master: str | None,
@@ -132,7 +133,7 @@ def plan(
         )
     if rates:
         target = RateTarget.of(rates, latency, trigger, planned)
-        known = _known(calibration, planned, place, sample, query)
+        known = _known(calibration, planned, place, sample, query.written)
         lines, counts = for_rates(known, planned, place, target, total, alike=one_number)
     else:
         lines, counts = _for_sample(planned, sample, total, bool(instances), one_number, cores)
@@ -154,7 +155,7 @@ def plan(
     ]
     for line in lines:
         click.echo(line)
-    click.echo(f"  {called_as()} {shlex.join(['run', query, *given])}")
+    click.echo(f"  {called_as()} {shlex.join(['run', *query.words, *given])}")
 
 
 def _for_sample(
@@ -176,11 +177,11 @@ def bounded_by(found: SpeedUp, shares: Sequence[int], cores: int | None) -> list
 
 
 def _known(
-    calibration: str | None, planned: Plan, place: Place, sample: int, query: str
+    calibration: str | None, planned: Plan, place: Place, sample: int, title: str
 ) -> QueryCalibration:
     """What everything costs: as a file says it, or measured now."""
     if calibration is None:
-        return calibrate(planned, place, sample, title=query)
+        return calibrate(planned, place, sample, title=title)
     known = read_calibration(calibration)
     check_calibration(known, planned, "--calibration")
     return known

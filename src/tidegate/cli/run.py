@@ -18,6 +18,7 @@ from tidegate.cli.option import (
     settings,
 )
 from tidegate.cli.out import address_of, beside_view, side_places, sinks_of
+from tidegate.cli.query_text import QueryText
 from tidegate.cli.stop import EXIT_STOPPED, Stopped
 from tidegate.cli.value import OneOf, SizeType, Whole
 from tidegate.cli.view import LiveView
@@ -139,7 +140,7 @@ from tidegate.sink.terminal import drawable
     "it (default: all together three quarters of the machine or container).",
 )
 def run(
-    query: str,
+    query: QueryText,
     streams: tuple[str, ...],
     times: tuple[str, ...],
     master: str | None,
@@ -197,14 +198,14 @@ def run(
     )
     options.memory.take()  # streams are looked at before there is a loop
     place = Place.at(master, exchange=exchange, execution=execution, conf=settings(conf))
-    place = place.titled(Path(query).name)
+    place = place.titled(query.title)
     address = address_of(out, format_)
-    check_places(query, address, checkpoint, summary)
+    check_places(query.path, address, checkpoint, summary)
     joins = JoinOptions(method, routing, buckets)
     planning = PlanOptions(joins, strategy, partitioner, max_windows_per_tuple, partial)
     outputs = read_query(query, streams, times)
     plan = plan_for(outputs, place, planning)
-    view = view_of(drawable(sys.stdout), Path(query).stem, plan, place)
+    view = view_of(drawable(sys.stdout), query.stem, plan, place)
     sinks = sinks_of([o.name for o in outputs], address, viewed=view is not None)
     loop = prepare(
         plan,
@@ -268,7 +269,9 @@ def how_to_continue(checkpoint: str | None, out: Address) -> str:
     return f"Without --checkpoint it cannot be continued: another run begins anew.{other}"
 
 
-def check_places(query: str, out: Address, checkpoint: str | None, summary: str | None) -> None:
+def check_places(
+    query: Path | None, out: Address, checkpoint: str | None, summary: str | None
+) -> None:
     """Refuse what would be written over something else, or nowhere, before anything starts."""
     folder = Path(out.place).resolve() if out.scheme == FILE else None
     same = checkpoint and (folder == Path(checkpoint).resolve() or _is_of(checkpoint, out))
@@ -287,7 +290,7 @@ def check_places(query: str, out: Address, checkpoint: str | None, summary: str 
     if not place.absolute().parent.is_dir():
         got = f"no folder {place.parent}"
         raise OptionError("--summary", "must be in a folder that exists", got, "Make it first.")
-    if place.resolve() == Path(query).resolve():
+    if query is not None and place.resolve() == query.resolve():
         raise OptionError(
             "--summary", "must be another file than the query", summary, "Choose another name."
         )

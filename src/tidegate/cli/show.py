@@ -12,6 +12,7 @@ from rich.console import Console
 from tidegate.cli import hashtags
 from tidegate.cli.called import called_as, python
 from tidegate.cli.option import read_query
+from tidegate.cli.query_text import QueryText
 from tidegate.cli.watch import run_until_signal, view_of
 from tidegate.clock import Clock, SystemClock
 from tidegate.driver.metrics import BatchReport, Summary
@@ -119,7 +120,7 @@ class Show:
             return self.program(Session(master=place.master))
         script = Path(folder) / f"{self.name}.sql"
         script.write_text(self.text, encoding="utf-8")
-        return read_query(str(script), (), ())
+        return read_query(QueryText.of_file(str(script)), (), ())
 
 
 def _hashtags(session: Session) -> tuple[Output, ...]:

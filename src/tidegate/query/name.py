@@ -83,17 +83,17 @@ def is_column(expression: exp.Expression, names: Collection[str]) -> bool:
     return isinstance(expression, exp.Column) and expression.name in names
 
 
-def result_name(name: str, names: Sequence[str]) -> str:
-    """The name that a column has among those of a result before a window.
+def result_name(name: str, names: Sequence[str], taken: Collection[str] = (EVENT_TIME,)) -> str:
+    """The name that one of the columns `names` has in a result in which others are `taken`.
 
-    The event time is called `ts` there. A column of that name that is not the event time gets a
-    number, as in DuckDB: `ts_1`.
+    SQL does not tell cases apart, so taken names are in lower case. The event time is called `ts`
+    there. A column of a taken name gets a number, as in DuckDB: `ts_1`.
     """
-    if name != EVENT_TIME:
+    if name.lower() not in taken:
         return name
-    taken = {n.lower() for n in names}
+    known = {*taken, *(n.lower() for n in names)}
     numbered = (f"{name}_{i}" for i in itertools.count(1))
-    return next(n for n in numbered if n.lower() not in taken)
+    return next(n for n in numbered if n.lower() not in known)
 
 
 def is_plain(expression: exp.Expression) -> bool:

@@ -64,7 +64,9 @@ class Input(Logical):
         raw = self.stream.schema
         if self.shadowed:
             return raw
-        rest = [f for f in raw if f.name != EVENT_TIME]
+        # A time column called TS is the event time: SQL does not tell cases apart.
+        time = self.stream.time if self.stream.time.lower() == EVENT_TIME else EVENT_TIME
+        rest = [f for f in raw if f.name != time]
         return pa.schema([pa.field(EVENT_TIME, TIME), *rest])
 
     @property
@@ -244,10 +246,14 @@ def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
     kept: list[NamedExpr] = []
     for name, expression in columns:
         plain = canonical(expression, child.names, "SELECT")
-        if name not in implicit:
+        if name.lower() not in implicit:
             kept.append((name, plain))
             continue
-        same = is_column(plain, {name}) if child.windowed else is_column(plain, child.event_names)
+        same = (
+            is_column(plain, {name.lower()})
+            if child.windowed
+            else is_column(plain, child.event_names)
+        )
         if not same:
             raise QueryError(
                 "SELECT",
@@ -273,7 +279,13 @@ def data_names(node: Node) -> tuple[str, ...]:
 def result_columns(node: Node) -> list[tuple[str, str]]:
     """What * stands for, without the implicit columns: names in a result, and those in the node."""
     names = data_names(node)
-    return [(n if node.windowed else result_name(n, names), n) for n in names]
+    taken = set(WINDOW if node.windowed else (EVENT_TIME,))
+    found = []
+    for name in names:
+        shown = result_name(name, names, taken)
+        taken.add(shown.lower())
+        found.append((shown, name))
+    return found
 
 
 __all__ = [

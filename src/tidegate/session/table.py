@@ -14,6 +14,7 @@ from tidegate.errors import OptionError, SourceError
 from tidegate.schema import fit_rows
 from tidegate.source.memory import MemorySource
 from tidegate.source.registry import open_uri
+from tidegate.source.shape import check_distinct
 from tidegate.source.subscription import AS_FOUND, Reading
 
 DEFAULT_TIME = "ts"
@@ -93,6 +94,12 @@ def _with_times(table: pa.Table, time: str) -> pa.Table:
 
 
 def _table(source: Any, time: str | None, where: str) -> pa.Table:
+    table = _rows(source, time, where)
+    check_distinct(table.column_names, where)
+    return table
+
+
+def _rows(source: Any, time: str | None, where: str) -> pa.Table:
     try:
         if type(source).__module__.partition(".")[0] == "pandas":
             if source.index.name is not None and source.index.name == time:

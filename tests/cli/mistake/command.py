@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cli.mistake.kind import RIDES, Mistake
+from tests.cli.mistake.kind import COUNT, RIDES, Mistake
 
 MISTAKES = {
     "query missing": Mistake(
@@ -47,13 +47,36 @@ MISTAKES = {
     "SQL in place of a file": Mistake(
         message=(
             "QUERY.sql: the query must be a file with SQL; got SELECT COUNT(*) AS n FROM rides "
-            "[RANGE 10 SECONDS]. Write the query into a file and give its name."
+            "[RANGE 10 SECONDS]. Put -e before the query, or write it into a file and give its "
+            "name."
         ),
         command=("run", "SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]", "--master", "none"),
     ),
     "query forgotten": Mistake(
-        message="run: needs QUERY.sql; got none. `tidegate run --help` lists what there is.",
+        message=(
+            "run: needs QUERY.sql; got none. Name a file, or write -e 'SELECT ...'; `tidegate run "
+            "--help` lists what there is."
+        ),
         command=("run", "--master", "none"),
+    ),
+    "-e beside a file": Mistake(
+        message="-e: stands in place of QUERY.sql; got good.sql beside it. Leave one of them out.",
+        command=("run", "good.sql", "-e", COUNT, *RIDES, "--master", "none"),
+    ),
+    "-e twice": Mistake(
+        message="-e: can be given once; got 2 of them. Put ; between statements.",
+        command=("run", "-e", "CREATE STREAM r FROM 'rides.csv'", "-e", COUNT, "--master", "none"),
+    ),
+    "slip behind -e": Mistake(
+        message=(
+            "-e line 1, column 1: expected CREATE STREAM, INSERT INTO or SELECT; got SELEC. Did "
+            "you mean SELECT?"
+        ),
+        command=("run", "-e", COUNT.replace("SELECT", "SELEC"), *RIDES, "--master", "none"),
+    ),
+    "nothing behind -e": Mistake(
+        message="-e: a script needs a SELECT; got none. Add a SELECT statement.",
+        command=("run", "-e", " ", *RIDES, "--master", "none"),
     ),
     "column misspelt in explain": Mistake(
         message=(

@@ -7,6 +7,10 @@ with two remedies has a line for each.
 
 from __future__ import annotations
 
+import shlex
+
+from tests.cli.mistake.kind import COUNT
+
 STATE = "--checkpoint state --out o"
 SECTION7 = "--experiment section7"
 SIMULATED = "kept up|behind"
@@ -149,7 +153,22 @@ CORRECTIONS = [
         "'SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]'",
         "good.sql",
     ),
+    (
+        "command: SQL in place of a file",
+        "'SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]'",
+        "-e 'SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]' --stream rides=rides.csv",
+    ),
     ("command: query forgotten", "run", "run good.sql"),
+    ("command: query forgotten", "run", f"run -e {shlex.quote(COUNT)} --stream rides=rides.csv"),
+    ("command: -e beside a file", "good.sql", ""),
+    ("command: -e beside a file", f"-e {shlex.quote(COUNT)}", ""),
+    (
+        "command: -e twice",
+        "'CREATE STREAM r FROM '\"'\"'rides.csv'\"'\"'' -e '",
+        "\"CREATE STREAM rides FROM 'rides.csv'; \"'",
+    ),
+    ("command: slip behind -e", "SELEC", "SELECT"),
+    ("command: nothing behind -e", "' '", shlex.quote(COUNT)),
     ("command: query forgotten", "run --master none", "run --help", "QUERY.sql"),
     ("command: column misspelt in explain", "(far)", "(fare)", "SUM.fare"),
     ("command: command misspelt", "rum q.sql", "run good.sql --master none"),
