@@ -42,6 +42,12 @@ def window_text(range_us: int, slide_us: int) -> str:
     return text if slide_us == range_us else f"{text} SLIDE {duration_text(slide_us)}"
 
 
+def session_text(gap_us: int, max_us: int | None) -> str:
+    """A window of a session as SQL writes it."""
+    text = f"SESSION GAP {duration_text(gap_us)}"
+    return text if max_us is None else f"{text} MAX {duration_text(max_us)}"
+
+
 def rows_text(rows: int, slide: int) -> str:
     """A window of tuples as SQL writes it."""
     return f"ROWS {rows}" if slide == rows else f"ROWS {rows} SLIDE {slide}"

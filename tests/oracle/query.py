@@ -9,7 +9,9 @@ from typing import Any
 from tests.oracle.aggregate import sort_key, windows
 from tests.oracle.gate import PlainSource
 from tests.oracle.join import Joined, comparisons, join
+from tests.oracle.session import sessions
 from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.session.spec import SessionSpec
 
 Row = Mapping[str, Any]
 Cells = tuple[Any, ...]
@@ -55,12 +57,12 @@ class Order:
 
 @dataclass(frozen=True)
 class Windowed:
-    """An aggregate over time windows; a tuple has its keys and arguments by their names.
+    """An aggregate over windows; a tuple has its keys and arguments by their names.
 
     `having` and `order` see a result row by the names of the spec's keys and functions.
     """
 
-    spec: AggregateSpec
+    spec: AggregateSpec | SessionSpec
     where: Callable[[Row], bool] = lambda row: True
     having: Callable[[Row], bool] = lambda row: True
     order: tuple[Order, ...] = ()
@@ -118,7 +120,8 @@ def _windows(query: Windowed, tuples: Sequence[tuple[Place, Row]]) -> list[Cells
     spec = query.spec
     rows = [{**row, "src": (p.stream, p.source), "seq": p.seq} for p, row in tuples]
     names = [name for name, _ in spec.keys] + [f.name for f in spec.functions]
-    return ordered(query, windows(spec, rows), names)
+    made = sessions(spec, rows) if isinstance(spec, SessionSpec) else windows(spec, rows)
+    return ordered(query, made, names)
 
 
 def ordered(query: Windowed, rows: Sequence[Cells], names: Sequence[str]) -> list[Cells]:

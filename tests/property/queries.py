@@ -11,6 +11,7 @@ from tests.oracle.join import Joined
 from tests.oracle.query import Order, Stateless, Windowed
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.session.spec import SessionSpec
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.physical import Plan
@@ -58,6 +59,7 @@ def uris_of(stream: str, sources: int) -> tuple[str, ...]:
     return tuple(f"memory:{stream}/{place}" for place in range(sources))
 
 
+Typed = tuple[tuple[str, pa.DataType], ...]
 Call = tuple[str | float, ...]
 """The kind of a function, its columns and its parameters."""
 
@@ -104,6 +106,17 @@ EXACT = ("COUNT(*)", "SUM(i)", "FIRST(i)", "LAST(k)", "MEDIAN(x)")
 def spec_of(
     keys: Sequence[str], calls: Sequence[str], range_us: int, slide_us: int
 ) -> AggregateSpec:
+    return AggregateSpec(PaneWindow(range_us, slide_us), *columns_of(keys, calls))
+
+
+def session_of(
+    keys: Sequence[str], calls: Sequence[str], gap_us: int, max_us: int | None = None
+) -> SessionSpec:
+    return SessionSpec(gap_us, max_us, *columns_of(keys, calls))
+
+
+def columns_of(keys: Sequence[str], calls: Sequence[str]) -> tuple[Typed, tuple[Function, ...]]:
+    """The types of keys, and the functions of calls."""
     functions = []
     for place, call in enumerate(calls):
         kind, *arguments = (CALLS | OTHER_TYPES)[call]
@@ -111,8 +124,7 @@ def spec_of(
         types = tuple(SCHEMA.field(column).type for column in columns)
         parameters = tuple(a for a in arguments if isinstance(a, float))
         functions.append(Function(f"a{place}", kind, columns, types, parameters))
-    types = tuple((key, SCHEMA.field(key).type) for key in keys)
-    return AggregateSpec(PaneWindow(range_us, slide_us), types, tuple(functions))
+    return tuple((key, SCHEMA.field(key).type) for key in keys), tuple(functions)
 
 
 def select(
@@ -194,6 +206,50 @@ WINDOWED = {
                 ["k"], ["COUNT(*)", "SUM(x)", "FIRST(i)", "LAST(k)", "COUNT(DISTINCT f)"], 10, 5
             ),
         ),
+        ("s", "r"),
+    ),
+}
+
+SESSIONS = {
+    "every function, sessions": Query(
+        select(["k"], list(CALLS), "SESSION GAP 5 MICROSECONDS"),
+        Windowed(session_of(["k"], list(CALLS), 5)),
+    ),
+    "every function, sessions with a maximum": Query(
+        select(["k"], list(CALLS), "SESSION GAP 4 MICROSECONDS MAX 9 MICROSECONDS"),
+        Windowed(session_of(["k"], list(CALLS), 4, 9)),
+    ),
+    "global sessions": Query(
+        select([], EXACT, "SESSION GAP 2 MICROSECONDS"), Windowed(session_of([], EXACT, 2))
+    ),
+    "sessions of a maximum below the gap": Query(
+        select(["k"], EXACT, "SESSION GAP 2 MILLISECONDS MAX 3 MICROSECONDS"),
+        Windowed(session_of(["k"], EXACT, 2000, 3)),
+    ),
+    "sessions that many batches add to": Query(
+        select(["k"], FLOATS, "SESSION GAP 1 MILLISECOND"),
+        Windowed(session_of(["k"], FLOATS, 1000)),
+    ),
+    "sessions by keys of other types, having": Query(
+        select(
+            ["day", "b", "f"],
+            ["COUNT(*)", "SUM(d)"],
+            "SESSION GAP 20 MICROSECONDS",
+            "{group} HAVING COUNT(*) >= 2",
+        ),
+        Windowed(
+            session_of(["day", "b", "f"], ["COUNT(*)", "SUM(d)"], 20),
+            having=lambda r: r["a0"] >= 2,
+        ),
+    ),
+    "sessions of a union of two streams": Query(
+        select(
+            ["k"],
+            ["COUNT(*)", "SUM(x)", "FIRST(i)", "LAST(k)"],
+            "SESSION GAP 6 MICROSECONDS",
+            of="(SELECT k, f, i, x FROM s UNION ALL SELECT k, f, i, x FROM r)",
+        ),
+        Windowed(session_of(["k"], ["COUNT(*)", "SUM(x)", "FIRST(i)", "LAST(k)"], 6)),
         ("s", "r"),
     ),
 }

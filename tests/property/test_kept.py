@@ -17,6 +17,7 @@ from tests.property.strategies import Scenario, crowded, scenarios
 from tidegate.operate.aggregate import state as pane_state
 from tidegate.operate.join import instance as join_instance
 from tidegate.operate.kept import Kept
+from tidegate.operate.session import state as session_state
 from tidegate.operate.tuple_window import state as tuple_state
 from tidegate.plan.physical import Plan
 from tidegate.state.segment import Segment, write_segment
@@ -46,7 +47,7 @@ def watched(forget: float, seed: int = 0) -> Iterator[tuple[Written, list[object
     _take = Kept.take
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Kept, "take", take)
-        for module in (pane_state, tuple_state, join_instance):
+        for module in (pane_state, session_state, tuple_state, join_instance):
             patch.setattr(module, "write_segment", write)
         yield written, found
 

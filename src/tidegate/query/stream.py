@@ -146,12 +146,16 @@ class Stream(StreamView):
         slide: Duration | None = None,
         *,
         rows: int | None = None,
-        **sizes: Any,
+        session: Duration | None = None,
+        max: Duration | None = None,
+        **more: Any,
     ) -> Windowed:
         """Windows of this length, one every `slide`; without it they tumble.
 
         With `rows` in place of a length they are windows of tuples: the last `rows` of each group,
-        whenever another `slide` of them have come.
+        whenever another `slide` of them have come. With `session` they last as long as tuples of a
+        group come, each at most so long after the one before; a tuple more than `max` after the
+        first begins another one.
         """
         if isinstance(range, Expression) or (
             isinstance(range, str) and find_name(range, self.node.names)
@@ -162,6 +166,7 @@ class Stream(StreamView):
                 repr(range),
                 'Write for example window("15 minutes", slide="5 minutes").',
             )
+        sizes = {"session": session, "max": max, **more}
         return Windowed(self, read_window(range, slide, rows, **sizes), ())
 
     @nested

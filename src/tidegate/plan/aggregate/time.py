@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Column
@@ -18,17 +17,16 @@ from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.placement import Placement, placement_of
 from tidegate.operate.aggregate.user import USER, Aggregator
 from tidegate.operate.port import Port
-from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer, call_text
+from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
+from tidegate.plan.aggregate.held_state import stored_answer
 from tidegate.plan.aggregate.window import WindowPlan, asked_partitioner
 from tidegate.plan.lowered import Context, Lowered
 from tidegate.plan.pushdown import Leaf
-from tidegate.plan.recorded import Record, Texts
-from tidegate.plan.stored_name import stored_names
+from tidegate.plan.recorded import Record
 from tidegate.query.instant import event_offset
 from tidegate.query.name import WINDOW, column
 from tidegate.route.hash import Hash
 from tidegate.route.partitioner import Partitioner
-from tidegate.schema import type_name
 
 
 class TimeWindowPlan(WindowPlan):
@@ -46,9 +44,7 @@ class TimeWindowPlan(WindowPlan):
     ) -> Iterator[Lowered]:
         self._check_windows(context.choices.max_windows)
         placement = _placement(asked, planned, context)
-        held = {f.name: _held(f, asked.texts) for f in planned.functions}
-        stored = stored_names(held, asked.kept, "a", reuse=True)
-        planned = _renamed(planned, stored)
+        planned, held = stored_answer(asked, planned)
         functions = {f.name: f for f in planned.functions}
         spec = AggregateSpec(self.panes, asked.keys, tuple(functions.values()))
         split = placement.splits_keys or planned.answer.together
@@ -73,7 +69,7 @@ class TimeWindowPlan(WindowPlan):
                     f"window {self.panes}",
                     *placement.partitioner.lines,
                 ),
-                columns={stored[name]: text for name, text in held.items()},
+                columns=held,
                 after=((),) * len(ports) if split else planned.shown,
             ),
         )
@@ -115,17 +111,6 @@ def _check_merges(partitioner: Partitioner, functions: Sequence[Function]) -> No
             )
 
 
-def _renamed(planned: PlannedAnswer, names: Mapping[str, str]) -> PlannedAnswer:
-    """The same over states that a checkpoint has under other names."""
-    own = planned.answer.from_states  # ports are over columns of the answer
-    return replace(
-        planned,
-        answer=planned.answer.renamed(names),
-        functions=tuple(replace(f, name=names[f.name]) for f in planned.functions),
-        ports=planned.ports if own else tuple(port.renamed(names) for port in planned.ports),
-    )
-
-
 def _part_ports(operator: WindowAggregate, offset_us: int) -> tuple[Port, ...]:
     """The states of windows as rows, for the subquery that merges them.
 
@@ -160,17 +145,3 @@ def _merging(
         lines=tuple(planned.after),
         record=Record(after=planned.shown),
     )
-
-
-def _held(function: Function, texts: Texts) -> str:
-    """The state of a function as a record has it; of a user's own also how it is stored."""
-    inside = function.definition.inside(function.parameters)
-    if inside is not None:
-        parts = ", ".join(_held(part, texts) for part in inside) or "COUNT(*)"
-        return f"what represents groups for {parts}"
-    stored = ""
-    if function.definition.by_user:
-        stored = "".join(f", {part} {type_name(type_)}" for part, type_ in function.family.state)
-    # Two states that are written alike are told apart by their types.
-    types = f" of {', '.join(map(type_name, function.types))}" if function.types else ""
-    return f"{call_text(function, texts)}{types}{stored}"

@@ -12,6 +12,7 @@ from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.lowered import Context, Lowered
 from tidegate.plan.recorded import RecordedSubquery, Texts
+from tidegate.route.hash import Hash
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.registry import partitioner_of
 
@@ -58,3 +59,17 @@ def asked_partitioner(asked: AskedAggregate, context: Context) -> Partitioner:
     if asked.base.partitioner is None:
         return context.choices.partitioner
     return partitioner_of(asked.base.partitioner, "partitioner")
+
+
+def partitioner_by_key(asked: AskedAggregate, context: Context) -> Partitioner:
+    """The same where all tuples of a key must be in one place; refuse one that splits keys."""
+    partitioner = asked_partitioner(asked, context)
+    found = partitioner.in_one_place()
+    if found is None:
+        raise QueryError(
+            f"partitioner {partitioner.text}",
+            "may split the tuples of a key only over windows of time, whose parts can be merged",
+            f"[{asked.base.window}]",
+            f"Use {Hash.name}, or write a window of time: [RANGE 1 MINUTE].",
+        )
+    return found

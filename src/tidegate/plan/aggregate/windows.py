@@ -5,14 +5,16 @@ A kind of window that derives from another is planned as that one, unless it has
 
 from __future__ import annotations
 
+from tidegate.plan.aggregate.sessions import SessionPlan
 from tidegate.plan.aggregate.time import TimeWindowPlan
 from tidegate.plan.aggregate.tuples import TupleWindowPlan
 from tidegate.plan.aggregate.window import WindowPlan
-from tidegate.query.window import TimeWindow, TupleWindow
+from tidegate.query.window import SessionWindow, TimeWindow, TupleWindow
 
 WINDOWS: dict[type, type[WindowPlan]] = {
     TimeWindow: TimeWindowPlan,
     TupleWindow: TupleWindowPlan,
+    SessionWindow: SessionPlan,
 }
 
 

@@ -3,12 +3,14 @@
 from tidegate.query.window.range import Distance, TimeWindow
 from tidegate.query.window.registry import WINDOWS, read_window
 from tidegate.query.window.rows import TupleWindow, whole_rows
+from tidegate.query.window.session import SessionWindow
 from tidegate.query.window.window import JoinWindow, Use, Window
 
 __all__ = [
     "WINDOWS",
     "Distance",
     "JoinWindow",
+    "SessionWindow",
     "TimeWindow",
     "TupleWindow",
     "Use",

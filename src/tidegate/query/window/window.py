@@ -28,7 +28,8 @@ class Use(Enum):
 class Window(ABC):
     """Which tuples of a group make a row together.
 
-    `word` begins it in SQL, `parts` follow; `argument` is its size in Python's `window`.
+    `word` begins it in SQL, `parts` follow; `argument` is its size in Python's `window`, which
+    `options` may follow.
     `refusals` says which uses are not possible, and why. `event_offset_us` is from the end of a
     window to the event time of its rows.
     """
@@ -36,13 +37,14 @@ class Window(ABC):
     word: ClassVar[str]
     parts: ClassVar[tuple[SyntaxPart, ...]]
     argument: ClassVar[str]
+    options: ClassVar[tuple[str, ...]] = ("slide",)
     refusals: ClassVar[Mapping[Use, str]] = {}
     event_offset_us: ClassVar[int] = 0
 
     @classmethod
     @abstractmethod
-    def of(cls, size: Any, slide: Any = None) -> Window:
-        """The window that a program asks for; without `slide` it tumbles."""
+    def of(cls, size: Any, **options: Any) -> Window:
+        """The window that a program asks for; options may be missing."""
 
     @classmethod
     @abstractmethod

@@ -18,17 +18,13 @@ from tidegate.sql.advice.refusal import PROCESS
 from tidegate.sql.advice.slip import place_of
 
 _TABLE = rf"""
-WINDOW > (?P<kind>TUMBLING|HOPPING) \( ::
+WINDOW > (?P<kind>TUMBLING|HOPPING|SESSION) \( ::
     a window is written after its stream; got WINDOW {{kind}} (...). Write FROM {{stream}}
     {{window}}.
-WINDOW > SESSION \( :: session windows are not available yet; got WINDOW SESSION (...). {PROCESS}
-TUMBLE HOP WINDOW() ::
+TUMBLE HOP WINDOW SESSION SESSION_WINDOW() ::
     a window is written after its stream; got {{word}}(...). Write FROM {{stream}} {{window}}, and
     leave {{word}} out; window_start and window_end are columns of the result.
 CUMULATE() :: windows that grow are not available yet; got CUMULATE(...)
-SESSION SESSION_WINDOW() :: session windows are not available yet; got {{word}}(...). {PROCESS}
-\[ < SESSION SESSION_WINDOW > ::
-    session windows are not available yet; got [{{word}} ...]. {PROCESS}
 TUMBLE_START HOP_START SESSION_START() ::
     is a column of the result; got {{word}}(...). Write window_start.
 TUMBLE_END HOP_END SESSION_END TUMBLE_ROWTIME HOP_ROWTIME SESSION_ROWTIME() ::
@@ -99,6 +95,7 @@ _MORE = "(MATERIALIZED |TEMPORARY |TEMP |OR |REPLACE |GLOBAL |EXTERNAL |UNIQUE )
 _CALLED = "(?!INTO$|WITH$|STREAM$|TABLE$).*"
 _CALLS = ("TUMBLE", "HOP", "WINDOW", "CUMULATE", "SESSION", "SESSION_WINDOW")
 _SLIDE_FIRST = ("TUMBLE", "HOP")
+_GAPS = ("SESSION", "SESSION_WINDOW")
 _UNNAMED = {"name": "name", "column": "ts"}
 _QUOTED = {TokenType.STRING: "'", TokenType.IDENTIFIER: "`"}
 
@@ -173,6 +170,8 @@ class _Fields(dict[str, str]):
 
     def _window(self) -> str:
         lengths = list(_durations(self._inside()))[:2] or ["5 MINUTES"]
+        if self["word"] in _GAPS or self.get("kind") in _GAPS:
+            return f"[SESSION GAP {lengths[0]}]"
         if self["word"] in _SLIDE_FIRST:
             lengths.reverse()
         return f"[RANGE {' SLIDE '.join(lengths)}]"

@@ -1,0 +1,46 @@
+"""The compiled loop that tells which pieces of a key are of one session.
+
+Importing this module imports Numba; see `machine_code`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from tidegate.machine_code import compiled, given, made
+
+
+def _sessions(
+    keys: Any, first: Any, last: Any, count: np.int64, gap: np.int64, longest: np.int64
+) -> Any:
+    """The number of the session of each piece, and the start and the last time of each session.
+
+    Pieces come in the order of `first`, their keys are below `count`. Sessions are numbered in the
+    order in which they begin.
+    """
+    numbers = np.empty(len(keys), np.int64)
+    starts, ends = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    newest = np.full(count, -1, np.int64)
+    found = np.int64(0)
+    for i in range(len(keys)):
+        number = newest[keys[i]]
+        if number < 0 or first[i] - ends[number] > gap or first[i] - starts[number] > longest:
+            number, newest[keys[i]] = found, found
+            starts[found], ends[found] = first[i], last[i]
+            found += 1
+        elif last[i] > ends[number]:
+            ends[number] = last[i]
+        numbers[i] = number
+    return numbers, starts[:found].copy(), ends[:found].copy()
+
+
+@cache
+def sessions() -> Callable[..., Any]:
+    """The loop."""
+    ints, result = given(types.int64), types.UniTuple(made(types.int64), 3)
+    return compiled(result(ints, ints, ints, types.int64, types.int64, types.int64), _sessions)

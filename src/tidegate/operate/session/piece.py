@@ -1,0 +1,133 @@
+"""Folds tuples into pieces of sessions, cuts pieces into sessions, and merges those of one.
+
+Without a MAX it does not matter which tuples a piece is made of: pieces that are no further apart
+than the gap are of one session. With a MAX it does, because a session ends at a time after its
+first tuple: so tuples are folded where the sessions that are open are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import TS, ints
+from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank
+from tidegate.operate.kernels.order import Ints, canonical, flat, integers
+from tidegate.operate.session.spec import BUCKET, LAST, START, SessionSpec
+from tidegate.route.partitioner import Router
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """The sessions of some rows: the number of each row's, and where each begins and ends."""
+
+    numbers: Ints
+    starts: Ints
+    lasts: Ints
+
+
+def fold(spec: SessionSpec, rows: pa.Table, router: Router) -> pa.Table:
+    """Pieces of tuples in any order, with the buckets of their keys; for sessions without a MAX.
+
+    `rows` has `ts` (int64 microseconds), the key and argument columns, and for functions of the
+    total order also `src` and `seq`. Costs O(rows) where they come in the order of time, as those
+    of a source without disorder do, and a sort where they do not.
+    """
+    by_key, bucket = _routed(spec, rows, router)
+    ts = integers(flat(rows.column(TS)))
+    return _pieces(spec, rows, bucket, cut(spec, by_key, ts, ts))
+
+
+def placed(spec: SessionSpec, rows: pa.Table, router: Router) -> pa.Table:
+    """Tuples with the buckets of their keys, for `fold_after`."""
+    _, bucket = _routed(spec, rows, router)
+    used = {TS, *(name for name, _ in spec.keys), *(n for f in spec.functions for n in f.inputs)}
+    names = [name for name in rows.column_names if name in used]
+    return rows.select(names).add_column(0, BUCKET, pa.array(bucket))
+
+
+def fold_after(spec: SessionSpec, opened: pa.Table, rows: pa.Table) -> pa.Table:
+    """Pieces of tuples that have their buckets, all later than those of open sessions."""
+    ts = integers(flat(rows.column(TS)))
+    by_key = grouped(spec, [opened, rows])
+    first = np.concatenate([ints(opened, START), ts])
+    found = cut(spec, by_key, first, np.concatenate([ints(opened, LAST), ts]))
+    numbers = found.numbers[opened.num_rows :]
+    groups = dense(Rank(numbers, len(found.starts)))
+    starts, lasts = np.full(groups.n, ts.max()), np.full(groups.n, ts.min())
+    np.minimum.at(starts, groups.codes, ts)
+    np.maximum.at(lasts, groups.codes, ts)
+    return _pieces(spec, rows, ints(rows, BUCKET), Sessions(groups.codes, starts, lasts))
+
+
+def cut(spec: SessionSpec, by_key: Groups, first: Ints, last: Ints) -> Sessions:
+    """Divide pieces, in any order, into sessions of their keys."""
+    from tidegate.operate.kernels.session_loop import sessions
+
+    codes, order = by_key.codes, None
+    if bool((first[1:] < first[:-1]).any()):
+        order = np.argsort(first, kind="stable")
+        codes, first, last = codes[order], first[order], last[order]
+    numbers, starts, lasts = sessions()(
+        codes, first, last, by_key.n, spec.gap_us, spec.longest_us
+    )
+    if order is not None:
+        placed = np.empty_like(numbers)
+        placed[order] = numbers
+        numbers = placed
+    return Sessions(numbers, starts, lasts)
+
+
+def grouped(spec: SessionSpec, tables: Sequence[pa.Table]) -> Groups:
+    """The keys of the rows of tables, one after the other."""
+    keys = zip(*(_keys(spec, table) for table in tables), strict=True)
+    ranks = [rank(pa.concat_arrays(parts)) for parts in keys]
+    return dense(pack(ranks, sum(table.num_rows for table in tables)))
+
+
+def merged(
+    spec: SessionSpec, pieces: pa.Table, groups: Groups, starts: Ints, lasts: Ints
+) -> pa.Table:
+    """A piece for each group, from its start to its last tuple; all groups have pieces.
+
+    States are merged in the order of the rows.
+    """
+    head = pa.array(groups.rows)
+    bucket = flat(pieces.column(BUCKET)).take(head)
+    columns = [bucket, pa.array(starts), pa.array(lasts)]
+    columns += [flat(pieces.column(name)).take(head) for name, _ in spec.keys]
+    for function in spec.functions:
+        states = [flat(pieces.column(name)) for name, _ in function.state]
+        columns += function.family.merge(groups, states)
+    return pa.Table.from_arrays(columns, schema=spec.piece_schema)
+
+
+def _routed(spec: SessionSpec, rows: pa.Table, router: Router) -> tuple[Groups, Ints]:
+    """The key of every row, and its bucket."""
+    keys = _keys(spec, rows)
+    by_key = dense(pack([rank(key) for key in keys], rows.num_rows))
+    heads = [key.take(pa.array(by_key.rows)) for key in keys]
+    return by_key, router.buckets(heads, by_key.n)[by_key.codes]
+
+
+def _pieces(spec: SessionSpec, rows: pa.Table, bucket: Ints, found: Sessions) -> pa.Table:
+    groups = Groups(found.numbers, len(found.starts))
+    head = pa.array(groups.rows)
+    columns = [pa.array(bucket[groups.rows], pa.int32()), pa.array(found.starts)]
+    columns += [pa.array(found.lasts), *(key.take(head) for key in _keys(spec, rows))]
+    for function in spec.functions:
+        inputs = [_input(rows, name) for name in function.inputs]
+        columns += function.family.fold(groups, inputs)
+    return pa.Table.from_arrays(columns, schema=spec.piece_schema)
+
+
+def _input(rows: pa.Table, name: str) -> pa.Array:
+    column = flat(rows.column(name))
+    return pa.array(integers(column)) if name == TS else column
+
+
+def _keys(spec: SessionSpec, rows: pa.Table) -> list[pa.Array]:
+    return [canonical(flat(rows.column(name), type_)) for name, type_ in spec.keys]

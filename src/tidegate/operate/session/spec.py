@@ -1,0 +1,85 @@
+"""What an aggregate over sessions computes, and the columns of its state and results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.batch import MAX_US
+from tidegate.duration import session_text
+from tidegate.errors import QueryError
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.kernels.order import is_ordered
+from tidegate.schema import TIME, type_name
+
+BUCKET, START, LAST = "bucket", "start", "last"
+LIVE, BATCH, WHOLE = "live", "batch", "whole"
+
+
+@dataclass(frozen=True)
+class SessionSpec:
+    """An aggregate over the sessions of each group; no keys means one group.
+
+    Neighbours at most `gap_us` apart are of one session, unless one is more than `max_us` after
+    its first tuple. A **piece** is what some neighbouring tuples of a session come to: when the
+    first and the last of them are, and the states of the functions.
+    """
+
+    gap_us: int
+    max_us: int | None
+    keys: tuple[tuple[str, pa.DataType], ...]
+    functions: tuple[Function, ...]
+
+    def __post_init__(self) -> None:
+        for name, type_ in self.keys:
+            if not is_ordered(type_):
+                raise QueryError(
+                    f"GROUP BY {name}", "a type that can be compared is required", type_name(type_)
+                )
+        names = self.state_schema.names
+        if len(set(names)) != len(names):
+            raise QueryError("aggregate", "column names must be unique", ", ".join(names))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What others can have again is not sent to them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __str__(self) -> str:
+        return session_text(self.gap_us, self.max_us)
+
+    @property
+    def longest_us(self) -> int:
+        """From the first to the last tuple of a session, at most."""
+        return MAX_US if self.max_us is None else self.max_us
+
+    @cached_property
+    def piece_schema(self) -> pa.Schema:
+        """The columns of pieces."""
+        times = ((START, pa.int64()), (LAST, pa.int64()))
+        return pa.schema([(BUCKET, pa.int32()), *times, *self.keys, *self._states])
+
+    @cached_property
+    def open_schema(self) -> pa.Schema:
+        """The columns of open sessions in memory; `live` is the least that stored rows have."""
+        return self.piece_schema.append(pa.field(LIVE, pa.int64()))
+
+    @cached_property
+    def state_schema(self) -> pa.Schema:
+        """The columns of stored rows; see `state`."""
+        added = (pa.field(BATCH, pa.int64()), pa.field(WHOLE, pa.bool_()))
+        return pa.schema([*self.open_schema, *added])
+
+    @cached_property
+    def result_schema(self) -> pa.Schema:
+        """The columns of sessions that have ended."""
+        results = ((function.name, function.result) for function in self.functions)
+        return pa.schema(
+            [("window_start", TIME), ("window_end", TIME), *self.keys, *results],
+        )
+
+    @property
+    def _states(self) -> tuple[tuple[str, pa.DataType], ...]:
+        return tuple(column for function in self.functions for column in function.state)

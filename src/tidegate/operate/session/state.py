@@ -1,0 +1,81 @@
+"""Stores the sessions that are open, and finds them again.
+
+A batch writes what it adds to sessions, see `advance`. A row counts until the frontier is more than
+a gap after its `live`, and what is then still open was stored again: so what has ended goes with
+the files that have it, and nothing has to be marked as gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidegate.batch import ints
+from tidegate.operate.keeper import CELLS, Keeper, OrderHorizon
+from tidegate.operate.kernels.group import dense, pack, rank
+from tidegate.operate.kernels.order import flat
+from tidegate.operate.operator import InstanceWork
+from tidegate.operate.session.advance import needed_from, together
+from tidegate.operate.session.spec import BUCKET, LIVE, START, SessionSpec
+from tidegate.state.bucket_set import BucketSet
+from tidegate.state.segment import Segment, read_segment, write_segment
+
+SESSIONS = "sessions"
+"""What the segments hold."""
+
+
+@dataclass(frozen=True)
+class SessionKeeper(Keeper):
+    """Rows of open sessions, as long as a tuple may come that is of the session."""
+
+    spec: SessionSpec
+    order = LIVE
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.spec.state_schema.names)
+
+    @property
+    def cell(self) -> int:
+        return max(self.spec.gap_us // CELLS, 1)
+
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> OrderHorizon:
+        return OrderHorizon(LIVE, needed_from(self.spec, frontier_us))
+
+
+def read_sessions(work: InstanceWork, spec: SessionSpec) -> pa.Table:
+    """The open sessions of an instance: left in memory by the batch before, or stored."""
+    held: pa.Table | None = work.kept.take(SESSIONS)
+    if held is not None:
+        return held
+    needed = needed_from(spec, work.previous_us)
+    own = BucketSet.of(work.mapping.owned_by(work.instance))
+    parts = [spec.state_schema.empty_table()]
+    for segment in work.state.get(SESSIONS, ()):
+        mine = segment.buckets & own
+        if mine and segment.high >= needed:
+            rows = read_segment(work.store, segment, mine, spec.state_schema.names)
+            parts.append(rows.filter(pa.array(ints(rows, LIVE) >= needed)))
+    return together(spec, pa.concat_tables(parts))
+
+
+def write_sessions(work: InstanceWork, spec: SessionSpec, stored: pa.Table) -> tuple[Segment, ...]:
+    """What a batch adds, as a segment of its own where there is any.
+
+    Its rows are in the same order wherever the open sessions came from.
+    """
+    if not stored.num_rows:
+        return ()
+    names = (BUCKET, LIVE, START, *(name for name, _ in spec.keys))
+    ranks = [rank(flat(stored.column(name))) for name in names]
+    rows = stored.take(pa.array(dense(pack(ranks, stored.num_rows)).order))
+    return (write_segment(work.store, work.name, rows, LIVE, tag=0),)
+
+
+def leave_sessions(work: InstanceWork, opened: pa.Table) -> None:
+    """Leave open sessions for the next batch."""
+    work.kept.leave(SESSIONS, opened, opened.nbytes)

@@ -1,0 +1,47 @@
+"""Names the states that an aggregate stores, and says what each is, for the next query that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tidegate.operate.aggregate.function import Function
+from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer, call_text
+from tidegate.plan.recorded import Texts
+from tidegate.plan.stored_name import stored_names
+from tidegate.schema import type_name
+
+
+def stored_answer(
+    asked: AskedAggregate, planned: PlannedAnswer
+) -> tuple[PlannedAnswer, dict[str, str]]:
+    """An answer over the states under the names that a checkpoint has for them, and what each is.
+    """
+    held = {f.name: _held(f, asked.texts) for f in planned.functions}
+    stored = stored_names(held, asked.kept, "a", reuse=True)
+    return _renamed(planned, stored), {stored[name]: text for name, text in held.items()}
+
+
+def _renamed(planned: PlannedAnswer, names: Mapping[str, str]) -> PlannedAnswer:
+    """The same over states that a checkpoint has under other names."""
+    own = planned.answer.from_states  # ports are over columns of the answer
+    return replace(
+        planned,
+        answer=planned.answer.renamed(names),
+        functions=tuple(replace(f, name=names[f.name]) for f in planned.functions),
+        ports=planned.ports if own else tuple(port.renamed(names) for port in planned.ports),
+    )
+
+
+def _held(function: Function, texts: Texts) -> str:
+    """The state of a function as a record has it; of a user's own also how it is stored."""
+    inside = function.definition.inside(function.parameters)
+    if inside is not None:
+        parts = ", ".join(_held(part, texts) for part in inside) or "COUNT(*)"
+        return f"what represents groups for {parts}"
+    stored = ""
+    if function.definition.by_user:
+        stored = "".join(f", {part} {type_name(type_)}" for part, type_ in function.family.state)
+    # Two states that are written alike are told apart by their types.
+    types = f" of {', '.join(map(type_name, function.types))}" if function.types else ""
+    return f"{call_text(function, texts)}{types}{stored}"

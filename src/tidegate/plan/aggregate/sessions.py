@@ -1,0 +1,60 @@
+"""Aggregates over sessions: one subquery, with all tuples of a key at one instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidegate.errors import QueryError
+from tidegate.operate.aggregate.folding import BY_INSTANCE, BY_MAP
+from tidegate.operate.session.operator import (
+    FOLDED_BY_INSTANCE,
+    FOLDED_BY_MAP,
+    SessionAggregate,
+    SessionFolding,
+)
+from tidegate.operate.session.spec import SessionSpec
+from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
+from tidegate.plan.aggregate.held_state import stored_answer
+from tidegate.plan.aggregate.window import WindowPlan, partitioner_by_key
+from tidegate.plan.lowered import Context, Lowered
+from tidegate.plan.recorded import Record
+
+_FOLDINGS = {BY_MAP.name: FOLDED_BY_MAP, BY_INSTANCE.name: FOLDED_BY_INSTANCE}
+
+
+class SessionPlan(WindowPlan):
+    """`[SESSION GAP ... MAX ...]`: the open sessions of each group are kept."""
+
+    def subqueries(
+        self, asked: AskedAggregate, planned: PlannedAnswer, context: Context
+    ) -> Iterator[Lowered]:
+        partitioner = partitioner_by_key(asked, context)
+        planned, held = stored_answer(asked, planned)
+        window = self.window
+        spec = SessionSpec(window.gap_us, window.max_us, asked.keys, planned.functions)
+        folding = self._folding(context.choices.partial)
+        yield Lowered(
+            leaves=asked.leaves,
+            prefixes=planned.prefixes,
+            operator=SessionAggregate(spec, asked.key_names, partitioner, folding),
+            ports=planned.ports,
+            lines=(f"session {spec}", *asked.lines, *planned.lines, *planned.after),
+            record=Record(
+                state=(*asked.state_lines(planned.clauses), f"window {spec}"),
+                columns=held,
+                after=planned.shown,
+            ),
+        )
+
+    def _folding(self, partial: str | None) -> SessionFolding:
+        """Who folds: as the run says, else map tasks, unless a session may end before its gap."""
+        if self.window.max_us is None:
+            return _FOLDINGS[partial or BY_MAP.name]
+        if partial == BY_MAP.name:
+            raise QueryError(
+                f"partial {partial}",
+                "map tasks cannot tell where a session with a MAX begins",
+                f"[{self.window}]",
+                f"Leave the option out, or ask for {BY_INSTANCE.name}.",
+            )
+        return FOLDED_BY_INSTANCE
