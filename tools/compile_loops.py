@@ -19,6 +19,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
         exact_sum_loop,
         key_loop,
         pair_loop,
+        session_loop,
         slide_loop,
         sort_loop,
     )
@@ -31,6 +32,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield from ((slide_loop.__name__, make) for make in (slide_loop.select, slide_loop.distinct))
     yield exact_round_loop.__name__, exact_round_loop.rounded
     yield key_loop.__name__, key_loop.ranges
+    yield session_loop.__name__, session_loop.sessions
     yield priority_loop.__name__, priority_loop.priorities_loop
     yield stratum_loop.__name__, stratum_loop.strata_loop
     yield stratum_loop.__name__, stratum_loop.lacking_loop

@@ -4,7 +4,38 @@ from __future__ import annotations
 
 from mutants.mutant import DETERMINISM, Mutant
 
+_SESSIONS = "tests/operate/session tests/property/test_sessions.py"
+
 MUTANTS = (
+    # Sessions.
+    Mutant(
+        "a session ends when the frontier is at its end",
+        "operate/session/advance.py",
+        "found: Mask = ints(rows, name) < needed_from(spec, frontier_us)",
+        "found: Mask = ints(rows, name) <= needed_from(spec, frontier_us)",
+        _SESSIONS,
+    ),
+    Mutant(
+        "a tuple at the maximum begins another session",
+        "operate/kernels/session_loop.py",
+        "first[i] - starts[number] > longest",
+        "first[i] - starts[number] >= longest",
+        _SESSIONS,
+    ),
+    Mutant(
+        "a session that outlives its rows is not stored again",
+        "operate/session/advance.py",
+        "whole = outlived.copy()",
+        "whole = np.zeros_like(outlived)",
+        _SESSIONS,
+    ),
+    Mutant(
+        "what a whole row replaces is counted again",
+        "operate/session/advance.py",
+        "used = np.flatnonzero(batch >= since[groups.codes])",
+        "used = np.arange(len(batch))",
+        _SESSIONS,
+    ),
     # Windows of time.
     Mutant(
         "a window that ends at the frontier stays open",

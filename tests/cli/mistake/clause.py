@@ -333,9 +333,8 @@ MISTAKES = {
     "ksql session": told(
         "SELECT COUNT(*) AS n FROM rides WINDOW SESSION (5 MINUTES) GROUP BY route",
         (
-            "SQL line 1, column 33: session windows are not available yet; got WINDOW "
-            "SESSION (...). There is no way yet in SQL; in Python there is tg.Process: see "
-            "docs/process.md."
+            "SQL line 1, column 33: a window is written after its stream; got WINDOW "
+            "SESSION (...). Write FROM rides [SESSION GAP 5 MINUTES]."
         ),
     ),
     "dstream": told(

@@ -455,25 +455,24 @@ MISTAKES = {
     "session window": told(
         ("SELECT route, COUNT(*) AS n FROM rides GROUP BY route, session_window(ts, '5 minutes')"),
         (
-            "SQL line 1, column 56: session windows are not available yet; got "
-            "SESSION_WINDOW(...). There is no way yet in SQL; in Python there is "
-            "tg.Process: see docs/process.md."
+            "SQL line 1, column 56: a window is written after its stream; got "
+            "SESSION_WINDOW(...). Write FROM rides [SESSION GAP 5 MINUTES], and leave "
+            "SESSION_WINDOW out; window_start and window_end are columns of the result."
         ),
     ),
     "session flink": told(
         ("SELECT route, COUNT(*) AS n FROM rides GROUP BY route, SESSION(ts, INTERVAL '5' MINUTE)"),
         (
-            "SQL line 1, column 56: session windows are not available yet; got "
-            "SESSION(...). There is no way yet in SQL; in Python there is tg.Process: see "
-            "docs/process.md."
+            "SQL line 1, column 56: a window is written after its stream; got "
+            "SESSION(...). Write FROM rides [SESSION GAP 5 MINUTES], and leave SESSION out; "
+            "window_start and window_end are columns of the result."
         ),
     ),
     "session bracket": told(
         "SELECT route, COUNT(*) AS n FROM rides [SESSION 5 MINUTES] GROUP BY route",
         (
-            "SQL line 1, column 41: session windows are not available yet; got [SESSION "
-            "...]. There is no way yet in SQL; in Python there is tg.Process: see "
-            "docs/process.md."
+            "SQL line 1, column 49: expected GAP after SESSION; got 5. Write for example "
+            "[SESSION GAP 30 MINUTES]."
         ),
     ),
     "session tvf": told(
@@ -482,9 +481,9 @@ MISTAKES = {
             " '5' MINUTES)) GROUP BY route"
         ),
         (
-            "SQL line 1, column 40: session windows are not available yet; got "
-            "SESSION(...). There is no way yet in SQL; in Python there is tg.Process: see "
-            "docs/process.md."
+            "SQL line 1, column 40: a window is written after its stream; got "
+            "SESSION(...). Write FROM rides [SESSION GAP 5 MINUTES], and leave SESSION out; "
+            "window_start and window_end are columns of the result."
         ),
     ),
     "tumble flink": told(

@@ -119,7 +119,7 @@ MISTAKES = {
         sql="SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS",
     ),
     "SLIDE before RANGE": Mistake(
-        message="SQL line 1, column 34: expected RANGE or ROWS after [; got SLIDE.",
+        message="SQL line 1, column 34: expected RANGE, ROWS or SESSION after [; got SLIDE.",
         sql="SELECT COUNT(*) AS n FROM rides [SLIDE 5 SECONDS RANGE 10 SECONDS]",
     ),
     "window without a unit": Mistake(

@@ -227,6 +227,23 @@ EDITS = {
         "INSERT INTO by_route SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY "
         "route; INSERT INTO total SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
     ),
+    "elsewhere: session window": (
+        "FROM rides GROUP BY route, session_window(ts, '5 minutes')",
+        "FROM rides [SESSION GAP 5 MINUTES] GROUP BY route",
+    ),
+    "elsewhere: session flink": (
+        "FROM rides GROUP BY route, SESSION(ts, INTERVAL '5' MINUTE)",
+        "FROM rides [SESSION GAP 5 MINUTES] GROUP BY route",
+    ),
+    "elsewhere: session bracket": ("[SESSION 5 MINUTES]", "[SESSION GAP 30 MINUTES]"),
+    "elsewhere: session tvf": (
+        "FROM TABLE(SESSION(TABLE rides, DESCRIPTOR(ts), INTERVAL '5' MINUTES))",
+        "FROM rides [SESSION GAP 5 MINUTES]",
+    ),
+    "clause: ksql session": (
+        "FROM rides WINDOW SESSION (5 MINUTES)",
+        "FROM rides [SESSION GAP 5 MINUTES]",
+    ),
     "elsewhere: tumble flink": (
         "FROM rides GROUP BY TUMBLE(ts, INTERVAL '5' MINUTE), route",
         "FROM rides [RANGE 5 MINUTES] GROUP BY route",
@@ -424,10 +441,6 @@ NO_WAY = (
     "elsewhere: scalar subquery",
     "elsewhere: scalar subquery select",
     "elsewhere: qualify",
-    "elsewhere: session window",
-    "elsewhere: session flink",
-    "elsewhere: session bracket",
-    "elsewhere: session tvf",
     "elsewhere: emit",
     "elsewhere: create table",
     "elsewhere: create table as",
@@ -460,7 +473,6 @@ NO_WAY = (
     "clause: outer mark",
     "clause: straight join",
     "clause: cumulate",
-    "clause: ksql session",
     "clause: dstream",
     "clause: create index",
     "clause: kafka",

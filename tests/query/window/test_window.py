@@ -21,6 +21,7 @@ from tidegate.query.node import aggregate_of
 from tidegate.query.window import (
     WINDOWS,
     Distance,
+    SessionWindow,
     TimeWindow,
     TupleWindow,
     Use,
@@ -92,6 +93,8 @@ def test_windows_say_themselves() -> None:
     assert str(TimeWindow(1_000_000, 1_000_000)) == "RANGE 1 second"
     assert str(TupleWindow(5, 5)) == "ROWS 5"
     assert str(TupleWindow(5, 2)) == "ROWS 5 SLIDE 2"
+    assert str(SessionWindow(5)) == "SESSION GAP 5 microseconds"
+    assert str(SessionWindow(60_000_000, 1)) == "SESSION GAP 1 minute MAX 1 microsecond"
 
 
 def test_windows_a_program_asks_for() -> None:
@@ -99,6 +102,8 @@ def test_windows_a_program_asks_for() -> None:
     assert read_window(60, "1 s", None) == TimeWindow(60_000_000, 1_000_000)
     assert read_window(None, None, 5) == TupleWindow(5, 5)
     assert read_window(None, 2, 5) == TupleWindow(5, 2)
+    assert read_window(session="1 hour") == SessionWindow(3_600_000_000)
+    assert read_window(session=60, max="2 hours") == SessionWindow(60_000_000, 7_200_000_000)
 
 
 @pytest.mark.parametrize(
@@ -106,13 +111,15 @@ def test_windows_a_program_asks_for() -> None:
     [
         (
             lambda: read_window(None, None, None),
-            "window: needs a length of time, or a number of tuples; got neither. "
-            'Write for example window("15 minutes"), or window(rows=100).',
+            "window: needs a length of time, a number of tuples, or the gap of a session; got none "
+            'of them. Write for example window("15 minutes"), window(rows=100), or '
+            'window(session="30 minutes").',
         ),
         (
             lambda: read_window("1 hour", None, 5),
-            "window: needs a length of time, or a number of tuples; got both. "
-            'Write for example window("15 minutes"), or window(rows=100).',
+            "window: needs a length of time, a number of tuples, or the gap of a session; got "
+            'range and rows. Write for example window("15 minutes"), window(rows=100), or '
+            'window(session="30 minutes").',
         ),
         (
             lambda: read_window(None, None, 2.5),  # type: ignore[arg-type]
@@ -137,6 +144,29 @@ def test_windows_a_program_asks_for() -> None:
         (
             lambda: TupleWindow(5, 6),
             "window: SLIDE must be at least 1 and at most ROWS; got ROWS 5 SLIDE 6.",
+        ),
+        (
+            lambda: SessionWindow(0),
+            "window: GAP of a session must be longer than zero; got 0 seconds.",
+        ),
+        (
+            lambda: SessionWindow(1, -1_000_000),
+            "window: MAX of a session must be longer than zero; got -1 seconds.",
+        ),
+        (
+            lambda: read_window(session="1 hour", slide="1 minute"),
+            "window slide: is not for windows by session; got '1 minute'. Leave it out; they may "
+            "have max.",
+        ),
+        (
+            lambda: read_window("1 hour", max="1 minute"),
+            "window max: is not for windows by range; got '1 minute'. Leave it out; they may have "
+            "slide.",
+        ),
+        (
+            lambda: SessionWindow.side(1_000_000),
+            "JOIN: the window of a join moves with every tuple, and a session does not; got "
+            "[SESSION GAP 1 second]. Write how much earlier a partner may be: [RANGE 5 MINUTES].",
         ),
         (
             lambda: TupleWindow(5, 0),
@@ -197,7 +227,7 @@ def test_a_window_of_the_table_needs_nothing_else(monkeypatch: pytest.MonkeyPatc
     for text, message in {
         "[PAUSE 5 MINUTES]": "expected OF after PAUSE; got 5",
         "[PAUSE OF 5 MINUTES SLIDE 1 MINUTE]": "expected ]; got SLIDE",
-        "[HOUR 5]": "expected RANGE, ROWS or PAUSE after [; got HOUR",
+        "[HOUR 5]": "expected RANGE, ROWS, SESSION or PAUSE after [; got HOUR",
         "[PAUSE OF 5 MINUTES] WITH ERROR 9 PERCENT": "has no length to sample; got [PAUSE OF 5 min",
     }.items():
         with pytest.raises(QueryError) as caught:
@@ -210,7 +240,7 @@ def test_a_window_of_the_table_needs_nothing_else(monkeypatch: pytest.MonkeyPatc
 
 
 def test_nobody_asks_which_kind_of_window_it_is() -> None:
-    kinds, asked, read = {"TimeWindow", "TupleWindow", "Distance"}, [], 0
+    kinds, asked, read = {"TimeWindow", "TupleWindow", "SessionWindow", "Distance"}, [], 0
     for folder in ("query", "sql", "session"):
         for path in sorted((ROOT / "src/tidegate" / folder).rglob("*.py")):
             read += 1

@@ -16,7 +16,7 @@ from tidegate.schema import TIME
 
 
 @dataclass(frozen=True)
-class Turn:
+class SessionTurn:
     """What a batch makes of the sessions of an instance.
 
     `results` are those that have ended, in the order of the output; `opened` stay in memory, and
@@ -30,7 +30,7 @@ class Turn:
 
 def advance(
     spec: SessionSpec, opened: pa.Table, pieces: pa.Table, *, frontier_us: int, batch: int
-) -> Turn:
+) -> SessionTurn:
     """Add the pieces of a batch, in any order; their tuples are later than all of open sessions.
 
     Costs O(open sessions) for their keys and O(pieces) for states. What is stored of a session is
@@ -54,7 +54,7 @@ def advance(
     parts = _with_live(spec, news.filter(pa.array(known)).filter(pa.array(part)), None)
     stored = [_stored(spec, after.filter(pa.array(whole & ~ended)), batch, whole=True)]
     stored.append(_stored(spec, parts, batch, whole=False))
-    return Turn(
+    return SessionTurn(
         results=_results(spec, after.filter(pa.array(ended))),
         opened=after.filter(pa.array(~ended)),
         stored=pa.concat_tables(stored),

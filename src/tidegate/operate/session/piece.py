@@ -46,7 +46,7 @@ def placed(spec: SessionSpec, rows: pa.Table, router: Router) -> pa.Table:
     _, bucket = _routed(spec, rows, router)
     used = {TS, *(name for name, _ in spec.keys), *(n for f in spec.functions for n in f.inputs)}
     names = [name for name in rows.column_names if name in used]
-    return rows.select(names).add_column(0, BUCKET, pa.array(bucket))
+    return rows.select(names).add_column(0, BUCKET, bucket)
 
 
 def fold_after(spec: SessionSpec, opened: pa.Table, rows: pa.Table) -> pa.Table:
@@ -60,7 +60,7 @@ def fold_after(spec: SessionSpec, opened: pa.Table, rows: pa.Table) -> pa.Table:
     starts, lasts = np.full(groups.n, ts.max()), np.full(groups.n, ts.min())
     np.minimum.at(starts, groups.codes, ts)
     np.maximum.at(lasts, groups.codes, ts)
-    return _pieces(spec, rows, ints(rows, BUCKET), Sessions(groups.codes, starts, lasts))
+    return _pieces(spec, rows, flat(rows.column(BUCKET)), Sessions(groups.codes, starts, lasts))
 
 
 def cut(spec: SessionSpec, by_key: Groups, first: Ints, last: Ints) -> Sessions:
@@ -71,9 +71,7 @@ def cut(spec: SessionSpec, by_key: Groups, first: Ints, last: Ints) -> Sessions:
     if bool((first[1:] < first[:-1]).any()):
         order = np.argsort(first, kind="stable")
         codes, first, last = codes[order], first[order], last[order]
-    numbers, starts, lasts = sessions()(
-        codes, first, last, by_key.n, spec.gap_us, spec.longest_us
-    )
+    numbers, starts, lasts = sessions()(codes, first, last, by_key.n, spec.gap_us, spec.longest_us)
     if order is not None:
         placed = np.empty_like(numbers)
         placed[order] = numbers
@@ -105,18 +103,19 @@ def merged(
     return pa.Table.from_arrays(columns, schema=spec.piece_schema)
 
 
-def _routed(spec: SessionSpec, rows: pa.Table, router: Router) -> tuple[Groups, Ints]:
+def _routed(spec: SessionSpec, rows: pa.Table, router: Router) -> tuple[Groups, pa.Array]:
     """The key of every row, and its bucket."""
     keys = _keys(spec, rows)
     by_key = dense(pack([rank(key) for key in keys], rows.num_rows))
     heads = [key.take(pa.array(by_key.rows)) for key in keys]
-    return by_key, router.buckets(heads, by_key.n)[by_key.codes]
+    bucket = router.buckets(heads, by_key.n)[by_key.codes]
+    return by_key, pa.array(bucket, pa.int32())
 
 
-def _pieces(spec: SessionSpec, rows: pa.Table, bucket: Ints, found: Sessions) -> pa.Table:
+def _pieces(spec: SessionSpec, rows: pa.Table, bucket: pa.Array, found: Sessions) -> pa.Table:
     groups = Groups(found.numbers, len(found.starts))
     head = pa.array(groups.rows)
-    columns = [pa.array(bucket[groups.rows], pa.int32()), pa.array(found.starts)]
+    columns = [bucket.take(head), pa.array(found.starts)]
     columns += [pa.array(found.lasts), *(key.take(head) for key in _keys(spec, rows))]
     for function in spec.functions:
         inputs = [_input(rows, name) for name in function.inputs]

@@ -1,4 +1,4 @@
-"""Names the states that an aggregate stores, and says what each is, for the next query that asks."""
+"""Names the states that an aggregate stores, and says what each is, for queries that go on."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from tidegate.schema import type_name
 def stored_answer(
     asked: AskedAggregate, planned: PlannedAnswer
 ) -> tuple[PlannedAnswer, dict[str, str]]:
-    """An answer over the states under the names that a checkpoint has for them, and what each is.
-    """
+    """An answer over states by the names that a checkpoint has for them, and what each is."""
     held = {f.name: _held(f, asked.texts) for f in planned.functions}
     stored = stored_names(held, asked.kept, "a", reuse=True)
     return _renamed(planned, stored), {stored[name]: text for name, text in held.items()}

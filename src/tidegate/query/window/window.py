@@ -43,8 +43,8 @@ class Window(ABC):
 
     @classmethod
     @abstractmethod
-    def of(cls, size: Any, **options: Any) -> Window:
-        """The window that a program asks for; options may be missing."""
+    def of(cls, *size: Any, **options: Any) -> Window:
+        """The window of this size that a program asks for; options may be missing."""
 
     @classmethod
     @abstractmethod
