@@ -179,7 +179,7 @@ class _Lowering:
     def _result_of(self, edge: Edge) -> EarlierRows:
         subquery = self.subqueries[edge.subquery]
         port = subquery.lowered.ports[edge.port]
-        return EarlierRows(subquery.key, edge, port.schema, port.time, port.offset_us)
+        return EarlierRows(subquery.key, edge, port.carried, port.time, port.offset_us)
 
 
 def _names_of(
