@@ -7,15 +7,19 @@ is the nearest is decided before they are asked.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sqlglot import exp
 
-from tidegate.errors import UnavailableError
-from tidegate.expression.tree import Call, Expr
+from tidegate.batch import DECIDED
+from tidegate.expression.tree import Call, Column, Expr
 from tidegate.operate.asof.backward import Backward
+from tidegate.operate.asof.forward import Forward
 from tidegate.operate.asof.operator import AsOfJoin
-from tidegate.operate.asof.spec import LEFT, RIGHT, AsOfSpec
+from tidegate.operate.asof.spec import LEFT, OWN, RIGHT, AsOfSpec
+from tidegate.operate.asof.way import Way
 from tidegate.operate.join.spec import WindowExtent
+from tidegate.operate.port import Port
 from tidegate.plan.cut import Unit
 from tidegate.plan.dependence import Origin, state_lines
 from tidegate.plan.determinism import require_deterministic
@@ -26,6 +30,7 @@ from tidegate.plan.pair import PairColumns
 from tidegate.plan.recorded import Record, input_lines
 from tidegate.query.asof import AsOf
 from tidegate.query.name import EVENT_TIME, NamedExpr, substitute
+from tidegate.schema import TIME
 
 _NO_WINDOW = WindowExtent(0, None)
 
@@ -34,9 +39,8 @@ def lower_asof(unit: Unit, context: Context) -> Iterator[Lowered]:
     """The subquery of an as-of join and the stateless work above it."""
     join = unit.base
     assert isinstance(join, AsOf)
-    if not join.looks_back:
-        raise UnavailableError("ASOF JOIN", "looks back only, so far", join.comparison)
-    kept, way = context.kept(AsOfJoin.kind), Backward()
+    kept = context.kept(AsOfJoin.kind)
+    way: Way = Backward() if join.looks_back else Forward()
     left, right = (
         SideLowering.over(
             join,
@@ -56,7 +60,9 @@ def lower_asof(unit: Unit, context: Context) -> Iterator[Lowered]:
         side.take(used, whole=False)
     prefixes = left.prefixes() + right.prefixes()
     cut = len(left.leaves)
-    pairs = PairColumns(left.physical | right.physical, left.types | right.types)
+    shown_time = {} if join.looks_back else {EVENT_TIME: OWN}
+    physical = left.physical | right.physical | shown_time
+    pairs = PairColumns(physical, left.types | right.types)
     spec = AsOfSpec(
         sides=(_outputs_of(prefixes[0].outputs), _outputs_of(prefixes[cut].outputs)),
         keys=tuple(_hands(pairs.bound(e, "ON", predicate=True)) for e in equalities),
@@ -86,7 +92,7 @@ def lower_asof(unit: Unit, context: Context) -> Iterator[Lowered]:
         leaves=(*left.leaves, *right.leaves),
         prefixes=prefixes,
         operator=operator,
-        ports=tuple(pairs.port(*each) for each in taken),
+        ports=tuple(_port(pairs.port(*each), join.own_time) for each in taken),
         lines=(*lines, *(line for form in forms for line in form.mark)),
         record=Record(
             state=state_lines(operator, origin),
@@ -120,6 +126,14 @@ def _given(condition: exp.Expression, left: SideLowering) -> bool:
         return False
     left.filter(own)
     return True
+
+
+def _port(port: Port, own_time: bool) -> Port:
+    """The port, whose rows show the time of the left tuple where they are decided later."""
+    if not own_time:
+        return port
+    shown = (EVENT_TIME, Column(OWN, TIME))
+    return replace(port, outputs=(shown, *port.outputs), time=DECIDED)
 
 
 def _hands(equality: Expr) -> tuple[Expr, Expr]:

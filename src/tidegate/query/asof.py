@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from tidegate.duration import duration_text
 from tidegate.errors import QueryError
+from tidegate.microsecond import LAST_US
 from tidegate.query.check import key_type, types_of
 from tidegate.query.name import EVENT_TIME, SideName, canonical, expression_text
 from tidegate.query.paired import SIDES, Paired
@@ -56,9 +58,17 @@ class AsOf(Paired):
                 f"Write {self.labels[1]} [RANGE 5 SECONDS], in Python tolerance='5 seconds': how "
                 "long to wait.",
             )
-        if self.tolerance_us is not None and self.tolerance_us < 0:
+        if self.tolerance_us is not None and not 0 <= self.tolerance_us <= LAST_US:
             far = duration_text(self.tolerance_us)
-            raise QueryError("ASOF JOIN", "the tolerance must not be negative", far)
+            raise QueryError("ASOF JOIN", "the tolerance must be from 0 to 10,000 years", far)
+        for label, child in zip(self.labels, self.children, strict=True):
+            if child.own_time:
+                raise QueryError(
+                    "ASOF JOIN",
+                    "needs rows that are decided at their own time",
+                    f"{label}, whose rows are decided later",
+                    "Write the as-of join first, and what looks ahead over its result.",
+                )
         written = tuple(canonical(e, self.names, "ON") for e in self.equalities)
         object.__setattr__(self, "equalities", tuple(map(self._sides_of, written)))
         with suppress(UnknownKernel):
@@ -84,6 +94,10 @@ class AsOf(Paired):
             f"Write for example {left}.k = {right}.k; filter a side in a subquery: (SELECT * FROM "
             f"... WHERE ...) AS {right}.",
         )
+
+    @cached_property
+    def own_time(self) -> bool:
+        return not self.looks_back
 
     @property
     def looks_back(self) -> bool:

@@ -20,6 +20,9 @@ LEFT, RIGHT = 0, 1
 GROUP = "group"
 """The column of the state that a key is found by: 62 bits of its hash."""
 
+OWN = "own"
+"""The column of rows that are decided later with the time of their left tuple."""
+
 Columns = tuple[tuple[str, pa.DataType], ...]
 
 

@@ -48,13 +48,14 @@ class KeyedTuples:
     def has_key(self) -> Mask:
         return present(self.keys, self.rows)
 
-    def stored(self, spec: AsOfSpec, rows: Ints, side: int, **marks: pa.Array) -> pa.Table:
+    def stored(self, spec: AsOfSpec, rows: Ints, side: int, **marks: bool) -> pa.Table:
         """Some of the tuples as the state keeps them; without the columns of another side."""
         schema, places = spec.state_schema, pa.array(rows)
         tuples, keys = self.tuples.take(places), [k.take(places) for k in self.keys]
         found: dict[str, pa.Array] = {name: tuples.column(name) for name in ("bucket", *ORDER)}
         found[GROUP] = pa.array(hashed(keys, len(rows)))
-        found |= dict(zip((n for n, _ in spec.key_fields), keys, strict=True)) | marks
+        found |= dict(zip((n for n, _ in spec.key_fields), keys, strict=True))
+        found |= {name: pa.array(np.full(len(rows), value)) for name, value in marks.items()}
         if side == spec.way.stored:
             found |= {name: tuples.column(name) for name, _ in spec.sides[side]}
         columns = [
