@@ -15,11 +15,11 @@ from tidegate.query.node import (
     Branch,
     Filter,
     Input,
-    Join,
     Node,
     Project,
     Top,
 )
+from tidegate.query.paired import Paired
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Unit:
     def port(self, node: Node, output: bool) -> int:
         """The number of a top; the same rows in the same shape are given once."""
         for i, top in enumerate(self.tops):
-            if top.node == node and (top.output == output or not isinstance(node, Join)):
+            if top.node == node and (top.output == output or not isinstance(node, Paired)):
                 return i
         self.tops.append(Consumed(node, output))
         return len(self.tops) - 1

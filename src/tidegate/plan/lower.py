@@ -19,6 +19,7 @@ from tidegate.nesting import nested
 from tidegate.plan.canonical import PlanForm, SubqueryForm
 from tidegate.plan.cut import Cutting, Unit
 from tidegate.plan.lower_aggregate import lower_aggregate, lower_window_process
+from tidegate.plan.lower_asof import lower_asof
 from tidegate.plan.lower_join import lower_join
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
@@ -29,7 +30,7 @@ from tidegate.plan.pushdown import EarlierRows
 from tidegate.plan.recorded import RecordedQuery, RecordedSubquery
 from tidegate.query.definition import StreamDef
 from tidegate.query.limit import Limit
-from tidegate.query.node import Aggregate, Join, Node, ProcessNode
+from tidegate.query.node import Aggregate, AsOf, Join, Node, ProcessNode
 from tidegate.query.output import Output
 from tidegate.query.window_process import WindowProcess
 
@@ -37,6 +38,7 @@ RULES: dict[type, Rule] = {
     Aggregate: lower_aggregate,
     WindowProcess: lower_window_process,
     Join: lower_join,
+    AsOf: lower_asof,
     ProcessNode: lower_process,
     Limit: lower_process,
 }

@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.aggregation import Aggregate, Order, Top, aggregate_of
+from tidegate.query.asof import AsOf
 from tidegate.query.check import check_type, set_fields, types_of, union_type
 from tidegate.query.definition import StreamDef
 from tidegate.query.join import Join
@@ -234,7 +235,7 @@ class Union(Logical):
         return frozenset({EVENT_TIME})
 
 
-Node = Input | Filter | Branch | Project | Union | Join | ProcessNode | Aggregate | Top
+Node = Input | Filter | Branch | Project | Union | Join | AsOf | ProcessNode | Aggregate | Top
 
 
 def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
@@ -290,6 +291,7 @@ def result_columns(node: Node) -> list[tuple[str, str]]:
 
 __all__ = [
     "Aggregate",
+    "AsOf",
     "Branch",
     "Filter",
     "Input",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tidegate.errors import QueryError
 from tidegate.query.clause.column import KEPT
 from tidegate.query.name import EVENT_TIME, SideName, column, refuse_taken
-from tidegate.query.node import Branch, Filter, Join, Node, Project, result_columns
+from tidegate.query.node import Branch, Filter, Node, Project, result_columns
+from tidegate.query.paired import Paired
 
 
 def unqualified(node: Node) -> Node:
@@ -24,11 +25,14 @@ def unqualified_columns(node: Node) -> list[tuple[str, str]]:
     base = node
     while isinstance(base, Filter | Branch):
         base = base.child
-    if not isinstance(base, Join):
+    if not isinstance(base, Paired):
         return result_columns(node)
     found: dict[str, tuple[str, str]] = {}
-    for label, child in zip(base.labels, base.children, strict=True):
+    left_out = ((), base.shared)
+    for label, child, without in zip(base.labels, base.children, left_out, strict=True):
         for name, own in unqualified_columns(child):
+            if own in without:
+                continue
             if name.lower() in found or name == EVENT_TIME:
                 raise QueryError(
                     "join",

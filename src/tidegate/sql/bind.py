@@ -29,6 +29,7 @@ from tidegate.query.node import (
     project,
 )
 from tidegate.query.output import Output
+from tidegate.sql.asof import asof_relations, refuse_window
 from tidegate.sql.catalog import Catalog, inside
 from tidegate.sql.clause import read_clause, read_join_window, read_window
 from tidegate.sql.function import (
@@ -37,12 +38,8 @@ from tidegate.sql.function import (
     unknown_aggregate,
 )
 from tidegate.sql.group import Grouping
-from tidegate.sql.join import (
-    Relation,
-    join_relations,
-    refuse_aggregate,
-    refuse_more,
-)
+from tidegate.sql.join import join_relations, refuse_aggregate
+from tidegate.sql.relation import Relation
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import Create, Script, read_script
 from tidegate.sql.select import (
@@ -54,7 +51,7 @@ from tidegate.sql.select import (
     where_filter,
     without_aggregate,
 )
-from tidegate.sql.syntax import QueryWith, StreamWindow
+from tidegate.sql.syntax import JoinedStreams, QueryWith, StreamWindow
 from tidegate.sql.union import sides_of
 
 __all__ = ["Create", "Script", "bind", "read_script"]
@@ -142,12 +139,7 @@ class _Binder:
                 tree.sql(dialect="tidegate", comments=False)[:60],
                 "Write for example SELECT route FROM rides",
             )
-        if joins := tree.args.get("joins"):
-            refuse_more(from_.this, joins)
-            sides = (self._side(side) for side in (from_.this, joins[0].this))
-            relation = join_relations(joins[0], *sides)
-        else:
-            relation = self._relation(from_.this)
+        relation = self._joined(from_.this, tree.args.get("joins") or ())
         scope = relation.scope
         node = relation.node
         if where := tree.args.get("where"):
@@ -161,8 +153,8 @@ class _Binder:
         if tree.args.get("group") or any(
             has_aggregate(e) for e in (*(e for _, e in items), *(c for c in clauses if c))
         ):
-            if relation.pair is not None:
-                raise refuse_aggregate(tree, relation.pair)
+            if relation.pair is not None and relation.window is None:
+                raise refuse_aggregate(tree)
             return _aggregate(tree, relation, node, items)
         if relation.window is not None:
             for _, item in items:
@@ -176,6 +168,19 @@ class _Binder:
             )
         return _stateless(tree, scope, node, items)
 
+    def _joined(self, first: exp.Expression, joins: Sequence[exp.Join]) -> Relation:
+        """FROM with its joins, from left to right."""
+        if not joins:
+            return self._relation(first)
+        relation = self._side(first)
+        asof = [join.method.upper() == "ASOF" for join in joins]
+        for number, join in enumerate(joins):
+            if all(asof[number:]) and relation.pair is None and relation.reach is not None:
+                raise refuse_window(relation)
+            bound = asof_relations if asof[number] else join_relations
+            relation = bound(join, relation, self._side(join.this))
+        return replace(relation, reach=None)
+
     def _side(self, tree: exp.Expression) -> Relation:
         if isinstance(tree, StreamWindow):
             return replace(self._relation(tree.this), reach=read_join_window(tree))
@@ -186,6 +191,8 @@ class _Binder:
             return replace(self._relation(tree.this), window=read_window(tree))
         text = _short_text(tree)
         alias = tree.alias or None
+        if isinstance(tree, exp.Subquery) and isinstance(tree.this, JoinedStreams):
+            return self._parenthesised(tree, alias)
         if isinstance(tree, exp.Subquery):
             return Relation(self.query(tree), alias, None, text)
         if not isinstance(tree, exp.Table) or not isinstance(tree.this, exp.Identifier):
@@ -199,6 +206,16 @@ class _Binder:
         if name.lower() in self.named:
             return Relation(self.named[name.lower()].node, alias or name, None, text)
         return Relation(self.catalog.node(name), alias or name, None, text)
+
+    def _parenthesised(self, tree: exp.Subquery, alias: str | None) -> Relation:
+        if alias is not None:
+            raise QueryError(
+                "FROM",
+                "streams that are joined in parentheses keep their own names",
+                f"(...) AS {alias}",
+                f"Leave {alias} out, or write (SELECT ... FROM ...) AS {alias}.",
+            )
+        return self._joined(tree.this.this, tree.this.args["joins"])
 
 
 @dataclass(frozen=True)
@@ -265,7 +282,7 @@ def _short_text(tree: exp.Expression) -> str:
 def _aggregate(
     tree: exp.Select, relation: Relation, child: Node, items: tuple[NamedExpr, ...]
 ) -> Node:
-    scope = relation.single
+    scope = relation.scope
     if relation.window is None:
         raise QueryError(
             "SELECT",

@@ -23,7 +23,7 @@ from tidegate.sql.clause import CLAUSES_SQL
 from tidegate.sql.create import CreateParser, create_sql
 from tidegate.sql.function import LISTS
 from tidegate.sql.slot import refuse_leftovers, whole
-from tidegate.sql.syntax import CreateStream, InsertInto, QueryWith
+from tidegate.sql.syntax import CreateStream, InsertInto, JoinedStreams, QueryWith, StreamWindow
 
 _UNEXPECTED = "invalid expression / Unexpected token"
 _PLAIN = {
@@ -72,6 +72,9 @@ class TidegateParser(CreateParser):
 
     TERM = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
 
+    ID_VAR_TOKENS = SparkParser.ID_VAR_TOKENS | {TokenType.MATCH_CONDITION}
+    ALIAS_TOKENS = SparkParser.ALIAS_TOKENS | {TokenType.MATCH_CONDITION}
+
     def _parse_bitwise(self) -> exp.Expr | None:
         """Operators below + and ||, where sqlglot has one level and Spark four: shifts, &, ^, |."""
         return self._parse_bits(TokenType.PIPE, TokenType.CARET, TokenType.AMP)
@@ -114,7 +117,15 @@ class TidegateParser(CreateParser):
 
     def _parse_wrapped_select(self, table: bool = False) -> exp.Expr | None:
         query = super()._parse_wrapped_select(table)
+        if table and isinstance(query, exp.Table | exp.Subquery | StreamWindow):
+            query = self._parse_joined(query)
         return self._parse_clauses(query) if isinstance(query, exp.Query) else query
+
+    def _parse_joined(self, first: exp.Expr) -> exp.Expr:
+        """A stream with the joins that follow it in parentheses."""
+        joins = [*(first.args.get("joins") or ()), *self._parse_joins()]
+        first.set("joins", None)
+        return self.expression(JoinedStreams(this=first, joins=joins)) if joins else first
 
     def _parse_insert(self) -> Any:
         self._expect("INTO", "expected INTO after INSERT")
@@ -193,6 +204,9 @@ class TidegateGenerator(SparkGenerator):
         CreateStream: create_sql,
         InsertInto: lambda to, node: f"INSERT INTO {to.sql(node, 'this')} {to.sql(node, 'query')}",
         **CLAUSES_SQL,
+        JoinedStreams: lambda to, node: (
+            to.sql(node, "this") + to.expressions(node, "joins", sep="")
+        ),
         QueryWith: lambda to, node: " ".join(
             [to.sql(node, "this"), *(to.sql(option) for option in node.expressions)]
         ),
@@ -206,6 +220,7 @@ class Tidegate(Spark):
         """Spark 4 reads a doubled quote inside a string as one quote."""
 
         STRING_ESCAPES = ["\\", "'"]
+        KEYWORDS = {**Spark.Tokenizer.KEYWORDS, "MATCH_CONDITION": TokenType.MATCH_CONDITION}
 
     Parser = TidegateParser
     Generator = TidegateGenerator

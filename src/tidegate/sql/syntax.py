@@ -38,6 +38,12 @@ class CreateStream(exp.Expression):
     }
 
 
+class JoinedStreams(exp.Expression):
+    """Streams and their joins in parentheses, over which a window may stand."""
+
+    arg_types = {"this": True, "joins": True}
+
+
 class InsertInto(exp.Expression):
     """`INSERT INTO this query`; `with_` holds CTEs written before it, which binding refuses."""
 
@@ -57,6 +63,6 @@ class QueryWith(exp.Expression):
 
 
 CLASSES: tuple[type[exp.Expr], ...] = (
-    *(StreamDuration, StreamWindow, CreateStream, InsertInto, QueryWith, WithClause),
+    *(StreamDuration, StreamWindow, JoinedStreams, CreateStream, InsertInto, QueryWith, WithClause),
 )
 """All of them; every slot acts, but for the CTEs before INSERT INTO."""
