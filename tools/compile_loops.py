@@ -14,6 +14,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     """The module of each loop, and what compiles it or finds it on disk."""
     from tidegate.approx import priority_loop, stratum_loop
     from tidegate.operate.kernels import (
+        dedup_loop,
         exact_moment_loop,
         exact_round_loop,
         exact_sum_loop,
@@ -31,6 +32,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield from ((slide_loop.__name__, make) for make in (slide_loop.select, slide_loop.distinct))
     yield exact_round_loop.__name__, exact_round_loop.rounded
     yield key_loop.__name__, key_loop.ranges
+    yield dedup_loop.__name__, dedup_loop.compiled_first
     yield priority_loop.__name__, priority_loop.priorities_loop
     yield stratum_loop.__name__, stratum_loop.strata_loop
     yield stratum_loop.__name__, stratum_loop.lacking_loop

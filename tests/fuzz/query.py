@@ -122,7 +122,9 @@ def has_join(script: Script) -> bool:
 
 def draw_query(chance: Chance, relations: Sequence[Relation], joins: bool) -> Query:
     """One operator over relations, the newest one among them; pairs of pairs would be too many."""
-    kinds = [_stateless, _union, _time_window, _time_window, _tuple_window]
+    from tests.fuzz.keyed import KEYED
+
+    kinds = [_stateless, _union, _time_window, _time_window, _tuple_window, *KEYED]
     kinds += [_join, _join] if joins else []
     return _one(chance, kinds)(chance, relations)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tests.oracle.join import Joined
-from tests.oracle.query import Order, Stateless, Windowed
+from tests.oracle.query import Order, OverTuples, Stateless, Windowed
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.plan.lower import lower
@@ -40,7 +40,7 @@ class Query:
     """A query over the streams `names`, in SQL and plainly."""
 
     sql: str
-    plain: Stateless | Windowed | Joined
+    plain: Stateless | Windowed | Joined | OverTuples
     names: tuple[str, ...] = ("s",)
 
     def plan(

@@ -21,6 +21,7 @@ from sqlglot import exp
 from tidegate.errors import QueryError
 from tidegate.query.aggregation import Aggregate, Order, Top, aggregate_of
 from tidegate.query.check import check_type, set_fields, types_of, union_type
+from tidegate.query.dedup import Dedup
 from tidegate.query.definition import StreamDef
 from tidegate.query.join import Join
 from tidegate.query.logical import Logical
@@ -228,7 +229,7 @@ class Union(Logical):
         return frozenset({EVENT_TIME})
 
 
-Node = Input | Filter | Branch | Project | Union | Join | ProcessNode | Aggregate | Top
+Node = Input | Filter | Branch | Project | Union | Join | ProcessNode | Aggregate | Top | Dedup
 
 
 def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
@@ -275,6 +276,7 @@ def result_columns(node: Node) -> list[tuple[str, str]]:
 __all__ = [
     "Aggregate",
     "Branch",
+    "Dedup",
     "Filter",
     "Input",
     "Join",

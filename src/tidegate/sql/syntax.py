@@ -44,6 +44,12 @@ class InsertInto(exp.Expression):
     arg_types = {"this": True, "query": True, "with_": False}
 
 
+class KeptOn(exp.Expression):
+    """The columns `this` of DISTINCT ON, with `KEEP keep WITHIN within` after the query."""
+
+    arg_types = {"this": True, "keep": True, "within": True}
+
+
 class WithClause(exp.Expression):
     """`WITH this`, and the parts of the clause as field = value."""
 
@@ -57,6 +63,6 @@ class QueryWith(exp.Expression):
 
 
 CLASSES: tuple[type[exp.Expr], ...] = (
-    *(StreamDuration, StreamWindow, CreateStream, InsertInto, QueryWith, WithClause),
+    *(StreamDuration, StreamWindow, CreateStream, InsertInto, QueryWith, WithClause, KeptOn),
 )
 """All of them; every slot acts, but for the CTEs before INSERT INTO."""

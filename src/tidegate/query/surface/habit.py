@@ -52,8 +52,9 @@ unionAll unionByName concat append vstack extend ::
 merge merge_asof join_asof joinWhere join_where crossJoin crossjoin ::
     streams are joined by join(), within a time. Write .join(other, within="5 minutes",
     on=left.route == right.route).
-distinct dropDuplicates drop_duplicates unique dropDuplicatesWithinWatermark ::
-    rows are made distinct in a window. Write .window("15 minutes").group_by("route").agg().
+distinct dropDuplicates unique dropDuplicatesWithinWatermark ::
+    rows are made distinct within a time, or in a window. Write .drop_duplicates("route",
+    within="1 hour"), or .window("15 minutes").group_by("route").agg().
 withWatermark with_watermark assign_timestamps_and_watermarks ::
     how far rows may be out of order is said where the stream is made. Write session.stream(source,
     time="ts", disorder="10 seconds").
