@@ -15,6 +15,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     from tidegate.approx import priority_loop, stratum_loop
     from tidegate.operate.kernels import (
         asof_loop,
+        dedup_loop,
         exact_moment_loop,
         exact_round_loop,
         exact_sum_loop,
@@ -35,6 +36,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield exact_round_loop.__name__, exact_round_loop.rounded
     yield key_loop.__name__, key_loop.ranges
     yield session_loop.__name__, session_loop.sessions
+    yield dedup_loop.__name__, dedup_loop.compiled_first
     yield priority_loop.__name__, priority_loop.priorities_loop
     yield stratum_loop.__name__, stratum_loop.strata_loop
     yield stratum_loop.__name__, stratum_loop.lacking_loop

@@ -123,8 +123,10 @@ def has_join(script: Script) -> bool:
 def draw_query(chance: Chance, relations: Sequence[Relation], joins: bool) -> Query:
     """One operator over relations, the newest one among them; pairs of pairs would be too many."""
     from tests.fuzz import window
+    from tests.fuzz.keyed import KEYED
 
-    kinds = [_stateless, _union, _time_window, _time_window, _tuple_window, window.session]
+    kinds = [_stateless, _union, _time_window, _time_window, _tuple_window]
+    kinds += [window.session, *KEYED]
     kinds += [_join, _join] if joins else []
     return _one(chance, kinds)(chance, relations)
 

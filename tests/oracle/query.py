@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from tests.oracle.aggregate import sort_key, windows
 from tests.oracle.asof import Nearest, nearest
@@ -84,12 +84,21 @@ class Answer:
     shed: int = 0
 
 
+class OverTuples(Protocol):
+    """A query whose rows follow from the tuples in the total order."""
+
+    def rows(self, tuples: Sequence[Row]) -> list[Cells]: ...
+
+
 def interpret(
-    query: Stateless | Windowed | Joined | Nearest, streams: Sequence[PlainStream]
+    query: Stateless | Windowed | Joined | Nearest | OverTuples, streams: Sequence[PlainStream]
 ) -> Answer:
     """What the query gives over these streams, which are its inputs by position."""
     answer = Answer()
     tuples = in_total_order(streams, answer)
+    if not isinstance(query, Stateless | Windowed | Joined | Nearest):
+        answer.rows = query.rows([row for _, row in tuples])
+        return answer
     if isinstance(query, Joined):
         rows = [row for _, row in tuples]
         answer.rows, answer.comparisons = join(query, rows), comparisons(query, rows)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tests.oracle.asof import Nearest
 from tests.oracle.join import Joined
-from tests.oracle.query import Order, Stateless, Windowed
+from tests.oracle.query import Order, OverTuples, Stateless, Windowed
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.session.spec import SessionSpec
@@ -42,7 +42,7 @@ class Query:
     """A query over the streams `names`, in SQL and plainly."""
 
     sql: str
-    plain: Stateless | Windowed | Joined | Nearest
+    plain: Stateless | Windowed | Joined | Nearest | OverTuples
     names: tuple[str, ...] = ("s",)
 
     def plan(

@@ -190,6 +190,21 @@ MISTAKES = {
         "SQL line 1, column 24: the first rows of a window can be taken, not later ones; got "
         "OFFSET. There is no way yet."
     ),
+    "SELECT DISTINCT ON (route) fare FROM rides": (
+        "DISTINCT ON: must say for how long a key is remembered; got no KEEP. Write at the end "
+        "KEEP FIRST WITHIN '1 hour'."
+    ),
+    "SELECT fare FROM rides KEEP FIRST WITHIN 1 HOUR": (
+        "SQL line 1, column 24: expected SELECT DISTINCT ON (...) before KEEP; got KEEP."
+    ),
+    "SELECT DISTINCT ON (route) fare FROM rides KEEP FIRST WITHIN 0 SECONDS": (
+        "WITHIN: must be longer than zero; got 0 seconds."
+    ),
+    f"SELECT DISTINCT ON (route) fare FROM rides {HOUR} KEEP FIRST WITHIN 1 HOUR": (
+        "DISTINCT ON: takes the tuples of a stream, or the rows of a subquery; got a window or an "
+        "aggregate beside it. Write the aggregate in a subquery: SELECT DISTINCT ON (id) ... FROM "
+        "(SELECT ...)."
+    ),
     "SELECT fare FROM rides QUALIFY fare > 1": (
         "SQL line 1, column 24: rows are not numbered yet; got QUALIFY. There is no way yet."
     ),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from tidegate.expression.tree import Expr, describe, exact_text, renamed
 from tidegate.operate.asof.state import NEAREST
+from tidegate.operate.dedup.operator import FIRST_TUPLES
 from tidegate.operate.join.concept import FIRST
 from tidegate.operate.join.grid import GRIDS
 from tidegate.operate.join.operator import StreamJoin
@@ -76,6 +77,7 @@ _DEPENDS: dict[str, Callable[[Operator, Origin], Iterator[str]]] = {
     GRIDS: _of_nothing,
     BUCKETS: _of_inputs,
     NEAREST: _of_inputs,
+    FIRST_TUPLES: _of_inputs,
 }
 
 

@@ -20,6 +20,7 @@ from tidegate.plan.canonical import PlanForm, SubqueryForm
 from tidegate.plan.cut import Cutting, Unit
 from tidegate.plan.lower_aggregate import lower_aggregate, lower_window_process
 from tidegate.plan.lower_asof import lower_asof
+from tidegate.plan.lower_dedup import lower_dedup
 from tidegate.plan.lower_join import lower_join
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
@@ -28,6 +29,7 @@ from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Target
 from tidegate.plan.prefix import Prefixing, Typer
 from tidegate.plan.pushdown import EarlierRows
 from tidegate.plan.recorded import RecordedQuery, RecordedSubquery
+from tidegate.query.dedup import Dedup
 from tidegate.query.definition import StreamDef
 from tidegate.query.limit import Limit
 from tidegate.query.node import Aggregate, AsOf, Join, Node, ProcessNode
@@ -41,6 +43,7 @@ RULES: dict[type, Rule] = {
     AsOf: lower_asof,
     ProcessNode: lower_process,
     Limit: lower_process,
+    Dedup: lower_dedup,
 }
 """The rule for each stateful node; whatever else begins a unit is stateless."""
 

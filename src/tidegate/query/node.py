@@ -22,6 +22,7 @@ from tidegate.errors import QueryError
 from tidegate.query.aggregation import Aggregate, Order, Top, aggregate_of
 from tidegate.query.asof import AsOf
 from tidegate.query.check import check_type, set_fields, types_of, union_type
+from tidegate.query.dedup import Dedup
 from tidegate.query.definition import StreamDef
 from tidegate.query.join import Join
 from tidegate.query.logical import Logical
@@ -235,7 +236,9 @@ class Union(Logical):
         return frozenset({EVENT_TIME})
 
 
-Node = Input | Filter | Branch | Project | Union | Join | AsOf | ProcessNode | Aggregate | Top
+Node = (
+    Input | Filter | Branch | Project | Union | Join | AsOf | ProcessNode | Aggregate | Top | Dedup
+)
 
 
 def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
@@ -293,6 +296,7 @@ __all__ = [
     "Aggregate",
     "AsOf",
     "Branch",
+    "Dedup",
     "Filter",
     "Input",
     "Join",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.duration import Duration
+from tidegate.duration import Duration, duration_us
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.nesting import nested
 from tidegate.operate.process.definition import FilterFunction
@@ -17,6 +17,7 @@ from tidegate.query.clause.clause import Clause
 from tidegate.query.clause.error import ErrorBound
 from tidegate.query.clause.registry import METHODS
 from tidegate.query.clause.shed import CONCEPT, Shed
+from tidegate.query.dedup import FIRST, Dedup
 from tidegate.query.expression import Expression
 from tidegate.query.having import having_over
 from tidegate.query.join import PredicateFunction
@@ -140,6 +141,18 @@ class Stream(StreamView):
         """One stream per condition, each tuple in the first that is true; the last is the rest."""
         parts = tuple(read_expression(c, self.node.names, "split") for c in conditions)
         return tuple(self._with(Branch(self.node, parts, i)) for i in range(len(parts) + 1))
+
+    @nested
+    @called_as('.drop_duplicates("id", within="1 hour")')
+    def drop_duplicates(self, *columns: Column, within: Duration, keep: str = FIRST) -> Stream:
+        """The tuples that are new: no kept one with the same columns is at most `within` before.
+
+        Without columns all of them count. A key is remembered for that time and then forgotten.
+        """
+        node = unqualified(self.node)
+        keys = named_columns(node, columns or ("*",), {}, "drop_duplicates")
+        within_us = duration_us(within, "drop_duplicates within")
+        return self._with(Dedup(node, tuple(e for _, e in keys), within_us, keep))
 
     @called_as('.window("15 minutes", slide="5 minutes"), or .window(rows=100)')
     def window(

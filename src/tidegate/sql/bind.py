@@ -32,6 +32,7 @@ from tidegate.query.output import Output
 from tidegate.sql.asof import asof_relations, refuse_window
 from tidegate.sql.catalog import Catalog, inside
 from tidegate.sql.clause import read_clause, read_join_window, read_window
+from tidegate.sql.distinct import deduplicated
 from tidegate.sql.function import (
     has_aggregate,
     refuse_unknown,
@@ -147,6 +148,7 @@ class _Binder:
             refuse_aliases(condition, tree, node.names)
             node = where_filter(node, condition)
         items = select_items(tree, scope, node)
+        node = deduplicated(tree, relation, node)
         clauses = [tree.args.get(c) for c in ("having", "order")]
         for _, item in items:
             refuse_unknown(item)
@@ -250,7 +252,7 @@ def _distinct_as_group(tree: exp.Select) -> exp.Select:
     """SELECT DISTINCT of a window is one row for each group of its columns."""
     distinct, from_ = tree.args.get("distinct"), tree.args.get("from_")
     windowed = from_ is not None and isinstance(from_.this, StreamWindow)
-    if not distinct:
+    if not distinct or distinct.args.get("on"):
         return tree
     if any(e.is_star for e in tree.expressions):
         raise QueryError("SELECT DISTINCT", "the columns must be listed", "*", "List the columns.")

@@ -21,6 +21,7 @@ from tidegate.sql.advice.remedy import NEEDS_AS, UNEXPECTED, WORDS, remedy
 from tidegate.sql.advice.slip import STATEMENTS, refuse_slips
 from tidegate.sql.clause import CLAUSES_SQL
 from tidegate.sql.create import CreateParser, create_sql
+from tidegate.sql.distinct import KEPT_SQL, KeepParser, keep_sql
 from tidegate.sql.function import LISTS
 from tidegate.sql.slot import refuse_leftovers, whole
 from tidegate.sql.syntax import CreateStream, InsertInto, JoinedStreams, QueryWith, StreamWindow
@@ -46,7 +47,7 @@ def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda arguments: exp.Anonymous(this=name, expressions=arguments)
 
 
-class TidegateParser(CreateParser):
+class TidegateParser(KeepParser, CreateParser):
     """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
 
     FUNCTIONS = {
@@ -140,6 +141,8 @@ class TidegateParser(CreateParser):
         return self.expression(InsertInto(this=name, query=query))
 
     def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
+        if self._at_keep():
+            return None
         self._refuse_word_of_clause(self.TABLE_ALIAS_TOKENS)
         return super()._parse_table_alias(*args, **kwargs)
 
@@ -200,17 +203,21 @@ class TidegateGenerator(SparkGenerator):
     """Prints the same syntax again."""
 
     TRANSFORMS = {
-        **SparkGenerator.TRANSFORMS,
+        **{k: v for k, v in SparkGenerator.TRANSFORMS.items() if k is not exp.Select},
         CreateStream: create_sql,
         InsertInto: lambda to, node: f"INSERT INTO {to.sql(node, 'this')} {to.sql(node, 'query')}",
         **CLAUSES_SQL,
         JoinedStreams: lambda to, node: (
             to.sql(node, "this") + to.expressions(node, "joins", sep="")
         ),
+        **KEPT_SQL,
         QueryWith: lambda to, node: " ".join(
             [to.sql(node, "this"), *(to.sql(option) for option in node.expressions)]
         ),
     }
+
+    def after_limit_modifiers(self, expression: exp.Expr) -> list[str]:
+        return [*super().after_limit_modifiers(expression), keep_sql(self, expression)]
 
 
 class Tidegate(Spark):

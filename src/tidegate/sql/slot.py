@@ -33,7 +33,8 @@ Median Stddev Variance CountIf First Last FirstValue LastValue LogicalAnd Logica
 this expression: Dot Extract IntervalSpan Filter EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ \
 EqualNull Is Escape And Or Add Sub Mul Div Mod IntDiv DPipe BitwiseAnd BitwiseOr BitwiseXor ArgMax \
 ArgMin
-expressions: Order With Distinct Schema Tuple
+expressions: Order With Schema Tuple
+expressions on: Distinct
 this expressions: DataType Anonymous Count Max Min
 this unit: TimestampTrunc DateTrunc Interval
 this expression negate: Like ILike

@@ -50,6 +50,12 @@ class InsertInto(exp.Expression):
     arg_types = {"this": True, "query": True, "with_": False}
 
 
+class KeptOn(exp.Expression):
+    """The columns `this` of DISTINCT ON, with `KEEP keep WITHIN within` after the query."""
+
+    arg_types = {"this": True, "keep": True, "within": True}
+
+
 class WithClause(exp.Expression):
     """`WITH this`, and the parts of the clause as field = value."""
 
@@ -64,5 +70,6 @@ class QueryWith(exp.Expression):
 
 CLASSES: tuple[type[exp.Expr], ...] = (
     *(StreamDuration, StreamWindow, JoinedStreams, CreateStream, InsertInto, QueryWith, WithClause),
+    KeptOn,
 )
 """All of them; every slot acts, but for the CTEs before INSERT INTO."""

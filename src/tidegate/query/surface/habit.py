@@ -54,8 +54,9 @@ merge joinWhere join_where crossJoin crossjoin ::
     on=left.route == right.route).
 merge_asof asof asof_join joinAsOf ::
     the nearest tuple in time is found by join_asof(). Write .join_asof(other, on="route").
-distinct dropDuplicates drop_duplicates unique dropDuplicatesWithinWatermark ::
-    rows are made distinct in a window. Write .window("15 minutes").group_by("route").agg().
+distinct dropDuplicates unique dropDuplicatesWithinWatermark ::
+    rows are made distinct within a time, or in a window. Write .drop_duplicates("route",
+    within="1 hour"), or .window("15 minutes").group_by("route").agg().
 withWatermark with_watermark assign_timestamps_and_watermarks ::
     how far rows may be out of order is said where the stream is made. Write session.stream(source,
     time="ts", disorder="10 seconds").

@@ -64,7 +64,6 @@ with_ties :: LIMIT must be a whole number of rows; got WITH TIES
 with_fill :: windows without tuples are not put out; got WITH FILL
 key_expressions :: a query cannot read itself; got USING KEY
 Select.kind :: rows are put out as columns; got SELECT AS. Leave AS and its word out.
-Distinct.on :: rows are not deduplicated yet; got DISTINCT ON
 Limit.expressions :: the first rows of each group are not available yet; got LIMIT ... BY
 In.unnest :: IN must have a list of values; got IN
 In.field :: the list of IN must stand in parentheses; got IN. Write {{this}} IN (...).

@@ -1,0 +1,1 @@
+"""Deduplication by key within a time."""

@@ -1,0 +1,146 @@
+"""Stores tuples until a time has passed, and finds those whose keys a batch has.
+
+A segment is sorted by bucket and by the hash of the key, so a batch looks up its own keys and reads
+nothing else: O(log of how far apart they are) for each key and segment. Rows die by their time:
+whole segments go, and compaction keeps those of one span of time together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
+from tidegate.operate.keeper import CELLS, Keeper, OrderHorizon
+from tidegate.operate.kernels.order import Ints
+from tidegate.operate.opened import mapped_segments
+from tidegate.operate.operator import InstanceWork, MapWork, Share
+from tidegate.route.bucket import hash_of
+from tidegate.state.bucket_set import BucketSet
+from tidegate.state.segment import Segment, read_segment, write_segment
+
+GROUP = "group"
+"""The column by which a tuple is found: its bucket, then bits of the hash of its key. Keys that
+differ may share it."""
+
+_HASH_BITS = 42
+
+FEW = 1024
+"""To load a compiled loop takes longer than to do so many steps without it."""
+
+
+@dataclass(frozen=True)
+class KeyedKeeper(Keeper):
+    """Tuples with these columns beside bucket, hash and order, until `reach_us` after `order`."""
+
+    reach_us: int
+    held: tuple[str, ...]
+    order: str = TS
+    grouped = False
+
+    @property
+    def columns(self) -> list[str]:
+        return ["bucket", GROUP, *ORDER, *self.held]
+
+    @property
+    def cell(self) -> int:
+        return max(self.reach_us // CELLS, 1)
+
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> OrderHorizon:
+        return OrderHorizon(self.order, needed_from(frontier_us, self.reach_us))
+
+    def arrange(self, rows: pa.Table) -> pa.Table:
+        return by_hash(rows)
+
+
+def needed_from(frontier_us: int, reach_us: int) -> int:
+    """The first time that matters to tuples from a frontier on, which reach back so far."""
+    return frontier_us if frontier_us in (MIN_US, MAX_US) else max(frontier_us - reach_us, MIN_US)
+
+
+def by_hash(rows: pa.Table) -> pa.Table:
+    """Rows by bucket and hash; those of one hash stay as they were."""
+    return rows.take(pa.array(np.argsort(ints(rows, GROUP), stable=True)))
+
+
+def deal_by_key(work: MapWork, tuples: pa.Table, keys: Sequence[str]) -> list[Share]:
+    """Tuples with the hash of their keys, each to the owner of the bucket of its hash.
+
+    The buckets are those of the partitioner `Hash`.
+    """
+    columns = [tuples.column(name).combine_chunks() for name in keys]
+    hashes = hash_of(columns) if columns else np.zeros(tuples.num_rows, np.uint64)
+    bucket = (hashes % np.uint64(work.mapping.buckets)).astype(np.int64)
+    group = (bucket << _HASH_BITS) | (hashes >> np.uint64(64 - _HASH_BITS)).astype(np.int64)
+    tuples = tuples.append_column(GROUP, pa.array(group))
+    return work.by_bucket(tuples.append_column("bucket", pa.array(bucket.astype(np.int32))))
+
+
+def in_total_order(tuples: pa.Table) -> pa.Table:
+    """Tuples in the total order; nothing is copied where they are."""
+    columns = [ints(tuples, name) for name in ORDER]
+    later = np.zeros(max(tuples.num_rows - 1, 0), np.bool_)
+    for column in reversed(columns):
+        before, after = column[:-1], column[1:]
+        later = (before > after) | ((before == after) & later)
+    if not later.any():
+        return tuples
+    return tuples.take(pa.array(np.lexsort(columns[::-1])))
+
+
+def read_keys(work: InstanceWork, part: str, names: Sequence[str], tuples: pa.Table) -> pa.Table:
+    """The stored rows that have the hash of one of these tuples, oldest segment first.
+
+    Rows of other keys with the same hash may be among them.
+    """
+    wanted = _distinct(np.sort(ints(tuples, GROUP)))
+    touched = BucketSet.of(_distinct(wanted >> _HASH_BITS))
+    layers = [_found(rows, wanted) for rows in stored(work, part, names, touched)]
+    return pa.concat_tables(layers) if layers else tuples.slice(0, 0)
+
+
+def _distinct(ascending: Ints) -> Ints:
+    new = np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]
+    found: Ints = ascending[new]
+    return found
+
+
+def _found(rows: pa.Table, wanted: Ints) -> pa.Table:
+    """The rows of a segment that have one of these hashes, which ascend."""
+    group = ints(rows, GROUP)
+    first = np.searchsorted(group, wanted)
+    there = first < len(group)
+    there[there] = group[first[there]] == wanted[there]
+    first = first[there]
+    counts = np.searchsorted(group, wanted[there], "right") - first
+    starts = np.cumsum(counts) - counts
+    return rows.take(pa.array(np.arange(int(counts.sum())) + np.repeat(first - starts, counts)))
+
+
+def stored(
+    work: InstanceWork, part: str, names: Sequence[str], touched: BucketSet
+) -> Iterator[pa.Table]:
+    """The segments of a part of the state that have one of these buckets, each by bucket and hash.
+
+    They may have rows of others.
+    """
+    segments = [s for s in work.state.get(part, ()) if s.buckets & touched]
+    owner = work.query, work.instance, part
+    mapped = mapped_segments(work.store, owner, segments, names, work.run)
+    own = BucketSet.of(work.mapping.owned_by(work.instance))
+    for segment in segments:
+        rows = mapped.get(segment.name)
+        yield read_segment(work.store, segment, own, names) if rows is None else rows
+
+
+def write_keys(work: InstanceWork, keeper: KeyedKeeper, rows: pa.Table) -> tuple[Segment, ...]:
+    """Rows that matter from now on as a segment of their own; none where there are no rows."""
+    if not rows.num_rows:
+        return ()
+    rows = by_hash(rows.select(keeper.columns))
+    return (write_segment(work.store, work.name, rows, keeper.order, tag=0, grouped=False),)

@@ -1,0 +1,44 @@
+"""Lowers deduplication and the stateless nodes above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidegate.operate.dedup.operator import FirstOfKey
+from tidegate.plan.cut import Unit
+from tidegate.plan.dependence import Origin, state_lines
+from tidegate.plan.lowered import Context, Lowered
+from tidegate.plan.recorded import Record, input_lines, prefix_texts, typed_texts
+from tidegate.plan.tuple_input import KeyedInput
+from tidegate.plan.tuple_port import tuple_ports
+from tidegate.query.dedup import Dedup
+
+
+def lower_dedup(unit: Unit, context: Context) -> Iterator[Lowered]:
+    """The subquery of DISTINCT ON: its inputs hold the keys, and the columns that are read."""
+    base, front = unit.base, context.front
+    assert isinstance(base, Dedup)
+    leaves = front.leaves(base.child)
+    given = KeyedInput.of(unit, base.names, {f"k{i}": key for i, key in enumerate(base.keys)})
+    prefixes = front.prefixes(leaves, [given.outputs(leaf) for leaf in leaves])
+    types = given.types(prefixes[0])
+    above = tuple_ports(unit, given.columns, types)
+    keys = tuple(given.place(f"k{i}") for i in range(len(base.keys)))
+    texts = typed_texts(prefixes, prefix_texts(prefixes))
+    operator = FirstOfKey(keys, base.within_us)
+    origin = Origin(
+        inputs=[line for leaf in leaves for line in input_lines(leaf)],
+        clauses=[
+            f"keep {base.keep} within {base.within_us} us",
+            *(f"key {texts[key]}" for key in keys),
+        ],
+        texts=texts,
+    )
+    yield Lowered(
+        leaves=leaves,
+        prefixes=prefixes,
+        operator=operator,
+        ports=above.ports,
+        lines=(f"distinct {keys} {base.keep} {base.within_us}", *above.lines),
+        record=Record(state=state_lines(operator, origin), after=above.shown),
+    )

@@ -1,0 +1,70 @@
+"""Says what an operator over tuples is given: the columns that its consumers read, and its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.plan.cut import Unit
+from tidegate.plan.physical import Prefix
+from tidegate.plan.pushdown import Leaf
+from tidegate.plan.suffix import Suffix
+from tidegate.query.name import EVENT_TIME, NamedExpr, column, is_column
+from tidegate.schema import TIME
+
+
+@dataclass(frozen=True)
+class KeyedInput:
+    """The columns of a unit's child under the names c0, c1, ... that its operator has for them.
+
+    `columns` are those of the unit's first node that somebody reads, as expressions over the
+    operator's; `own` are the operator's own expressions over the child, by the names it gave them.
+    """
+
+    columns: Mapping[str, exp.Expression]
+    own: Mapping[str, exp.Expression]
+
+    @staticmethod
+    def of(unit: Unit, names: Sequence[str], own: Mapping[str, exp.Expression]) -> KeyedInput:
+        read = _read(unit, names)
+        columns: dict[str, exp.Expression] = {EVENT_TIME: column(EVENT_TIME)}
+        shadowed = EVENT_TIME not in unit.base.event_names
+        kept = [n for n in names if n in read and (n != EVENT_TIME or shadowed)]
+        columns |= {name: column(f"c{i}") for i, name in enumerate(kept)}
+        return KeyedInput(columns, own)
+
+    def place(self, name: str) -> str:
+        """The operator's column that has one of its own expressions; others may read it too."""
+        for held, at in self.columns.items():
+            if at.name != EVENT_TIME and is_column(self.own[name], {held}):
+                return at.name
+        return name
+
+    def outputs(self, leaf: Leaf) -> list[NamedExpr]:
+        """What the prefix of a leaf puts out."""
+        held = [(at.name, leaf.columns[n]) for n, at in self.columns.items() if self._is_given(at)]
+        more = [(n, leaf.over(e)) for n, e in self.own.items() if self.place(n) == n]
+        return [*held, *more]
+
+    def types(self, prefix: Prefix) -> dict[str, pa.DataType]:
+        """The types of the operator's columns."""
+        return {EVENT_TIME: TIME} | {name: e.type for name, e in prefix.outputs}
+
+    def _is_given(self, at: exp.Expression) -> bool:
+        return at.name != EVENT_TIME
+
+
+def _read(unit: Unit, names: Sequence[str]) -> set[str]:
+    """The columns of a unit's first node that what follows it reads."""
+    read: set[str] = set()
+    for top in unit.tops:
+        above = Suffix({n: column(n) for n in names}, (EVENT_TIME,))
+        if EVENT_TIME not in names:
+            above.columns[EVENT_TIME] = column(EVENT_TIME)
+        above.extend(top.node, unit.base)
+        for part in (*above.where, *above.columns.values()):
+            read |= {c.name for c in part.find_all(exp.Column)}
+    return read

@@ -1,0 +1,89 @@
+"""Deduplication as a logical node: of each key one tuple within a time."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.duration import duration_text
+from tidegate.errors import QueryError
+from tidegate.query.check import check_type, key_type, set_fields, types_of
+from tidegate.query.logical import Logical
+from tidegate.query.name import EVENT_TIME, Names, canonical, expression_text
+from tidegate.query.typing import UnknownKernel, bind
+from tidegate.schema import TIME
+
+if TYPE_CHECKING:
+    from tidegate.query.node import Node
+
+FIRST = "first"
+KEEPS = (FIRST,)
+"""Which tuple of a key may be kept."""
+
+_WHERE = "DISTINCT ON"
+
+
+class TupleRows(Logical):
+    """The part of a stateful node whose rows are tuples of its child, each at its event time.
+
+    Rows of windows are tuples like others; their window is then two columns of them.
+    """
+
+    child: Node
+    windowed = False
+    stateful = True
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        held = self.child.names
+        return Names((EVENT_TIME, *held)) if self.child.windowed else held
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        held = self.child.schema
+        return pa.schema([pa.field(EVENT_TIME, TIME), *held]) if self.child.windowed else held
+
+    @cached_property
+    def event_names(self) -> frozenset[str]:
+        held = self.child.event_names
+        shadowed = EVENT_TIME in self.child.names and EVENT_TIME not in held
+        return held if shadowed else held | {EVENT_TIME}
+
+
+@dataclass(frozen=True, eq=False)
+class Dedup(TupleRows):
+    """The tuples that no kept tuple of the same keys is at most `within_us` before."""
+
+    child: Node
+    keys: tuple[exp.Expression, ...]
+    within_us: int
+    keep: str = FIRST
+
+    def __post_init__(self) -> None:
+        if not self.keys:
+            raise QueryError(_WHERE, "needs a column", "none", "Name one: DISTINCT ON (id).")
+        if self.keep not in KEEPS:
+            raise QueryError("KEEP", f"must be {' or '.join(KEEPS)}", repr(self.keep))
+        if self.within_us <= 0:
+            raise QueryError("WITHIN", "must be longer than zero", duration_text(self.within_us))
+        names = self.child.names
+        set_fields(self, keys=tuple(canonical(key, names, _WHERE) for key in self.keys))
+        for key in self.keys:
+            check_type(self.child, key, _WHERE)
+            with suppress(UnknownKernel):
+                type_ = bind(key, types_of(self.child), _WHERE).type
+                key_type(type_, expression_text(key), _WHERE)
+
+    @property
+    def summary(self) -> str:
+        keys = ", ".join(expression_text(key) for key in self.keys)
+        return f"distinct on {keys}: keep {self.keep} within {duration_text(self.within_us)}"

@@ -1,0 +1,55 @@
+"""DISTINCT ON ... KEEP: the same rows for any arrival, cut, instances, switch and crash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+
+from tests.oracle.dedup import Deduplicated
+from tests.property.queries import Query
+from tests.property.strategies import Scenario, crowded, scenarios
+from tests.property.test_determinism import SEEDS, check, share
+
+ROWS = {
+    "one column": Query(
+        "SELECT DISTINCT ON (k) k, i, x FROM s KEEP FIRST WITHIN 5 MICROSECONDS",
+        Deduplicated(("k",), 5, lambda r: (r["k"], r["i"], r["x"])),
+    ),
+    "two columns, one of them not selected": Query(
+        "SELECT DISTINCT ON (f, b) b, i + 1 AS j FROM s WHERE i IS NOT NULL "
+        "KEEP FIRST WITHIN '2 microseconds'",
+        Deduplicated(("f", "b"), 2, lambda r: (r["b"], r["i"] + 1), lambda r: r["i"] is not None),
+    ),
+    "longer than all of it": Query(
+        "SELECT DISTINCT ON (d, day) g FROM s KEEP FIRST WITHIN 1 HOUR",
+        Deduplicated(("d", "day"), 3_600_000_000, lambda r: (r["g"],)),
+    ),
+    "a union of two streams": Query(
+        "SELECT DISTINCT ON (g) g, k FROM (SELECT g, k FROM s UNION ALL SELECT g, k FROM r) "
+        "KEEP FIRST WITHIN 17 MICROSECONDS",
+        Deduplicated(("g",), 17, lambda r: (r["g"], r["k"])),
+        ("s", "r"),
+    ),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_splits() -> Iterator[None]:
+    """Several map tasks read one source, although the sources are small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidegate.execute.splits.SPLIT_ROWS", 7)
+        yield
+
+
+@share(30, least=40)
+@given(scenarios(ROWS))
+def test_distinct_rows_do_not_depend_on_the_run(scenario: Scenario) -> None:
+    check(scenario)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_distinct_rows_of_crowded_streams_do_not_depend_on_the_run(name: str) -> None:
+    for seed in SEEDS:
+        check(crowded(ROWS[name], f"{name} {seed}"))
