@@ -119,6 +119,7 @@ class InputForm:
     def mark(self) -> list[str]:
         own, stream = self.prefix, self.stream
         lines = [f"result {own.origin}"] if stream is None else StreamForm(stream).mark
+        lines += own.joins
         lines.append(f"where {meaning(own.sql_where) if own.sql_where else None}")
         for (name, text), (_, expr) in zip(own.sql_outputs, own.outputs, strict=True):
             lines.append(f"column {name!r} {expr.type} {meaning(text)}")
@@ -128,6 +129,7 @@ class InputForm:
     def shown(self) -> list[str]:
         own = self.prefix
         lines = [f"reads: {', '.join(own.columns) or 'no column'} and the time {own.time}"]
+        lines += own.joins
         lines += [f"where: {own.sql_where}"] if own.sql_where else []
         lines += [f"sheds: {own.sieve.text}"] if own.sieve is not None else []
         return lines + [f"{name} = {t}" for name, t in own.sql_outputs if t != f"`{name}`"]

@@ -18,6 +18,7 @@ from tidegate.query.node import (
     Join,
     Node,
     Project,
+    TableJoin,
     Top,
 )
 
@@ -40,7 +41,7 @@ class Unit:
     def port(self, node: Node, output: bool) -> int:
         """The number of a top; the same rows in the same shape are given once."""
         for i, top in enumerate(self.tops):
-            if top.node == node and (top.output == output or not isinstance(node, Join)):
+            if top.node == node and (top.output == output or not isinstance(node, Join | TableJoin)):
                 return i
         self.tops.append(Consumed(node, output))
         return len(self.tops) - 1

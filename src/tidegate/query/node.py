@@ -39,6 +39,7 @@ from tidegate.query.name import (
 )
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.process import ProcessNode
+from tidegate.query.table_join import TableJoin
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.schema import TIME
 
@@ -228,7 +229,7 @@ class Union(Logical):
         return frozenset({EVENT_TIME})
 
 
-Node = Input | Filter | Branch | Project | Union | Join | ProcessNode | Aggregate | Top
+Node = Input | Filter | Branch | Project | Union | Join | TableJoin | ProcessNode | Aggregate | Top
 
 
 def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
@@ -258,7 +259,7 @@ def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
 def data_names(node: Node) -> tuple[str, ...]:
     """The columns of a node without the implicit ones."""
     base = node
-    while isinstance(base, Filter | Branch):
+    while isinstance(base, Filter | Branch) or (isinstance(base, TableJoin) and base.filters):
         base = base.child
     if isinstance(base, Input) and base.shadowed:
         return node.names
@@ -283,6 +284,7 @@ __all__ = [
     "ProcessNode",
     "Project",
     "StreamDef",
+    "TableJoin",
     "Top",
     "Union",
     "aggregate_of",

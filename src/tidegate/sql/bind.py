@@ -22,14 +22,13 @@ from tidegate.query.name import (
 from tidegate.query.node import (
     Aggregate,
     Node,
-    StreamDef,
     Top,
     Union,
     data_names,
     project,
 )
 from tidegate.query.output import Output
-from tidegate.sql.catalog import Catalog, inside
+from tidegate.sql.catalog import Catalog, Known, inside
 from tidegate.sql.clause import read_clause, read_join_window, read_window
 from tidegate.sql.function import (
     has_aggregate,
@@ -61,7 +60,7 @@ __all__ = ["Create", "Script", "bind", "read_script"]
 
 
 @nested
-def bind(script: Script, streams: Mapping[str, StreamDef | Node]) -> tuple[Output, ...]:
+def bind(script: Script, streams: Mapping[str, Known]) -> tuple[Output, ...]:
     """The logical plans of a script's outputs over these streams, checked.
 
     A stream may be a node, that is, the result of a query. Errors are QueryErrors.

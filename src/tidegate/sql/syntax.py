@@ -38,6 +38,19 @@ class CreateStream(exp.Expression):
     }
 
 
+class CreateTable(exp.Expression):
+    """`CREATE TABLE this (columns) FROM uris VALID FROM valid REFRESH EVERY refresh OPTIONS (...)`."""
+
+    arg_types = {
+        "this": True,
+        "columns": False,
+        "uris": True,
+        "valid": False,
+        "refresh": False,
+        "options": False,
+    }
+
+
 class InsertInto(exp.Expression):
     """`INSERT INTO this query`; `with_` holds CTEs written before it, which binding refuses."""
 
@@ -58,5 +71,6 @@ class QueryWith(exp.Expression):
 
 CLASSES: tuple[type[exp.Expr], ...] = (
     *(StreamDuration, StreamWindow, CreateStream, InsertInto, QueryWith, WithClause),
+    CreateTable,
 )
 """All of them; every slot acts, but for the CTEs before INSERT INTO."""
