@@ -6,19 +6,15 @@ its manifest. So a restart has the same rows, whatever has become of the files t
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
-from tidegate.batch import MIN_US, from_bytes, to_bytes
+from tidegate.batch import MIN_US, from_bytes
 from tidegate.clock import Clock, utc_now
 from tidegate.errors import CheckpointError, TidegateError
 from tidegate.operate.table_join.held import FOLDER, TableVersion
-from tidegate.query.table import TableDef
-from tidegate.source.table import check_size, read_table
+from tidegate.query.table import TableContent, TableDef
 from tidegate.state.epoch import time_of
 from tidegate.state.manifest import Manifest
 from tidegate.state.name import owned
@@ -67,31 +63,26 @@ class Tables:
         """The files of the checkpoint that have their rows."""
         return tuple(version["file"] for held in self._held.values() for version in held)
 
-    def _rows(self, table: TableDef) -> pa.Table:
-        self._read_at[table.name] = self._clock.now()
-        if table.given is None:
-            return read_table(table.uris, table.name, table.schema, table.reading)
-        rows = table.given()
-        check_size(rows.nbytes, table.where)
-        return rows.cast(table.schema).combine_chunks()
-
     def _kept(self, table: TableDef, batch: int, from_us: int) -> TableRecord:
         """Read a table, and keep what was read in the checkpoint."""
-        rows = self._rows(table)
-        data = to_bytes(rows)
-        digest = digest_of(data)
-        file = f"{FOLDER}/{owned(batch, self._store.owner)}-{digest[:16]}.arrow"
+        content = self._read(table)
+        file = f"{FOLDER}/{owned(batch, self._store.owner)}-{content.digest[:16]}.arrow"
         self._store.files.make(FOLDER)
-        self._store.write(file, data)
-        _log.info("%s: %d rows, %d bytes, version %s", table.where, rows.num_rows, len(data), digest)
+        self._store.write(file, content.data)
+        size = len(content.data)
+        _log.info("%s: %d rows, %d bytes read", table.where, content.rows, size)
         return {
-            "digest": digest,
+            "digest": content.digest,
             "file": file,
             "from_us": from_us,
-            "rows": rows.num_rows,
-            "bytes": len(data),
+            "rows": content.rows,
+            "bytes": size,
             "read": time_of(utc_now()),
         }
+
+    def _read(self, table: TableDef) -> TableContent:
+        self._read_at[table.name] = self._clock.now()
+        return table.read()
 
     def _check(self, table: TableDef, newest: TableRecord) -> None:
         """Tell where a table is not what it was, and refuse one that has other columns."""
@@ -107,17 +98,13 @@ class Tables:
         if table.refresh_us is not None:
             return
         try:
-            changed = digest_of(to_bytes(self._rows(table))) != newest["digest"]
+            changed = self._read(table).digest != newest["digest"]
         except TidegateError as error:
             _log.warning("%s cannot be read: %s. %s", table.where, error, _GOES_ON)
             return
         if changed:
-            _log.warning("%s has changed since it was read at %s. %s", table.where, newest["read"], _GOES_ON)
+            told = (table.where, newest["read"], _GOES_ON)
+            _log.warning("%s has changed since it was read at %s. %s", *told)
 
 
 _GOES_ON = "The run goes on with the rows of its checkpoint; begin another one to use the new rows."
-
-
-def digest_of(data: bytes) -> str:
-    """What tells the content of a table from another one."""
-    return hashlib.sha256(data).hexdigest()

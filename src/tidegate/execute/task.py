@@ -42,7 +42,7 @@ from tidegate.operate.figures import newest_windows
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
 from tidegate.operate.table_join.held import HeldTables
-from tidegate.operate.table_join.join import Joined, join_tables
+from tidegate.operate.table_join.join import PlacedRows, join_tables
 from tidegate.plan.physical import Edge, Prefix
 from tidegate.schema import event_times, to_us
 from tidegate.spans import Spans, added
@@ -191,16 +191,24 @@ def apply_prefix(prefix: Prefix, tuples: pa.Table, tables: HeldTables | None = N
     )
     if raw is None:
         raw = pa.table({TS: tuples.column(TS)})
-    return evaluate_prefix(prefix, tuples.select([TS, SRC, SEQ]), raw, tables)
+    return _evaluated(prefix, tuples.select([TS, SRC, SEQ]), raw, tables)
 
 
-def evaluate_prefix(
+def after_spark(job: Job, prefix: Prefix, tuples: pa.Table) -> pa.Table:
+    """What Spark SQL left for the kernels: the tables that its rows are joined to, and the rest."""
+    early = pa.table({name: tuples.column(out_name(name)) for name, _ in prefix.early})
+    if not prefix.early:
+        early = pa.table({TS: tuples.column(TS)})
+    return _evaluated(prefix, tuples.select([TS, SRC, SEQ]), early, job.held_tables)
+
+
+def _evaluated(
     prefix: Prefix, kept: pa.Table, raw: pa.Table, tables: HeldTables | None
 ) -> pa.Table:
     """The outputs of a prefix, over the columns read or what Spark made of them."""
     if prefix.lookups:
         assert tables is not None
-        kept, raw = join_tables(prefix.lookups, Joined(kept, raw), tables.versions)
+        kept, raw = join_tables(prefix.lookups, PlacedRows(kept, raw), tables.versions)
     for predicate in prefix.where:
         mask = pc.fill_null(evaluate(predicate, raw), False)
         raw, kept = raw.filter(mask), kept.filter(mask)

@@ -23,6 +23,7 @@ from tidegate.plan.recorded import READY, RecordedQuery, RecordedSubquery, Texts
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import WINDOW, NamedExpr, is_column
 from tidegate.query.node import Order
+from tidegate.query.table import TableDef
 from tidegate.remote.scheme import shown
 from tidegate.schema import columns_text, type_name
 
@@ -106,6 +107,20 @@ class StreamForm:
             options = ", ".join(f"{name} {value!r}" for name, value in own.reading.options)
             lines += [f"  options: {options}"] if options else []
         return lines
+
+
+def table_shown(table: TableDef) -> str:
+    """A table for people: where its rows are, how many, and when which of them count; reads it."""
+    sources = ", ".join(map(shown, table.uris)) or "given as rows"
+    content = table.read()
+    facts = f"{content.rows:,} rows, {len(content.data):,} bytes, version {content.digest[:12]}"
+    if table.valid_from is not None:
+        when = f"each row from its {table.valid_from} on, to the next of its key"
+    elif table.refresh_us is not None:
+        when = f"read again every {duration_text(table.refresh_us)}"
+    else:
+        when = "read once, when the query first starts"
+    return f"{table.name}: {sources}, {facts}; {when}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Binds the joins to tables that a prefix makes: which rows an index finds, what is asked of them."""
+"""Binds the joins of a prefix to tables: which rows an index finds, and what is asked of them."""
 
 from __future__ import annotations
 

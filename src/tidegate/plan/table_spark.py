@@ -55,9 +55,7 @@ class Lifting:
         """The columns of the input that are still read as they are."""
         conditions = (e for table in leaf.tables for e in table.conditions)
         used = {
-            c.name
-            for e in (*outputs, *leaf.where, *conditions)
-            for c in e.find_all(exp.Column)
+            c.name for e in (*outputs, *leaf.where, *conditions) for c in e.find_all(exp.Column)
         }
         return [name for name in self.own if name in used]
 

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
+from tidegate.batch import to_bytes
 from tidegate.duration import duration_text
 from tidegate.errors import QueryError, near
 from tidegate.query.name import find_name
-from tidegate.source.subscription import AS_FOUND, Reading
 from tidegate.schema import type_name
+from tidegate.source.subscription import AS_FOUND, Reading
+from tidegate.source.table import check_size, read_table
+
+
+@dataclass(frozen=True)
+class TableContent:
+    """What was read of a table: its rows as bytes, and what tells them from others."""
+
+    rows: int
+    data: bytes
+
+    @cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -55,6 +71,15 @@ class TableDef:
     def where(self) -> str:
         """How messages name it."""
         return f"table {self.name}"
+
+    def read(self) -> TableContent:
+        """Its rows as they are now, in their order: that of its files, then of their rows."""
+        if self.given is None:
+            rows = read_table(self.uris, self.name, self.schema, self.reading)
+        else:
+            rows = self.given().cast(self.schema).combine_chunks()
+            check_size(rows.nbytes, self.where)
+        return TableContent(rows.num_rows, to_bytes(rows))
 
     @property
     def words(self) -> str:

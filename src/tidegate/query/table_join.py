@@ -56,7 +56,8 @@ class TableJoin(Logical):
         predicate = canonical(self.predicate, names, "ON")
         object.__setattr__(self, "predicate", predicate)
         with suppress(UnknownKernel):
-            types = {SideName(self.labels[0], n): t for n, t in types_of(self.child).items()}
+            of_child = types_of(self.child).items()
+            types: dict[str, pa.DataType] = {SideName(self.labels[0], n): t for n, t in of_child}
             types |= {SideName(self.labels[1], f.name): f.type for f in self.table.schema}
             if self.child.stateless:
                 bind_predicate(predicate, types, "ON")

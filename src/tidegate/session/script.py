@@ -43,8 +43,9 @@ def streams_of(
     creates = {c.name: c for c in script.creates}
     tables = {t.name: t for t in script.tables}
     asked = {_known(n, tables): tuple(u) for n, u in (uris or {}).items()}
-    for name, table in tables.items():
-        streams[name] = table_of_files(table, asked.get(name))
+    for name, said in tables.items():
+        refuse_catalog(f"CREATE TABLE {name}", asked.get(name, said.uris), name)
+        streams[name] = table_of_files(said, asked.get(name))
     uris = {n: u for n, u in asked.items() if n not in tables}
     for name in uris:
         creates.setdefault(_known(name, creates), Create(name, ()))
@@ -61,14 +62,7 @@ def streams_of(
             raise OptionError(
                 f"stream {name}", "needs a source", "none", f"Give one with --stream {name}=URI."
             )
-        table = next((p for p in places if p.startswith(OF_SPARK)), None)
-        if table is not None:
-            raise OptionError(
-                f"CREATE STREAM {name}",
-                "a table of Spark can be read by a query of a Python program",
-                f"TABLE {table.removeprefix(OF_SPARK)}",
-                f"Use session.sql(...) there, or give files with --stream {name}=URI.",
-            )
+        refuse_catalog(f"CREATE STREAM {name}", places, name)
         time = timed.get(name, create.time)
         schema, time, types_from = _opened(name, places, time, create.reading)
         streams[name] = StreamDef(
@@ -82,6 +76,18 @@ def streams_of(
             types_from,
         )
     return streams
+
+
+def refuse_catalog(where: str, uris: Sequence[str], name: str) -> None:
+    """Refuse tables of Spark's catalog, which only a program has."""
+    table = next((uri for uri in uris if uri.startswith(OF_SPARK)), None)
+    if table is not None:
+        raise OptionError(
+            where,
+            "a table of Spark can be read by a query of a Python program",
+            f"TABLE {table.removeprefix(OF_SPARK)}",
+            f"Use session.sql(...) there, or give files with --stream {name}=URI.",
+        )
 
 
 def _known(name: str, creates: Iterable[str]) -> str:

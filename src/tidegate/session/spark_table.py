@@ -88,8 +88,8 @@ def read_by_name(script: Script, known: Iterable[str], place: Place) -> list[str
     """
     if place.session is None:
         return []
-    parts = (*script.creates, *script.views, *script.tables)
-    made = [part.name for part in parts]
+    made = [*(c.name for c in script.creates), *(v.name for v in script.views)]
+    made += [table.name for table in script.tables]
     unknown = [n for n in names_read(script) if find_name(n, [*known, *made]) is None]
     return [name for name in unknown if place.session.catalog.tableExists(name)]
 

@@ -28,6 +28,7 @@ from tidegate.query.node import (
     project,
 )
 from tidegate.query.output import Output
+from tidegate.query.table import TableDef
 from tidegate.sql.catalog import Catalog, Known, inside
 from tidegate.sql.clause import read_clause, read_join_window, read_window
 from tidegate.sql.function import (
@@ -40,6 +41,7 @@ from tidegate.sql.join import (
     Relation,
     join_relations,
     refuse_aggregate,
+    refuse_kind,
     refuse_more,
 )
 from tidegate.sql.scope import PairScope, Scope
@@ -54,6 +56,7 @@ from tidegate.sql.select import (
     without_aggregate,
 )
 from tidegate.sql.syntax import QueryWith, StreamWindow
+from tidegate.sql.table_join import join_table
 from tidegate.sql.union import sides_of
 
 __all__ = ["Create", "Script", "bind", "read_script"]
@@ -141,7 +144,14 @@ class _Binder:
                 tree.sql(dialect="tidegate", comments=False)[:60],
                 "Write for example SELECT route FROM rides",
             )
-        if joins := tree.args.get("joins"):
+        joins = tree.args.get("joins")
+        if joins and (table := self._table(joins[0].this)) is not None:
+            refuse_more(from_.this, joins)
+            right = joins[0].this
+            named = (right.alias_or_name, _short_text(right))
+            relation = join_table(joins[0], self._relation(from_.this), table, *named)
+        elif joins:
+            refuse_kind(joins[0])
             refuse_more(from_.this, joins)
             sides = (self._side(side) for side in (from_.this, joins[0].this))
             relation = join_relations(joins[0], *sides)
@@ -160,7 +170,7 @@ class _Binder:
         if tree.args.get("group") or any(
             has_aggregate(e) for e in (*(e for _, e in items), *(c for c in clauses if c))
         ):
-            if relation.pair is not None:
+            if relation.pair is not None and relation.window is None:
                 raise refuse_aggregate(tree, relation.pair)
             return _aggregate(tree, relation, node, items)
         if relation.window is not None:
@@ -174,6 +184,23 @@ class _Binder:
                 "Leave the window out, or add for example COUNT(*).",
             )
         return _stateless(tree, scope, node, items)
+
+    def _table(self, tree: exp.Expression) -> TableDef | None:
+        """The table that the right side of a join names; None where it is a stream."""
+        windowed = isinstance(tree, StreamWindow)
+        named = tree.this if windowed else tree
+        if not isinstance(named, exp.Table) or not isinstance(named.this, exp.Identifier):
+            return None
+        name = ".".join(p.name for p in named.parts)
+        table = None if name.lower() in self.named else self.catalog.table(name)
+        if table is not None and windowed:
+            raise QueryError(
+                "JOIN",
+                "a table has no window, because its rows have no event time",
+                _short_text(tree),
+                f"Write JOIN {name} ON ...",
+            )
+        return table
 
     def _side(self, tree: exp.Expression) -> Relation:
         if isinstance(tree, StreamWindow):
@@ -264,7 +291,7 @@ def _short_text(tree: exp.Expression) -> str:
 def _aggregate(
     tree: exp.Select, relation: Relation, child: Node, items: tuple[NamedExpr, ...]
 ) -> Node:
-    scope = relation.single
+    scope = relation.scope
     if relation.window is None:
         raise QueryError(
             "SELECT",

@@ -29,7 +29,7 @@ class CreateTableParser(CreateParser):
         table = CreateTable(this=name, columns=columns, uris=uris)
         clauses: dict[str, Callable[[], exp.Expr | None]] = {
             "VALID": self._parse_valid_from,
-            "REFRESH": self._parse_refresh,
+            "REFRESH": self._parse_refresh_every,
             "OPTIONS": self._parse_reading_options,
         }
         while word := next((w for w in clauses if self._match_text_seq(w)), None):
@@ -46,7 +46,7 @@ class CreateTableParser(CreateParser):
         self._expect("FROM", "expected FROM after VALID")
         return self._parse_time_column()
 
-    def _parse_refresh(self) -> exp.Expr:
+    def _parse_refresh_every(self) -> exp.Expr:
         self._expect("EVERY", "expected EVERY after REFRESH")
         return self._parse_duration()
 

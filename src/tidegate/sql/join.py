@@ -16,6 +16,7 @@ from tidegate.query.window import JoinWindow, Window
 from tidegate.sql.advice.subquery import aggregate_of_pairs, join_of_pairs
 from tidegate.sql.function import aggregate_name, is_aggregate
 from tidegate.sql.scope import PairScope, Scope
+from tidegate.sql.slot import REFUSED
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,9 @@ class Relation:
 
     @property
     def scope(self) -> Scope | PairScope:
-        return self.pair or self.single
+        if self.pair is None:
+            return self.single
+        return replace(self.pair, windowed=self.window is not None)
 
     @property
     def single(self) -> Scope:
@@ -58,26 +61,36 @@ def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
     first, second = (
         replace(r.single, alias=r.alias or side) for r, side in zip((left, right), SIDES)
     )
-    scope = PairScope(first, second)
-    condition = join.args.get("on")
-    predicate: exp.Expression | None = None
-    if using := join.args.get("using") or _natural(join, scope):
-        scope = replace(scope, shared=tuple(u.name.lower() for u in using))
-        predicate = _using(using, scope)
-    elif condition is not None:
-        predicate = scope.plain(_without_aggregate(condition), "ON")
-    elif join.kind != "CROSS":
-        raise QueryError(
-            "JOIN",
-            "needs ON and a condition",
-            f"{left.text} JOIN {right.text}",
-            "Write ON ..., or CROSS JOIN for all pairs.",
-        )
+    text = f"{left.text} JOIN {right.text}"
+    scope, predicate = join_condition(join, PairScope(first, second), text)
     assert left.reach is not None
     assert right.reach is not None
     labels = (first.alias or "", second.alias or "")
     node = Join(left.node, right.node, left.reach, right.reach, predicate, labels)
-    return Relation(node, None, None, f"{left.text} JOIN {right.text}", pair=scope)
+    return Relation(node, None, None, text, pair=scope)
+
+
+def join_condition(
+    join: exp.Join, scope: PairScope, text: str
+) -> tuple[PairScope, exp.Expression | None]:
+    """The condition of ON, USING or NATURAL, and the scope after it; None for all pairs."""
+    condition = join.args.get("on")
+    if using := join.args.get("using") or _natural(join, scope):
+        scope = replace(scope, shared=tuple(u.name.lower() for u in using))
+        return scope, _using(using, scope)
+    if condition is not None:
+        return scope, scope.plain(_without_aggregate(condition), "ON")
+    if join.kind != "CROSS":
+        raise QueryError(
+            "JOIN", "needs ON and a condition", text, "Write ON ..., or CROSS JOIN for all pairs."
+        )
+    return scope, None
+
+
+def refuse_kind(join: exp.Join) -> None:
+    """Refuse a join of two streams that is for a stream and a table."""
+    if (error := join.meta.get(REFUSED)) is not None:
+        raise error
 
 
 def refuse_more(first: exp.Expression, joins: Sequence[exp.Join]) -> None:

@@ -83,11 +83,14 @@ class PairScope:
     """The two relations of a join; what stands for a column is the name it has in the join.
 
     `shared` are the columns of USING: both sides have them, and the name alone means the left one.
+    Where pairs are `windowed`, a name that none of them has may be one of the window or of the
+    select list, and stays.
     """
 
     left: Scope
     right: Scope
     shared: tuple[str, ...] = ()
+    windowed: bool = False
 
     def plain(self, expression: exp.Expression, where: str) -> exp.Expression:
         """A copy in which every column is named as in the join; the bare event time stays."""
@@ -128,7 +131,7 @@ class PairScope:
         if not holders and len(parts) > 1:
             self.owner(parts[0], where)
         if not holders:
-            if where == "ORDER BY":
+            if where == "ORDER BY" or self.windowed:
                 return column(parts[0])
             listed = [str(s.flat(n)) for s in sides for n in s.names]
             raise no_column(parts[0], listed, where)

@@ -85,9 +85,12 @@ def script_of(statements: Sequence[exp.Expression]) -> Script:
     outputs: list[NamedQuery] = []
     for statement in statements:
         if isinstance(statement, CreateStream | CreateTable):
-            create = (_table if isinstance(statement, CreateTable) else _create)(statement)
+            create: Create | View | TableSource
+            if isinstance(statement, CreateTable):
+                create, kind = _table(statement), "TABLE"
+            else:
+                create, kind = _create(statement), "STREAM"
             if create.name.lower() in streams:
-                kind = "TABLE" if isinstance(statement, CreateTable) else "STREAM"
                 raise QueryError(
                     f"CREATE {kind}",
                     "a name can be used once",

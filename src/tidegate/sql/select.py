@@ -81,7 +81,7 @@ def limit_rows(limit: exp.Limit | exp.Fetch | None) -> int | None:
     return int(value.name)
 
 
-def plain_group(group: exp.Group, scope: Scope) -> exp.Group:
+def plain_group(group: exp.Group, scope: Scope | PairScope) -> exp.Group:
     """GROUP BY over the columns of a scope."""
     plain = group.copy()
     plain.set("expressions", [scope.plain(e, "GROUP BY") for e in group.expressions])

@@ -39,7 +39,7 @@ class CreateStream(exp.Expression):
 
 
 class CreateTable(exp.Expression):
-    """`CREATE TABLE this (columns) FROM uris VALID FROM valid REFRESH EVERY refresh OPTIONS (...)`."""
+    """`CREATE TABLE this (columns) FROM uris VALID FROM valid REFRESH EVERY refresh OPTIONS`."""
 
     arg_types = {
         "this": True,

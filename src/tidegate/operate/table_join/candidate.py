@@ -38,7 +38,7 @@ class ByValue:
     """The rows of each key by a value that tuples bound from below, from above, or both."""
 
     def __init__(self, keys: Ints, values: Values) -> None:
-        self.order = _sorted(values, (keys != NO_KEY) & (values == values))
+        self.order = _sorted(values, (keys != NO_KEY) & ~np.isnan(values))
         self.order = self.order[np.argsort(keys[self.order], kind="stable")]
         self._distinct = np.unique(values[self.order])
         self._size = len(self._distinct) + 1
@@ -52,7 +52,7 @@ class ByValue:
             if bound is None:
                 rank = np.full(len(keys), default)
             else:
-                known &= bound == bound
+                known &= ~np.isnan(bound)
                 rank = np.searchsorted(self._distinct, bound, side=side)  # type: ignore[call-overload]
             ends.append(np.searchsorted(self._places, keys * self._size + rank))
         first = ends[0]
@@ -73,7 +73,7 @@ class ByInterval:
     """
 
     def __init__(self, keys: Ints, low: Floats, high: Floats) -> None:
-        self.order = _sorted(low, (keys != NO_KEY) & (low == low) & (high == high))
+        self.order = _sorted(low, (keys != NO_KEY) & ~np.isnan(low) & ~np.isnan(high))
         self.order = self.order[np.argsort(keys[self.order], kind="stable")]
         self._lows, self._highs = np.unique(low[self.order]), np.unique(high[self.order])
         self._size = len(self.order) + 1
@@ -83,7 +83,7 @@ class ByInterval:
         self._reached = np.maximum.accumulate(reached)
 
     def stretch(self, keys: Ints, values: Floats) -> Stretch:
-        known = (keys != NO_KEY) & (values == values)
+        known = (keys != NO_KEY) & ~np.isnan(values)
         starts = keys * self._size
         begun = starts + np.searchsorted(self._lows, values, side="right")
         first = np.searchsorted(self._reached, starts + np.searchsorted(self._highs, values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from tidegate.operate.join.spec import EQUAL, PairInterval
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.kernels.order import Floats, Ints, floats
 from tidegate.operate.table_join.candidate import ByInterval, ByKey, ByValue, Stretch
-from tidegate.operate.table_join.key import NO_KEY, Keys
+from tidegate.operate.table_join.key import NO_KEY, TableKeys
 from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.schema import event_times
 
@@ -47,7 +48,7 @@ class TableIndex:
         count = table.num_rows
         rows = self.rows if self.rows is not None else table.select([])
         values = [evaluate(i.right_value, rows) for i in self._equal]
-        self._keys = Keys(values, [i.null_safe for i in self._equal], count)
+        self._keys = TableKeys(values, [i.null_safe for i in self._equal], count)
         self._search: Search
         if lookup.valid_from is not None:
             self._order, self._search = self._versioned(table.column(lookup.valid_from))
@@ -63,8 +64,7 @@ class TableIndex:
         found = [self._fitting(tuples, p, s) for p, s in _pieces(first, last)]
         if len(found) == 1:
             return found[0]
-        parts = list(zip(*found)) or [[np.empty(0, np.int64)]] * 2
-        return np.concatenate(parts[0]), np.concatenate(parts[1])
+        return np.concatenate([p for p, _ in found]), np.concatenate([s for _, s in found])
 
     def _fitting(self, tuples: pa.Table, p: Ints, places: Ints) -> Pairs:
         """Those candidates that meet the other conditions, in order."""
@@ -77,13 +77,12 @@ class TableIndex:
             p, s = p[order], s[order]
         return p, s
 
-    def _asked(
-        self, condition: Expr, tuples: pa.Table, p: Ints, s: Ints
-    ) -> npt.NDArray[np.bool_]:
+    def _asked(self, condition: Expr, tuples: pa.Table, p: Ints, s: Ints) -> npt.NDArray[np.bool_]:
         between_pieces(len(p))
-        columns, own = {}, () if self.rows is None else self.rows.column_names
+        columns, own = {}, self.rows
         for name in columns_of(condition):
-            side, at = (self.rows, s) if name in own else (tuples, p)
+            mine = own is not None and name in own.column_names
+            side, at = (own, s) if own is not None and mine else (tuples, p)
             columns[name] = side.column(name).take(pa.array(at))
         if not columns:
             columns[""] = pa.array(p)
@@ -97,7 +96,11 @@ class TableIndex:
             plain = ByKey(keys, self._keys.size)
             return plain.order, lambda tuples, of, times: plain.stretch(of)
         low, high = interval.left_low, interval.left_high
-        if interval.right_low is not None and interval.right_high is not None and not (low and high):
+        if (
+            interval.right_low is not None
+            and interval.right_high is not None
+            and not (low and high)
+        ):
             ends = _doubles(interval.right_low, rows), _doubles(interval.right_high, rows)
             within, value = ByInterval(keys, *ends), interval.left_value
             return within.order, lambda tuples, of, times: within.stretch(
@@ -137,7 +140,7 @@ def _pieces(first: Ints, last: Ints) -> Iterator[Pairs]:
         return
     cuts = np.searchsorted(ends, np.arange(PIECE_PAIRS, total, PIECE_PAIRS), side="right")
     bounds = np.unique([0, *np.maximum(cuts, 1), len(first)])
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in pairwise(bounds.tolist()):
         part = slice(start, stop)
         yield _expanded(np.arange(start, stop), first[part], counts[part])
 

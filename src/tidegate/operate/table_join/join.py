@@ -24,10 +24,10 @@ class HeldVersion(NamedTuple):
     """A version of a table, for the tuples from an event time on."""
 
     from_us: int
-    index: TableIndex
+    rows: TableIndex
 
 
-class Joined(NamedTuple):
+class PlacedRows(NamedTuple):
     """Rows: the places of their tuples in the total order, and the columns they have."""
 
     places: pa.Table
@@ -36,9 +36,9 @@ class Joined(NamedTuple):
 
 def join_tables(
     lookups: Sequence[TableLookup],
-    rows: Joined,
+    rows: PlacedRows,
     held: Callable[[TableLookup], Sequence[HeldVersion]],
-) -> Joined:
+) -> PlacedRows:
     """The rows that tuples become, in the order of the tuples, then of the tables' rows.
 
     `held` gives the versions of a lookup's table, the oldest first. Whatever a tuple becomes
@@ -47,31 +47,33 @@ def join_tables(
     for lookup in lookups:
         for condition in lookup.where:
             mask = pc.fill_null(evaluate(condition, rows.columns), False)
-            rows = Joined(rows.places.filter(mask), rows.columns.filter(mask))
+            rows = PlacedRows(rows.places.filter(mask), rows.columns.filter(mask))
         rows = _join(lookup, rows, held(lookup))
     return _numbered(rows) if any(lookup.multiplies for lookup in lookups) else rows
 
 
-def _join(lookup: TableLookup, rows: Joined, versions: Sequence[HeldVersion]) -> Joined:
+def _join(lookup: TableLookup, rows: PlacedRows, versions: Sequence[HeldVersion]) -> PlacedRows:
     times = ints(rows.places, TS)
     of = np.searchsorted([v.from_us for v in versions[1:]], times, side="right")
     used = np.unique(of)
     if len(used) <= 1:
-        index = versions[int(used[0]) if len(used) else -1].index
+        index = versions[int(used[0]) if len(used) else -1].rows
         return _joined(lookup, rows, index, *index.pairs(rows.columns, times))
     parts, tuples = [], []
     for number in used:
         mine = np.flatnonzero(of == number)
-        index, some = versions[number].index, _taken(rows, mine)
+        index, some = versions[number].rows, _taken(rows, mine)
         p, s = _kept(lookup.how, len(mine), index.pairs(some.columns, times[mine]))
         parts.append(_joined_rows(lookup, _taken(some, p), index, s))
         tuples.append(mine[p])
     order = np.argsort(np.concatenate(tuples), kind="stable")
     together = (pa.concat_tables(tables).combine_chunks() for tables in zip(*parts))
-    return _taken(Joined(*together), order)
+    return _taken(PlacedRows(*together), order)
 
 
-def _joined(lookup: TableLookup, rows: Joined, index: TableIndex, p: Ints, s: Ints) -> Joined:
+def _joined(
+    lookup: TableLookup, rows: PlacedRows, index: TableIndex, p: Ints, s: Ints
+) -> PlacedRows:
     p, kept = _kept(lookup.how, rows.places.num_rows, (p, s))
     whole = len(p) == rows.places.num_rows and bool((p == np.arange(len(p))).all())
     return _joined_rows(lookup, rows if whole else _taken(rows, p), index, kept)
@@ -95,21 +97,21 @@ def _kept(how: str, tuples: int, pairs: Pairs) -> Pairs:
     return p, np.full(len(p), -1)
 
 
-def _joined_rows(lookup: TableLookup, rows: Joined, index: TableIndex, s: Ints) -> Joined:
+def _joined_rows(lookup: TableLookup, rows: PlacedRows, index: TableIndex, s: Ints) -> PlacedRows:
     columns = rows.columns
     if lookup.adds and index.rows is not None:
         at = pa.array(s, mask=s < 0) if lookup.how == LEFT else pa.array(s)
         for name in lookup.adds:
             columns = columns.append_column(name, index.rows.column(name).take(at))
-    return Joined(rows.places, columns)
+    return PlacedRows(rows.places, columns)
 
 
-def _taken(rows: Joined, at: Ints) -> Joined:
+def _taken(rows: PlacedRows, at: Ints) -> PlacedRows:
     where = pa.array(at)
-    return Joined(rows.places.take(where), rows.columns.take(where))
+    return PlacedRows(rows.places.take(where), rows.columns.take(where))
 
 
-def _numbered(rows: Joined) -> Joined:
+def _numbered(rows: PlacedRows) -> PlacedRows:
     """The rows with places of their own in the total order: position, then number in the tuple."""
     times, seq = ints(rows.places, TS), ints(rows.places, SEQ)
     number = np.zeros(len(seq), np.int64)
@@ -127,4 +129,4 @@ def _numbered(rows: Joined) -> Joined:
         )
     at = rows.places.column_names.index(SEQ)
     placed = rows.places.set_column(at, SEQ, pa.array((seq << PART_BITS) + number))
-    return Joined(placed, rows.columns)
+    return PlacedRows(placed, rows.columns)

@@ -62,7 +62,7 @@ class KeyColumn:
         return np.where(inside, self._places[np.where(inside, keys - self._low, 0)], NO_KEY)
 
 
-class Keys:
+class TableKeys:
     """The keys of a table: a number for each that its rows have, of all key columns together."""
 
     def __init__(self, columns: Sequence[pa.Array], null_safe: Sequence[bool], rows: int) -> None:

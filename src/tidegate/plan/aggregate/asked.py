@@ -148,8 +148,7 @@ def _coerced(calls: Sequence[AggregateCall], leaf: Leaf, front: Prefixing) -> li
     types = iter(front.types(leaf, arguments))
     made = [call.coerced([next(types) for _ in call.arguments]) for call in calls]
     return [
-        call.guarded(lambda argument: front.can_fail(leaf, leaf.over(argument)))
-        for call in made
+        call.guarded(lambda argument: front.can_fail(leaf, leaf.over(argument))) for call in made
     ]
 
 

@@ -76,11 +76,11 @@ def _using(node: Node, table: TableDef, names: Sequence[str], how: str) -> Node:
     found = [
         (resolve(n, node.names, "join"), resolve(n, table.schema.names, "join")) for n in names
     ]
-    equal = [
+    equal: list[exp.Expression] = [
         exp.EQ(this=column(SideName(SIDES[0], mine)), expression=column(SideName(SIDES[1], other)))
         for mine, other in found
     ]
-    condition: Any = reduce(lambda a, b: exp.And(this=a, expression=b), equal)
+    condition = reduce(lambda a, b: exp.And(this=a, expression=b), equal)
     joined = TableJoin(node, table, condition, how)
     if joined.filters:
         return joined
