@@ -13,6 +13,7 @@ from tidegate.driver.metric.registry import COUNTERS
 from tidegate.driver.outlet import StagedBatch
 from tidegate.driver.side import sides_after
 from tidegate.driver.subquery import RunningSubquery
+from tidegate.driver.tables import Tables
 from tidegate.elastic.handover import SHARED
 from tidegate.elastic.switchboard import Taken
 from tidegate.execute.job import Job
@@ -48,6 +49,7 @@ def next_manifest(
     files: tuple[str, ...],
     streams: Sequence[str],
     policy: Mapping[str, Any],
+    tables: Tables,
 ) -> Manifest:
     """The state after a batch; `policy` is what a policy remembers, of the batch before."""
     cut = work.cut
@@ -65,7 +67,8 @@ def next_manifest(
         mappings={job.subquery.key: recorded(job.mapping) for job in work.jobs},
         frontier_us=cut.frontier_us,
         sources=sources,
-        files=files,
+        files=(*files, *tables.files),
+        tables=tables.recorded(),
         operators=operators,
         counters=counters,
         sides=sides_after(previous.sides, cut, work.staged.outputs[0].rejected, streams),

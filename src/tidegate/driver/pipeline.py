@@ -28,6 +28,7 @@ from tidegate.driver.outlet import Outlets
 from tidegate.driver.recovery import check_finished
 from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.subqueries import Subqueries
+from tidegate.driver.tables import Tables
 from tidegate.durable import Due, gathering
 from tidegate.errors import GateError, MemoryExceededError, SourceError
 from tidegate.execute.exchange import clear_all
@@ -93,7 +94,8 @@ class Pipeline:
         self.checkpoint = Checkpoint(store)
         self.outlets = Outlets(plan, sinks, store)
         self.inputs = Inputs(plan, store, clock, options, wake)
-        self.subqueries = Subqueries(plan, store, options)
+        self.tables = Tables(plan.tables, store, clock)
+        self.subqueries = Subqueries(plan, store, options, self.tables)
         self.manifest = self.subqueries.first_manifest()
         """The newest that was committed; batch -1 before the first."""
         limits = [plan.subqueries[t.edge.subquery].operator.traits.limit for t in plan.targets]
@@ -134,7 +136,9 @@ class Pipeline:
         if self.manifest.finished:
             check_finished(self._store.location, self.inputs.new_sources())
         self.checkpoint.clean()
-        self.subqueries.enter(self.manifest if self._replay is None else self._replay.after)
+        newest = self.manifest if self._replay is None else self._replay.after
+        self.tables.enter(newest)
+        self.subqueries.enter(newest)
 
     def enough(self) -> bool:
         """Whether every output has all the rows that its LIMIT allows; then no more is read."""
@@ -167,6 +171,7 @@ class Pipeline:
                 files,
                 streams=[stream.name for stream in self.plan.streams],
                 policy=policy(),
+                tables=self.tables,
             )
             manifest = self.checkpoint.completed(self.manifest, manifest)
             spans.mark("manifest")

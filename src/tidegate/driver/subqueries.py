@@ -18,6 +18,7 @@ from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
 from tidegate.driver.source_watch import SourceBatch, SubqueryArrivals, given_to
 from tidegate.driver.subquery import RunningSubquery
+from tidegate.driver.tables import Tables
 from tidegate.driver.window_log import WindowDigest
 from tidegate.elastic import handover
 from tidegate.elastic.load import RecentLoad
@@ -41,12 +42,12 @@ _log = logging.getLogger(__name__)
 class Subqueries:
     """The subqueries in the order of the plan, with their mappings and the state they keep."""
 
-    def __init__(self, plan: Plan, store: Store, options: RunOptions) -> None:
+    def __init__(self, plan: Plan, store: Store, options: RunOptions, tables: Tables) -> None:
         self._plan = plan
         self._options = options.called(plan.names)
         self._local = store.files.local
         self._all = [
-            RunningSubquery(plan, number, store, telling, options.memory)
+            RunningSubquery(plan, number, store, telling, tables, options.memory)
             for number, telling in enumerate(telling_inputs(plan))
         ]
         self._streams = [stream.name for stream in plan.streams]

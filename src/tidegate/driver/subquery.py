@@ -15,6 +15,7 @@ from tidegate.driver.compactor import Compactor
 from tidegate.driver.migration import InputProgress, handed_over
 from tidegate.driver.observe import LoadLog
 from tidegate.driver.options import RunOptions
+from tidegate.driver.tables import Tables
 from tidegate.driver.window_log import WindowLog
 from tidegate.elastic.handover import MOST_BATCHES, Site, relieved
 from tidegate.execute.job import Job, Outcome
@@ -45,6 +46,7 @@ class RunningSubquery:
         number: int,
         store: Store,
         telling: frozenset[int],
+        tables: Tables,
         memory: Allowance = ANY,
     ) -> None:
         self.subquery = subquery = plan.subqueries[number]
@@ -53,6 +55,8 @@ class RunningSubquery:
         self._store = store
         self._held = plan.hold
         self._telling = telling
+        self._tables = tables
+        self._table_names = frozenset(t.table for p in subquery.prefixes for t in p.lookups)
         self._memory = memory
         self._outputs = plan.output_ports(number)
         self._compactors = {
@@ -168,6 +172,7 @@ class RunningSubquery:
             run=self._run,
             before=None if self._last is None else self._last.name,
             same=self._same(mapping, manifest),
+            tables=self._tables.versions(self._table_names),
         )
         self._before = counts = self.counts(manifest.counters)
         if self._last is None:

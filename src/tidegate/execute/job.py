@@ -20,6 +20,7 @@ from tidegate.operate.figures import WindowFigures
 from tidegate.operate.kept import Kept
 from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
 from tidegate.operate.port import Port
+from tidegate.operate.table_join.held import HeldTables, TableVersion
 from tidegate.plan.physical import Edge, Subquery
 from tidegate.route import mapping as route
 from tidegate.sink.protocol import PartWriter
@@ -78,7 +79,8 @@ class Job:
     tasks may hold. `run` names the run of the query,
     and `before` the job whose state this one goes on with, as its instances have it in memory; None
     where they have not, as at a start. After a switch only the instances `same` have it: those that
-    own what they owned; None stands for all.
+    own what they owned; None stands for all. `tables` has by name the versions of the tables that
+    tuples are joined to, the oldest first.
 
     Files that tasks write begin with `name`, which has the `owner` of the checkpoint and stands for
     all that makes their bytes: the tasks of a driver that died, or that another took over from, may
@@ -101,7 +103,13 @@ class Job:
     run: str = ""
     before: str | None = None
     same: frozenset[int] | None = None
+    tables: Mapping[str, tuple[TableVersion, ...]] = field(default_factory=dict)
     name: str = field(init=False)
+
+    @property
+    def held_tables(self) -> HeldTables:
+        """The tables that its prefixes join tuples to, as this process has them."""
+        return HeldTables(self.tables, self.store)
 
     @property
     def operator(self) -> Operator:
@@ -123,7 +131,7 @@ class Job:
             input=split.input,
             source=split.source,
             start=split.start,
-            filtered=bool(prefix.where) or prefix.sql_where is not None or bool(prefix.sieve),
+            filtered=bool(prefix.where or prefix.sql_where or prefix.sieve or prefix.lookups),
             mapping=self.mapping,
             spans=spans,
             previous_us=self.previous_us,
@@ -173,6 +181,8 @@ class Job:
         facts: tuple[Any, ...] = (read, self.mapping.owners, bounds)
         if self.mapping.formers:
             facts = (*facts, [former.recorded() for former in self.mapping.formers])
+        if self.tables:
+            facts = (*facts, sorted(self.tables.items()))
         digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
         stem = owned(self.batch, self.owner)
         object.__setattr__(self, "name", f"{stem}-{self.subquery.key}-{digest}")

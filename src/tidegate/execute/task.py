@@ -41,6 +41,8 @@ from tidegate.operate.change import MOST_CHANGES
 from tidegate.operate.figures import newest_windows
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
+from tidegate.operate.table_join.held import HeldTables
+from tidegate.operate.table_join.join import PlacedRows, join_tables
 from tidegate.plan.physical import Edge, Prefix
 from tidegate.schema import event_times, to_us
 from tidegate.spans import Spans, added
@@ -123,7 +125,7 @@ def _mapped(job: Job, split: Split, reads: SharedReads | None) -> list[Parcel]:
     taken = tuples.num_rows
     tuples = at_reading(prefix, tuples)
     shed = taken - tuples.num_rows
-    tuples = apply_prefix(prefix, tuples)
+    tuples = apply_prefix(prefix, tuples, job.held_tables)
     spans.mark("map evaluate")
     parcels = deal(job, split.index, tuples, spans, stay=reads is not None)
     spans.mark("map route")
@@ -180,7 +182,7 @@ def _placed(
     return pa.table({TS: times, SRC: source, SEQ: rows.seq, **raw})
 
 
-def apply_prefix(prefix: Prefix, tuples: pa.Table) -> pa.Table:
+def apply_prefix(prefix: Prefix, tuples: pa.Table, tables: HeldTables | None = None) -> pa.Table:
     """Filter and project with Arrow kernels; ts, src and seq stay."""
     raw = (
         pa.table({c: tuples.column(raw_name(c)) for c in prefix.columns})
@@ -189,7 +191,24 @@ def apply_prefix(prefix: Prefix, tuples: pa.Table) -> pa.Table:
     )
     if raw is None:
         raw = pa.table({TS: tuples.column(TS)})
-    kept = tuples.select([TS, SRC, SEQ])
+    return _evaluated(prefix, tuples.select([TS, SRC, SEQ]), raw, tables)
+
+
+def after_spark(job: Job, prefix: Prefix, tuples: pa.Table) -> pa.Table:
+    """What Spark SQL left for the kernels: the tables that its rows are joined to, and the rest."""
+    early = pa.table({name: tuples.column(out_name(name)) for name, _ in prefix.early})
+    if not prefix.early:
+        early = pa.table({TS: tuples.column(TS)})
+    return _evaluated(prefix, tuples.select([TS, SRC, SEQ]), early, job.held_tables)
+
+
+def _evaluated(
+    prefix: Prefix, kept: pa.Table, raw: pa.Table, tables: HeldTables | None
+) -> pa.Table:
+    """The outputs of a prefix, over the columns read or what Spark made of them."""
+    if prefix.lookups:
+        assert tables is not None
+        kept, raw = join_tables(prefix.lookups, PlacedRows(kept, raw), tables.versions)
     for predicate in prefix.where:
         mask = pc.fill_null(evaluate(predicate, raw), False)
         raw, kept = raw.filter(mask), kept.filter(mask)

@@ -23,6 +23,7 @@ from tidegate.plan.recorded import READY, RecordedQuery, RecordedSubquery, Texts
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import WINDOW, NamedExpr, is_column
 from tidegate.query.node import Order
+from tidegate.query.table import TableDef
 from tidegate.remote.scheme import shown
 from tidegate.schema import columns_text, type_name
 
@@ -108,6 +109,20 @@ class StreamForm:
         return lines
 
 
+def table_shown(table: TableDef) -> str:
+    """A table for people: where its rows are, how many, and when which of them count; reads it."""
+    sources = ", ".join(map(shown, table.uris)) or "given as rows"
+    content = table.read()
+    facts = f"{content.rows:,} rows, {len(content.data):,} bytes, version {content.digest[:12]}"
+    if table.valid_from is not None:
+        when = f"each row from its {table.valid_from} on, to the next of its key"
+    elif table.refresh_us is not None:
+        when = f"read again every {duration_text(table.refresh_us)}"
+    else:
+        when = "read once, when the query first starts"
+    return f"{table.name}: {sources}, {facts}; {when}"
+
+
 @dataclass(frozen=True)
 class InputForm:
     """What a subquery takes of one input: which rows, and what is computed of each."""
@@ -119,6 +134,7 @@ class InputForm:
     def mark(self) -> list[str]:
         own, stream = self.prefix, self.stream
         lines = [f"result {own.origin}"] if stream is None else StreamForm(stream).mark
+        lines += own.joins
         lines.append(f"where {meaning(own.sql_where) if own.sql_where else None}")
         for (name, text), (_, expr) in zip(own.sql_outputs, own.outputs, strict=True):
             lines.append(f"column {name!r} {expr.type} {meaning(text)}")
@@ -128,6 +144,7 @@ class InputForm:
     def shown(self) -> list[str]:
         own = self.prefix
         lines = [f"reads: {', '.join(own.columns) or 'no column'} and the time {own.time}"]
+        lines += own.joins
         lines += [f"where: {own.sql_where}"] if own.sql_where else []
         lines += [f"sheds: {own.sieve.text}"] if own.sieve is not None else []
         return lines + [f"{name} = {t}" for name, t in own.sql_outputs if t != f"`{name}`"]

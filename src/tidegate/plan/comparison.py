@@ -118,7 +118,7 @@ def _side_rate(
     """The tuples that a side brings in a second of event time; None where it cannot be told."""
     total = 0.0
     for prefix in prefixes:
-        if prefix.engine != ARROW or not isinstance(prefix.origin, int):
+        if prefix.engine != ARROW or prefix.lookups or not isinstance(prefix.origin, int):
             return None
         raw = rows(streams[prefix.origin], read_of(prefix))
         rate = None if raw is None else _rate(prefix, raw)

@@ -10,13 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tidegate.plan.physical import OPERATOR_CLOUD, OPERATOR_SET
-from tidegate.plan.share import shared_nodes
+from tidegate.plan.share import joined_before_shedding, shared_nodes
 from tidegate.query.node import (
     Branch,
     Filter,
     Input,
     Node,
     Project,
+    TableJoin,
     Top,
 )
 from tidegate.query.paired import Paired
@@ -40,7 +41,8 @@ class Unit:
     def port(self, node: Node, output: bool) -> int:
         """The number of a top; the same rows in the same shape are given once."""
         for i, top in enumerate(self.tops):
-            if top.node == node and (top.output == output or not isinstance(node, Paired)):
+            paired = isinstance(node, Paired | TableJoin)
+            if top.node == node and (top.output == output or not paired):
                 return i
         self.tops.append(Consumed(node, output))
         return len(self.tops) - 1
@@ -52,7 +54,7 @@ class Cutting:
 
     strategy: str = OPERATOR_SET
     shared: frozenset[Node] = frozenset()
-    """Stateless nodes that are units of their own, because many paths lead through them."""
+    """Stateless nodes that are units of their own: many paths lead through them, or one sheds."""
     units: list[Unit] = field(default_factory=list)
     _numbers: dict[Node, int] = field(default_factory=dict)
     _demanded: set[Node] = field(default_factory=set)
@@ -61,7 +63,8 @@ class Cutting:
     def of(cls, roots: Iterable[Node], strategy: str, share: bool = True) -> Cutting:
         """The units of a query; `share` is whether stateless nodes may be units of their own."""
         roots = list(roots)
-        found = cls(strategy, shared_nodes(roots) if share else frozenset())
+        shared = shared_nodes(roots) if share else frozenset()
+        found = cls(strategy, shared | joined_before_shedding(roots))
         for root in roots:
             found.place(root, output=True)
         return found

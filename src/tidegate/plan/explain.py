@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tidegate.expression.user_function import UserFunction
 from tidegate.nesting import nested
 from tidegate.operate.port import Port
-from tidegate.plan.canonical import InputForm, StreamForm
+from tidegate.plan.canonical import InputForm, StreamForm, table_shown
 from tidegate.plan.physical import (
     OPERATOR_CLOUD,
     OPERATOR_SET,
@@ -66,6 +66,8 @@ def explain(
         schema = plan.port(target.edge).schema
         columns = [f"{f.name}: {type_name(f.type)}" for f in schema]
         parts.append([f"{title}, of {source}", *_indent(columns)])
+    if plan.tables:
+        parts.append(["tables, held by every task", *_indent(map(table_shown, plan.tables))])
     parts.append(["gate"])
     for i, stream in enumerate(plan.streams):
         first, *rest = StreamForm(stream).shown
@@ -195,7 +197,8 @@ def _input(form: InputForm, subquery: Subquery, plan: Plan) -> list[str]:
         own = [s for s in steps if s not in _WITH_SPARK]
         lines += [f"  {' + '.join(own)}: Arrow task, map side"] if own else []
     else:
-        read = ["read", "filter"] if prefix.sql_where else ["read"]
+        read = ["read", *(["join"] if prefix.lookups else [])]
+        read += ["filter"] if prefix.sql_where else []
         lines.append(f"  {' + '.join([*read, *steps])}: Arrow task, map side")
     return lines
 

@@ -209,7 +209,7 @@ class SideLowering:
         own = [n for n in self.own if self.flat(n) in names]
         asked: dict[str, exp.Expression] = {self.flat(n): column(n) for n in own}
         asked |= {n: self._unqualified(e) for n, e in self.extra.items() if n in names}
-        types = self.front.types(leaf.origin, [leaf.over(e) for e in asked.values()])
+        types = self.front.types(leaf, [leaf.over(e) for e in asked.values()])
         return dict(zip(asked, types, strict=True))
 
     def _unqualified(self, expression: exp.Expression) -> exp.Expression:

@@ -27,13 +27,14 @@ from tidegate.plan.lower_stateless import lower_stateless
 from tidegate.plan.lowered import Choices, Context, Lowered, Rule
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Target
 from tidegate.plan.prefix import Prefixing, Typer
-from tidegate.plan.pushdown import EarlierRows
+from tidegate.plan.pushdown import EarlierRows, Leaf
 from tidegate.plan.recorded import RecordedQuery, RecordedSubquery
 from tidegate.query.dedup import Dedup
 from tidegate.query.definition import StreamDef
 from tidegate.query.limit import Limit
 from tidegate.query.node import Aggregate, AsOf, Join, Node, ProcessNode
 from tidegate.query.output import Output
+from tidegate.query.table import TableDef
 from tidegate.query.window_process import WindowProcess
 
 RULES: dict[type, Rule] = {
@@ -98,6 +99,7 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
         targets=targets,
         fingerprint=mark,
         strategy=cutting.strategy,
+        tables=tuple(lowering.tables.values()),
     )
     return replace(plan, recorded=form.recorded(plan))
 
@@ -126,6 +128,7 @@ class _Lowering:
     giving: list[int] = field(default_factory=list)
     """By unit, the number of the subquery that gives its rows: the last one it became."""
     names: Counter[str] = field(default_factory=Counter)
+    tables: dict[str, TableDef] = field(default_factory=dict)
 
     def add(self, unit: Unit) -> None:
         """Lower the next unit; those whose rows it takes were lowered before."""
@@ -149,9 +152,21 @@ class _Lowering:
         streams = tuple(
             o if isinstance(o := lf.origin, StreamDef) else None for lf in lowered.leaves
         )
+        for leaf in lowered.leaves:
+            self._add_tables(leaf)
         name = self._next_name(lowered.operator.kind)
         self.names[lowered.operator.kind] += 1
         self.subqueries.append(SubqueryForm(name, streams, lowered))
+
+    def _add_tables(self, leaf: Leaf) -> None:
+        for table in (joined.table for joined in leaf.tables):
+            if self.tables.setdefault(table.name, table) != table:
+                raise QueryError(
+                    table.where,
+                    "a name must stand for one table",
+                    "two that differ",
+                    "Give one of them another name.",
+                )
 
     def _next_name(self, kind: str) -> str:
         """What the next subquery of a kind is called: with a number from the second on."""

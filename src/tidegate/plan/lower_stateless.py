@@ -17,6 +17,7 @@ from tidegate.plan.recorded import Record, input_lines
 from tidegate.query.instant import event_column, event_offset
 from tidegate.query.name import EVENT_TIME, WINDOW
 from tidegate.query.node import result_columns
+from tidegate.query.unqualified import unqualified_columns
 from tidegate.schema import TIME
 
 _UNTOLD = exp.cast(exp.Null(), "TIMESTAMP", dialect="spark")
@@ -27,7 +28,7 @@ def lower_stateless(unit: Unit, context: Context) -> Iterator[Lowered]:
     """A subquery that puts tuples into the total order after filtering and projecting them."""
     base, front = unit.base, context.front
     implicit = WINDOW if base.windowed else (EVENT_TIME,)
-    named = result_columns(base)
+    named = unqualified_columns(base) if unit.tops[0].output else result_columns(base)
     leaves = push_down(base, front.types, front.results)
     held = [*((n, n) for n in WINDOW), *named] if base.windowed else named
     if base.own_time:

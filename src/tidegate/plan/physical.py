@@ -11,7 +11,9 @@ from tidegate.expression.user_function import UserFunction
 from tidegate.operate.operator import Operator
 from tidegate.operate.port import Port
 from tidegate.operate.sieve import Sieve
+from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.query.definition import StreamDef
+from tidegate.query.table import TableDef
 
 if TYPE_CHECKING:
     from tidegate.plan.recorded import RecordedQuery
@@ -45,7 +47,9 @@ class Prefix:
     texts are evaluated over them by Spark, `where` is empty and `outputs` are plain columns: the
     names and types of what Spark returns; `reason` says what only Spark can do. The SQL texts are
     filled for both engines. `sieve` says which tuples are kept where others are shed. Where
-    `numbered`, the rows of an edge have numbers that are the same for any cut.
+    `numbered`, the rows of an edge have numbers that are the same for any cut. `lookups` are the
+    tables that tuples are joined to before `where`; then Spark computes `early` columns, over which
+    they and all after them are evaluated. `joins` say the same of them, for people and records.
     """
 
     origin: int | Edge
@@ -61,6 +65,20 @@ class Prefix:
     offset_us: int = 0
     sieve: Sieve | None = None
     numbered: bool = False
+    lookups: tuple[TableLookup, ...] = ()
+    early: tuple[tuple[str, str], ...] = ()
+    joins: tuple[str, ...] = ()
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether several rows may come of one tuple."""
+        return any(lookup.multiplies for lookup in self.lookups)
+
+    @property
+    def expressions(self) -> list[Expr]:
+        """All that kernels evaluate."""
+        joined = (e for lookup in self.lookups for e in lookup.expressions)
+        return [*joined, *self.where, *(e for _, e in self.outputs)]
 
 
 @dataclass(frozen=True)
@@ -100,6 +118,7 @@ class Plan:
     `fingerprint` names the meaning of the query (not its URIs, nor the number of instances, nor how
     a join is done): a checkpoint belongs to it. `recorded` is the same in words, for the
     checkpoint, and `again` lowers the query to a plan that can read the state of a recorded one.
+    `tables` are those that streams are joined to.
     """
 
     streams: tuple[StreamDef, ...]
@@ -108,10 +127,11 @@ class Plan:
     fingerprint: str
     strategy: str = OPERATOR_SET
     recorded: RecordedQuery | None = None
+    tables: tuple[TableDef, ...] = field(default=(), repr=False)
     again: Callable[[RecordedQuery], Plan] | None = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "again": None}
+        return {**self.__dict__, "again": None, "tables": ()}
 
     @property
     def names(self) -> dict[str, str]:
@@ -124,7 +144,7 @@ class Plan:
         exprs: list[Expr] = []
         for subquery in self.subqueries:
             for prefix in subquery.prefixes:
-                exprs += [*prefix.where, *(e for _, e in prefix.outputs)]
+                exprs += prefix.expressions
             exprs += subquery.operator.traits.expressions
             for port in subquery.ports:
                 exprs += [*port.where, *(e for _, e in port.outputs)]

@@ -5,27 +5,39 @@ It decides which engine evaluates it: the kernels, or Spark SQL where an express
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.expression.tree import Column, Expr, is_total
+from tidegate.expression.tree import Column, Expr, columns_of, is_total
+from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.plan.determinism import require_deterministic
+from tidegate.plan.fingerprint import meaning
 from tidegate.plan.fold import fold
 from tidegate.plan.physical import ARROW, SPARK, Edge, Prefix
 from tidegate.plan.pushdown import EarlierRows, Leaf, Origin, Results, below
-from tidegate.query.check import bind_after
+from tidegate.plan.table_leaf import TableLeaf
+from tidegate.plan.table_lookup import bound_lookups
+from tidegate.plan.table_spark import Lifting
+from tidegate.query.check import AFTER_WINDOW, bind_after
 from tidegate.query.definition import StreamDef
-from tidegate.query.name import NamedExpr, is_plain
+from tidegate.query.name import NamedExpr, column, is_plain
 from tidegate.query.node import Node
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import check_own_types, foreign_part, type_name
 
 Typer = Callable[[Sequence[str], pa.Schema], Sequence[pa.DataType]]
 """Asks Spark for the types of SQL expressions over a schema."""
+
+
+_BEFORE_TABLE = (
+    "Spark SQL is asked before a table is joined: compute it of columns of the stream, or from "
+    "the output."
+)
 
 
 def spark_sql(expression: exp.Expression) -> str:
@@ -70,30 +82,34 @@ class Prefixing:
 
     def _prefix(self, leaf: Leaf, named: Sequence[NamedExpr]) -> Prefix:
         origin = leaf.origin
-        for part in leaf.where:
+        conditions = [*(e for table in leaf.tables for e in table.conditions), *leaf.where]
+        for part in conditions:
             require_deterministic(part, "WHERE")
         for _, part in named:
             require_deterministic(part, "SELECT")
-        parts = (*leaf.where, *(e for _, e in named))
+        parts = (*conditions, *(e for _, e in named))
         read = {c.name for part in parts for c in part.find_all(exp.Column)}
         reads = pa.schema([field for field in origin.schema if field.name in read])
         if not isinstance(origin, EarlierRows):
             check_own_types(reads, f"stream {origin.name}")
         texts = [spark_sql(_safe(e)) for e in leaf.where]
         sql_outputs = tuple((n, spark_sql(e)) for n, e in named)
-        where, outputs, engine, reason = self._engine(leaf, named, texts, sql_outputs)
+        found = self._engine(leaf, named, texts, sql_outputs)
         return Prefix(
             origin=self._place(origin),
             name=origin.name,
             time=origin.time,
             columns=tuple(reads.names),
-            where=where,
-            outputs=outputs,
-            engine=engine,
+            where=found.where,
+            outputs=found.outputs,
+            engine=found.engine,
             sql_where=" AND ".join(texts) or None,
             sql_outputs=sql_outputs,
-            reason=reason,
+            reason=found.reason,
             offset_us=origin.offset_us if isinstance(origin, EarlierRows) else 0,
+            lookups=found.lookups,
+            early=found.early,
+            joins=tuple(join_text(table) for table in leaf.tables),
         )
 
     def _place(self, origin: Origin) -> int | Edge:
@@ -105,54 +121,113 @@ class Prefixing:
         named: Sequence[NamedExpr],
         texts: Sequence[str],
         sql_outputs: Sequence[tuple[str, str]],
-    ) -> tuple[tuple[Expr, ...], tuple[tuple[str, Expr], ...], str, str | None]:
-        raw = _raw_types(leaf.origin)
+    ) -> _Evaluation:
         if isinstance(leaf.origin, EarlierRows):
-            where = tuple(fold(bind_after(e, raw, "WHERE", predicate=True)) for e in leaf.where)
-            outputs = tuple((n, fold(bind_after(e, raw, "SELECT"))) for n, e in named)
-            return where, outputs, ARROW, None
+            with _refused(AFTER_WINDOW):
+                return _evaluation(leaf, named, leaf.types)
         try:
-            where = tuple(fold(bind_predicate(e, raw, "WHERE")) for e in leaf.where)
-            outputs = tuple((n, fold(bind(e, raw, "SELECT"))) for n, e in named)
-            return where, outputs, ARROW, None
+            return _evaluation(leaf, named, leaf.types)
         except UnknownKernel as missing:
             if self.typer is None:
                 raise
             reason = missing.requirement
+        if leaf.tables:
+            return self._early(leaf, named, reason)
         types = self.typer([*(t for _, t in sql_outputs), *texts], _own(leaf.origin.schema))
         for text, type_ in zip(texts, types[len(sql_outputs) :], strict=True):
             if not pa.types.is_boolean(type_):
                 raise QueryError("WHERE", f"{text} must be true or false", type_name(type_))
         columns = tuple((n, Column(n, t)) for (n, _), t in zip(sql_outputs, types, strict=False))
-        return (), columns, SPARK, reason
+        return _Evaluation((), columns, SPARK, reason)
 
-    def types(self, origin: Origin, expressions: Sequence[exp.Expression]) -> Sequence[pa.DataType]:
-        """The types of expressions over the columns of an input."""
-        raw = _raw_types(origin)
-        if isinstance(origin, EarlierRows):
+    def _early(self, leaf: Leaf, named: Sequence[NamedExpr], reason: str) -> _Evaluation:
+        """Where tuples are joined to tables: Spark computes what has no kernel before that.
+
+        It can do so of what is over columns of the input alone.
+        """
+        assert self.typer is not None
+        lifting = Lifting(leaf.types, leaf.origin.schema.names)
+        over = lifting.leaf(leaf)
+        outputs = [(name, lifting.lifted(e)) for name, e in named]
+        read = lifting.read((e for _, e in outputs), over)
+        early = [*((n, column(n)) for n in read), *((n, e) for e, n in lifting.columns.items())]
+        texts = tuple((name, spark_sql(e)) for name, e in early)
+        types = self.typer([text for _, text in texts], _own(leaf.origin.schema))
+        known = dict(zip((name for name, _ in texts), types, strict=True))
+        with _refused(_BEFORE_TABLE):
+            found = _evaluation(over, outputs, known | leaf.types)
+        return replace(found, engine=SPARK, reason=reason, early=texts)
+
+    def types(self, leaf: Leaf, expressions: Sequence[exp.Expression]) -> Sequence[pa.DataType]:
+        """The types of expressions over the columns of a leaf."""
+        raw = leaf.types
+        if isinstance(leaf.origin, EarlierRows):
             return [bind_after(e, raw, "SELECT").type for e in expressions]
         try:
             return [bind(e, raw, "SELECT").type for e in expressions]
         except UnknownKernel:
             if self.typer is None:
                 raise
-            return self.typer([spark_sql(e) for e in expressions], _own(origin.schema))
+            schema = pa.schema(list(raw.items()))
+            return self.typer([spark_sql(e) for e in expressions], _own(schema))
 
-    def can_fail(self, origin: Origin, expression: exp.Expression) -> bool:
+    def can_fail(self, leaf: Leaf, expression: exp.Expression) -> bool:
         """Whether a row can make an expression fail, as far as is known here."""
         try:
-            return not is_total(bind(expression, _raw_types(origin), "SELECT"))
+            return not is_total(bind(expression, leaf.types, "SELECT"))
         except UnknownKernel:
             return True
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """Who evaluates a prefix, and what."""
+
+    where: tuple[Expr, ...]
+    outputs: tuple[tuple[str, Expr], ...]
+    engine: str = ARROW
+    reason: str | None = None
+    lookups: tuple[TableLookup, ...] = ()
+    early: tuple[tuple[str, str], ...] = ()
+
+
+def _evaluation(
+    leaf: Leaf, named: Sequence[NamedExpr], types: Mapping[str, pa.DataType]
+) -> _Evaluation:
+    """A leaf by kernels alone; raises UnknownKernel where one is missing."""
+    where = tuple(fold(bind_predicate(e, types, "WHERE")) for e in leaf.where)
+    outputs = tuple((n, fold(bind(e, types, "SELECT"))) for n, e in named)
+    if not leaf.tables:
+        return _Evaluation(where, outputs)
+    lookups = bound_lookups(leaf.tables, types, [*where, *(e for _, e in outputs)])
+    added = {name for table in leaf.tables for name in table.types}
+    # What concerns the tuple alone, and cannot fail, is asked before a table is.
+    early = tuple(e for e in where if is_total(e) and not added & set(columns_of(e)))
+    first = replace(lookups[0], where=(*lookups[0].where, *early))
+    return _Evaluation(
+        tuple(e for e in where if e not in early), outputs, lookups=(first, *lookups[1:])
+    )
+
+
+@contextmanager
+def _refused(remedy: str) -> Iterator[None]:
+    """Where Spark cannot be asked, a missing kernel is a mistake in the query."""
+    try:
+        yield
+    except UnknownKernel as missing:
+        raise QueryError(missing.where, missing.requirement, missing.got, remedy) from None
+
+
+def join_text(table: TableLeaf) -> str:
+    """What the join of tuples to a table means."""
+    on = "nothing" if table.predicate is None else meaning(spark_sql(table.predicate))
+    where = " AND ".join(sorted(meaning(spark_sql(_safe(e))) for e in table.where))
+    return f"{f'where {where}, ' if where else ''}{table.how} join {table.table.words} on {on}"
 
 
 def _own(schema: pa.Schema) -> pa.Schema:
     """The columns of a schema that the engine can compute with; Spark knows no others either."""
     return pa.schema([field for field in schema if foreign_part(field.type) is None])
-
-
-def _raw_types(origin: Origin) -> dict[str, pa.DataType]:
-    return {f.name: f.type for f in origin.schema}
 
 
 def _safe(condition: exp.Expression) -> exp.Expression:

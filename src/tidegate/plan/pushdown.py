@@ -14,15 +14,17 @@ from sqlglot import exp
 from tidegate.batch import DECIDED
 from tidegate.errors import UnavailableError
 from tidegate.plan.physical import Edge
+from tidegate.plan.table_leaf import TableLeaf, table_leaf
 from tidegate.query.check import union_type
 from tidegate.query.definition import StreamDef
-from tidegate.query.name import EVENT_TIME, WINDOW, column, conjuncts, substitute
+from tidegate.query.name import EVENT_TIME, WINDOW, SideName, column, conjuncts, substitute
 from tidegate.query.node import (
     Branch,
     Filter,
     Input,
     Node,
     Project,
+    TableJoin,
     Top,
     Union,
     data_names,
@@ -59,24 +61,37 @@ class EarlierRows:
 
 Origin = StreamDef | EarlierRows
 
-Typing = Callable[[Origin, Sequence[exp.Expression]], Sequence[pa.DataType]]
-"""Gives the types of expressions over the columns of an input."""
-
 Results = Callable[[Node], EarlierRows | None]
 """The result that a node is, where another subquery gives its rows."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """One input with all that is stateless above it: conditions, and each column of the node."""
+    """One input with all that is stateless above it: conditions, and each column of the node.
+
+    `tables` are those that its tuples are joined to, in this order; `where` comes after them.
+    """
 
     origin: Origin
     where: tuple[exp.Expression, ...]
     columns: Mapping[str, exp.Expression]
+    tables: tuple[TableLeaf, ...] = ()
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The columns that expressions may be over: those of the input and of the tables."""
+        found = {f.name: f.type for f in self.origin.schema}
+        for table in self.tables:
+            found |= table.types
+        return found
 
     def over(self, expression: exp.Expression) -> exp.Expression:
         """An expression over the node's columns, said over those of the input."""
         return substitute(expression, self.columns)
+
+
+Typing = Callable[[Leaf, Sequence[exp.Expression]], Sequence[pa.DataType]]
+"""Gives the types of expressions over the columns of a leaf."""
 
 
 def push_down(node: Node, typing: Typing, results: Results) -> tuple[Leaf, ...]:
@@ -92,6 +107,8 @@ def push_down(node: Node, typing: Typing, results: Results) -> tuple[Leaf, ...]:
         return tuple(_projected(leaf, node) for leaf in below(node.child, typing, results))
     if isinstance(node, Union):
         return _union(node, typing, results)
+    if isinstance(node, TableJoin):
+        return tuple(_with_table(leaf, node) for leaf in below(node.child, typing, results))
     if isinstance(node, Top):
         raise UnavailableError("ORDER BY", "ordering a window twice is not available yet")
     raise TypeError(f"not a stateless node: {node!r}")
@@ -144,11 +161,26 @@ def _projected(leaf: Leaf, node: Project) -> Leaf:
     return replace(leaf, columns=columns)
 
 
+def _with_table(leaf: Leaf, node: TableJoin) -> Leaf:
+    added = table_leaf(node, leaf.where, leaf.columns, leaf.types)
+    joined = replace(leaf, where=(), tables=(*leaf.tables, added))
+    if node.filters:
+        return joined
+    columns: dict[str, exp.Expression] = {
+        SideName(node.labels[0], n): e for n, e in leaf.columns.items()
+    }
+    columns |= {SideName(node.labels[1], n): column(own) for n, own in added.names.items()}
+    event = event_time(leaf.origin)
+    if event is not None:
+        columns[EVENT_TIME] = event
+    return replace(joined, columns=columns)
+
+
 def _union(node: Union, typing: Typing, results: Results) -> tuple[Leaf, ...]:
     names = data_names(node)
     sides = [(data_names(c), below(c, typing, results)) for c in node.inputs]
     leaves = [(own, leaf) for own, side in sides for leaf in side]
-    typed = [typing(leaf.origin, [leaf.columns[n] for n in own]) for own, leaf in leaves]
+    typed = [typing(leaf, [leaf.columns[n] for n in own]) for own, leaf in leaves]
     wanted = [union_type([t[i] for t in typed], n) for i, n in enumerate(names)]
     result = []
     for (own, leaf), types in zip(leaves, typed, strict=True):

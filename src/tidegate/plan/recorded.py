@@ -14,7 +14,7 @@ from typing import Any
 
 from tidegate.plan.fingerprint import meaning
 from tidegate.plan.physical import Prefix
-from tidegate.plan.prefix import spark_sql
+from tidegate.plan.prefix import join_text, spark_sql
 from tidegate.plan.pushdown import EarlierRows, Leaf
 from tidegate.schema import type_name
 
@@ -136,7 +136,8 @@ def input_lines(leaf: Leaf, side: str = "") -> list[str]:
     origin = leaf.origin
     of = f"{origin.name} {origin.edge.port + 1}" if isinstance(origin, EarlierRows) else origin.name
     conditions = [f"{side}where {written(e)}" for e in leaf.where]
-    return [f"{side}from {of}", *sorted(conditions)]
+    tables = [f"{side}{join_text(table)}" for table in leaf.tables]
+    return [f"{side}from {of}", *tables, *sorted(conditions)]
 
 
 def prefix_texts(prefixes: Sequence[Prefix]) -> dict[str, str]:

@@ -130,7 +130,7 @@ def _side(
 ) -> pa.Table | None:
     parts = []
     for prefix in prefixes:
-        if prefix.engine != ARROW or not isinstance(prefix.origin, int):
+        if prefix.engine != ARROW or prefix.lookups or not isinstance(prefix.origin, int):
             return None
         raw = rows(streams[prefix.origin], read_of(prefix))
         if raw is None:

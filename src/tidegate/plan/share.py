@@ -17,7 +17,16 @@ from sqlglot import exp
 
 from tidegate.query.graph import bottom_up
 from tidegate.query.name import is_plain
-from tidegate.query.node import Branch, Filter, Input, Node, Project, Union, data_names
+from tidegate.query.node import (
+    Branch,
+    Filter,
+    Input,
+    Node,
+    Project,
+    TableJoin,
+    Union,
+    data_names,
+)
 
 OFTEN = 8
 """A stream that others read twice is shared where it reads an input so many times."""
@@ -39,6 +48,20 @@ def shared_nodes(roots: Iterable[Node]) -> frozenset[Node]:
     for node in nodes:
         sharing.visit(node, often_used=uses[node] > 1)
     return frozenset(sharing.shared)
+
+
+def joined_before_shedding(roots: Iterable[Node]) -> frozenset[Node]:
+    """Joins to tables whose rows an operator sheds: it chooses among them, not among tuples."""
+    found = set()
+    for node in bottom_up(roots):
+        below = list(node.children) if getattr(node, "shed", None) is not None else []
+        while below:
+            child = below.pop()
+            if isinstance(child, TableJoin):
+                found.add(child)
+            elif not child.stateful:
+                below += child.children
+    return frozenset(found)
 
 
 @dataclass

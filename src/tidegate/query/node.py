@@ -41,6 +41,7 @@ from tidegate.query.name import (
 )
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.process import ProcessNode
+from tidegate.query.table_join import TableJoin
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.schema import TIME
 
@@ -237,7 +238,18 @@ class Union(Logical):
 
 
 Node = (
-    Input | Filter | Branch | Project | Union | Join | AsOf | ProcessNode | Aggregate | Top | Dedup
+    Input
+    | Filter
+    | Branch
+    | Project
+    | Union
+    | Join
+    | AsOf
+    | TableJoin
+    | ProcessNode
+    | Aggregate
+    | Top
+    | Dedup
 )
 
 
@@ -272,7 +284,7 @@ def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
 def data_names(node: Node) -> tuple[str, ...]:
     """The columns of a node without the implicit ones."""
     base = node
-    while isinstance(base, Filter | Branch):
+    while isinstance(base, Filter | Branch) or (isinstance(base, TableJoin) and base.filters):
         base = base.child
     if isinstance(base, Input) and base.shadowed:
         return node.names
@@ -305,6 +317,7 @@ __all__ = [
     "ProcessNode",
     "Project",
     "StreamDef",
+    "TableJoin",
     "Top",
     "Union",
     "aggregate_of",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,7 @@ from tidegate.query.surface.asof import EXAMPLE as _JOIN_ASOF
 from tidegate.query.surface.asof import On, read_asof
 from tidegate.query.surface.signature import called_as
 from tidegate.query.surface.stream_view import ReplText, StreamView, not_a_name
+from tidegate.query.surface.table import Table, table_join
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified
 from tidegate.query.window import read_window
@@ -218,11 +219,12 @@ class Stream(StreamView):
     @called_as(_JOIN)
     def join(
         self,
-        other: Stream,
+        other: Stream | Table,
         *,
-        on: Expression | PredicateFunction | bool | None = None,
+        on: Expression | PredicateFunction | str | Sequence[str] | bool | None = None,
         within: Duration | tuple[Duration | None, Duration | None] | None = None,
         rows: int | tuple[int | None, int | None] | None = None,
+        how: str = "inner",
     ) -> Stream:
         """Pairs of tuples of two streams that are near in time, or in number, and fit together.
 
@@ -231,7 +233,18 @@ class Stream(StreamView):
         expression over `left` and `right`, or a function that gets the rows of both sides as two
         Arrow tables, aligned pair by pair, and returns a boolean for each pair. It must give the
         same answer for the same pair whenever it is asked.
+
+        A table needs neither: `rides.join(zones, on=left.zone == right.id, how="left")`. `how` is
+        "inner", "left", "semi" or "anti"; `on` may also name columns that both have.
         """
+        if isinstance(other, Table):
+            if within is not None or rows is not None:
+                raise QueryError(
+                    "join", "a table has no window", "within= or rows=", "Leave it out."
+                )
+            return self._with(table_join(self.node, other.definition, on, how))
+        if how != "inner":
+            raise UnavailableError("join", "streams are joined by inner joins yet", how)
         _stream(other, "join", _JOIN)
         windows = join_windows(within, rows)
         return self._with(Join(self.node, other.node, *windows, join_condition(on)))

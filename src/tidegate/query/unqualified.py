@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tidegate.errors import QueryError
 from tidegate.query.clause.column import KEPT
 from tidegate.query.name import EVENT_TIME, SideName, column, refuse_taken
-from tidegate.query.node import Branch, Filter, Node, Project, result_columns
+from tidegate.query.node import Branch, Filter, Node, Project, TableJoin, result_columns
 from tidegate.query.paired import Paired
 
 
@@ -17,22 +19,26 @@ def unqualified(node: Node) -> Node:
     return Project(node, tuple((name, column(own)) for name, own in columns))
 
 
-def unqualified_columns(node: Node) -> list[tuple[str, str]]:
+def unqualified_columns(node: Node, without: Collection[str] = ()) -> list[tuple[str, str]]:
     """The columns of a result after the implicit ones: the plain name, and that in the node.
 
-    All of the left side and then of the right, where nothing was selected after a join.
+    All of the left side and then of the right, where nothing was selected after a join; of a table
+    on the right not those that are in `without`.
     """
     base = node
     while isinstance(base, Filter | Branch):
         base = base.child
-    if not isinstance(base, Paired):
+    if isinstance(base, TableJoin) and not base.filters:
+        named = ((n, n) for n in base.table.schema.names if n not in without)
+        sides = [unqualified_columns(base.child), list(named)]
+    elif isinstance(base, Paired):
+        right = [of for of in unqualified_columns(base.right) if of[1] not in base.shared]
+        sides = [unqualified_columns(base.left), right]
+    else:
         return result_columns(node)
     found: dict[str, tuple[str, str]] = {}
-    left_out = ((), base.shared)
-    for label, child, without in zip(base.labels, base.children, left_out, strict=True):
-        for name, own in unqualified_columns(child):
-            if own in without:
-                continue
+    for label, columns in zip(base.labels, sides, strict=True):
+        for name, own in columns:
             if name.lower() in found or name == EVENT_TIME:
                 raise QueryError(
                     "join",
@@ -41,7 +47,7 @@ def unqualified_columns(node: Node) -> list[tuple[str, str]]:
                     "Select the columns, and rename one of the two with alias().",
                 )
             found[name.lower()] = (name, SideName(label, own))
-    if base.shed is not None:
+    if isinstance(base, Paired) and base.shed is not None:
         refuse_taken(found, (KEPT,), f"WITH {base.shed}")
         found[KEPT] = (KEPT, KEPT)
     return list(found.values())

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
 from tidegate.errors import OptionError, SourceError, near
 from tidegate.query.node import Node, StreamDef
 from tidegate.query.output import Output
+from tidegate.query.table import TableDef
 from tidegate.schema import type_name
+from tidegate.session.tables import table_of_files
 from tidegate.source.registry import open_uri
 from tidegate.source.subscription import Reading
 from tidegate.sql.bind import bind
+from tidegate.sql.catalog import Known
 from tidegate.sql.script import Create, Script, read_script
 from tidegate.sql.syntax import OF_SPARK
 
 DEFAULT_TIME = "ts"
 
 
-def outputs_of(text: str | Script, given: Mapping[str, Node]) -> Sequence[Output]:
+def outputs_of(text: str | Script, given: Mapping[str, Node | TableDef]) -> Sequence[Output]:
     """The outputs of a script, over streams it creates and others that a program gives."""
     script = read_script(text) if isinstance(text, str) else text
     return bind(script, streams_of(script, given))
@@ -27,25 +30,31 @@ def outputs_of(text: str | Script, given: Mapping[str, Node]) -> Sequence[Output
 
 def streams_of(
     script: Script,
-    given: Mapping[str, Node] | None = None,
+    given: Mapping[str, Node | TableDef] | None = None,
     uris: Mapping[str, Sequence[str]] | None = None,
     times: Mapping[str, str] | None = None,
-) -> dict[str, StreamDef | Node]:
+) -> dict[str, Known]:
     """The catalog for binding: what the script creates, what options name, what a program gives.
 
     Options replace the script's URIs and time column of the same stream, so that one script can run
     over other data.
     """
-    streams: dict[str, StreamDef | Node] = dict(given or {})
+    streams: dict[str, Known] = dict(given or {})
     creates = {c.name: c for c in script.creates}
-    for name in uris or {}:
+    tables = {t.name: t for t in script.tables}
+    asked = {_known(n, tables): tuple(u) for n, u in (uris or {}).items()}
+    for name, said in tables.items():
+        refuse_catalog(f"CREATE TABLE {name}", asked.get(name, said.uris), name)
+        streams[name] = table_of_files(said, asked.get(name))
+    uris = {n: u for n, u in asked.items() if n not in tables}
+    for name in uris:
         creates.setdefault(_known(name, creates), Create(name, ()))
     for name in times or {}:
         if _known(name, creates) not in creates:
             raise OptionError(
                 "--time", "must name a stream of the query", name, near(name, creates)
             )
-    located = {_known(n, creates): tuple(u) for n, u in (uris or {}).items()}
+    located = {_known(n, creates): tuple(u) for n, u in uris.items()}
     timed = {_known(n, creates): t for n, t in (times or {}).items()}
     for name, create in creates.items():
         places = located.get(name, create.uris)
@@ -53,14 +62,7 @@ def streams_of(
             raise OptionError(
                 f"stream {name}", "needs a source", "none", f"Give one with --stream {name}=URI."
             )
-        table = next((p for p in places if p.startswith(OF_SPARK)), None)
-        if table is not None:
-            raise OptionError(
-                f"CREATE STREAM {name}",
-                "a table of Spark can be read by a query of a Python program",
-                f"TABLE {table.removeprefix(OF_SPARK)}",
-                f"Use session.sql(...) there, or give files with --stream {name}=URI.",
-            )
+        refuse_catalog(f"CREATE STREAM {name}", places, name)
         time = timed.get(name, create.time)
         schema, time, types_from = _opened(name, places, time, create.reading)
         streams[name] = StreamDef(
@@ -76,7 +78,19 @@ def streams_of(
     return streams
 
 
-def _known(name: str, creates: Mapping[str, Create]) -> str:
+def refuse_catalog(where: str, uris: Sequence[str], name: str) -> None:
+    """Refuse tables of Spark's catalog, which only a program has."""
+    table = next((uri for uri in uris if uri.startswith(OF_SPARK)), None)
+    if table is not None:
+        raise OptionError(
+            where,
+            "a table of Spark can be read by a query of a Python program",
+            f"TABLE {table.removeprefix(OF_SPARK)}",
+            f"Use session.sql(...) there, or give files with --stream {name}=URI.",
+        )
+
+
+def _known(name: str, creates: Iterable[str]) -> str:
     """A stream's name as the script spells it; SQL does not tell cases apart."""
     return next((c for c in creates if c.lower() == name.lower()), name)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from os import PathLike, fspath
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, overload
 
 from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.driver.pipeline import StepSeen
+from tidegate.duration import duration_us
 from tidegate.errors import OptionError
 from tidegate.plan.explain import explain
 from tidegate.plan.options import (
@@ -23,6 +26,8 @@ from tidegate.query.node import Input, Node
 from tidegate.query.output import Output, check_names, single
 from tidegate.query.stream import Stream
 from tidegate.query.surface.signature import called_as
+from tidegate.query.surface.table import Table
+from tidegate.query.table import TableDef
 from tidegate.session.launch import Location, prepare
 from tidegate.session.look import look
 from tidegate.session.options import run_options
@@ -34,14 +39,20 @@ from tidegate.session.script import outputs_of
 from tidegate.session.sources import Sources
 from tidegate.session.spark_table import (
     frame_of,
+    is_catalog_name,
+    one_source,
     read_by_name,
     sources_of,
     tables_of,
     without_tables,
 )
+from tidegate.session.tables import table_of
 from tidegate.sink.protocol import Sink
 from tidegate.sink.registry import as_sink
-from tidegate.sql.script import read_script
+from tidegate.source.subscription import Reading
+from tidegate.sql.columns import schema_given
+from tidegate.sql.script import TableSource, read_script
+from tidegate.sql.syntax import OF_SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,6 +89,7 @@ class Session:
             )
         self._asked = (master, spark, texts(conf or {}))
         self._sources = Sources()
+        self._tables = 0
         self._named: dict[str, Node] = {}
         """What scripts call the streams that they make; the newest of a name."""
         _ = self._place  # a mistake in the arguments is told here
@@ -114,27 +126,68 @@ class Session:
         definition = self._sources.define(source, time, name, disorder, idle, schema, options)
         return self._made(Input(definition))
 
-    @called_as('session.table("rides", time="ts")')
+    @overload
     def table(
         self,
-        name: str,
+        source: str,
         *,
-        time: str | None = None,
+        time: str,
         disorder: str | timedelta | int = 0,
         idle: str | timedelta | None = None,
-    ) -> Stream:
-        """A stream over a table or a view of Spark's catalog, by its name there.
+    ) -> Stream: ...
 
-        A bounded one is read once, when the query first starts, and taken in the order of its
-        times; a view of a streaming DataFrame goes on as that does.
+    @overload
+    def table(
+        self,
+        source: Any,
+        *,
+        name: str | None = None,
+        valid_from: str | None = None,
+        refresh: str | timedelta | None = None,
+        schema: Any = None,
+        options: Mapping[str, Any] | None = None,
+        **reading: Any,
+    ) -> Table: ...
+
+    @called_as('session.table("zones.parquet")')
+    def table(
+        self,
+        source: Any,
+        *,
+        time: str | None = None,
+        name: str | None = None,
+        valid_from: str | None = None,
+        refresh: str | timedelta | None = None,
+        schema: Any = None,
+        options: Mapping[str, Any] | None = None,
+        **reading: Any,
+    ) -> Table | Stream:
+        """A table that streams are joined to: `rides.join(zones, on=left.zone == right.id)`.
+
+        The source is a path or a list of several, rows (of Arrow, pandas or Polars, dictionaries),
+        a bounded DataFrame of Spark, or the name of a table in its catalog. It is read when a query
+        first starts. With `valid_from`, a column of times, a tuple meets of each key the newest row
+        that is not later than itself. With `refresh`, as `"10 minutes"`, files are read again.
+
+        With `time`, the column with the event time, it is a stream over a table or a view of
+        Spark's catalog, as `stream(spark.table(name), time=...)` is.
         """
-        frame = frame_of(self._place, name, "table")
-        plain = name.replace("`", "").rpartition(".")[2]
-        return self.stream(frame, time=time, name=plain, disorder=disorder, idle=idle)
+        if time is not None:
+            plain = source.replace("`", "").rpartition(".")[2]
+            frame = frame_of(self._place, source, "table")
+            return self.stream(frame, time=time, name=name or plain, options=options, **reading)
+        where = f"table {name or source}" if isinstance(source, str) else f"table {name or ''}"
+        declared = None if schema is None else schema_given(schema, f"{where}, schema")
+        read = Reading.of(declared, {**(options or {}), **reading}, where, also=("name", "schema"))
+        if is_catalog_name(source):
+            source = frame_of(self._place, source, "table")
+        refresh_us = None if refresh is None else duration_us(refresh)
+        said = TableSource(name or self._table_name(source), (), read, valid_from, refresh_us)
+        return Table(table_of(source, said))
 
     @called_as('session.sql("SELECT * FROM rides", rides=stream)')
-    def sql(self, text: str, **streams: Stream) -> Stream:
-        """A query in SQL, over streams it creates itself and streams given by name.
+    def sql(self, text: str, **streams: Stream | Table) -> Stream:
+        """A query in SQL, over streams and tables it creates itself and others given by name.
 
         What is given may be a query itself.
         """
@@ -148,7 +201,7 @@ class Session:
         return self._made(single(self._outputs(text, streams)))
 
     @called_as('session.queries("INSERT INTO a SELECT * FROM rides; ...", rides=stream)')
-    def queries(self, text: str, **streams: Stream) -> dict[str, Stream]:
+    def queries(self, text: str, **streams: Stream | Table) -> dict[str, Stream]:
         """The outputs of a script by the names that INSERT INTO gives them; see `start`."""
         return {o.name or "": self._made(o.node) for o in self._outputs(text, streams)}
 
@@ -180,9 +233,20 @@ class Session:
     def _made(self, node: Node) -> Stream:
         return Stream(node, self._launch, self._describe, self._look)
 
-    def _outputs(self, text: str, streams: Mapping[str, Stream]) -> Sequence[Output]:
+    def _table_name(self, source: Any) -> str:
+        """What a table is called for which no name is given: as its file, or by a number."""
+        first = source[0] if isinstance(source, list) and source else source
+        if isinstance(first, str | PathLike):
+            return PurePath(fspath(first)).name.partition(".")[0] or "table"
+        self._tables += 1
+        return f"table{self._tables}"
+
+    def _outputs(self, text: str, streams: Mapping[str, Stream | Table]) -> Sequence[Output]:
         script = read_script(text)
         given = _nodes(streams)
+        for table in script.tables:
+            if any(uri.startswith(OF_SPARK) for uri in table.uris):
+                given[table.name] = table_of(one_source(table, self._place), table)
         for create in tables_of(script):
             sources, idle_us = sources_of(create, self._place), create.idle_us
             definition = self._sources.define(
@@ -194,7 +258,8 @@ class Session:
             )
             given[create.name] = Input(definition)
         for name in read_by_name(script, given, self._place):
-            given[name] = self.table(name).node
+            plain = name.replace("`", "").rpartition(".")[2]
+            given[name] = self.stream(frame_of(self._place, name, "table"), name=plain).node
         outputs = outputs_of(without_tables(script), given)
         self._named |= dict(outputs[0].streams)
         return outputs
@@ -303,14 +368,19 @@ class Session:
         return RunningQuery(loop if checkpoint is None else reachable(loop)).begin()
 
 
-def _nodes(streams: Mapping[str, Any]) -> dict[str, Node]:
-    """The nodes of streams given to SQL by name."""
+def _nodes(streams: Mapping[str, Any]) -> dict[str, Node | TableDef]:
+    """The nodes of streams given to SQL by name, and tables as they are."""
+    found: dict[str, Node | TableDef] = {}
     for name, stream in streams.items():
-        if not isinstance(stream, Stream):
+        if isinstance(stream, Table):
+            found[name] = stream.definition
+        elif isinstance(stream, Stream):
+            found[name] = stream.node
+        else:
             raise OptionError(
                 f"sql {name}",
-                "must be a stream",
+                "must be a stream or a table",
                 type(stream).__name__,
                 f'Write {name}=session.stream(..., time="ts").',
             )
-    return {name: stream.node for name, stream in streams.items()}
+    return found

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tidegate import disk
 from tidegate.errors import OptionError, near
 from tidegate.query.name import find_name
 from tidegate.session.place import Place
+from tidegate.source.registry import format_named
 from tidegate.sql.catalog import names_read
-from tidegate.sql.script import Create, Script
+from tidegate.sql.script import Create, Script, TableSource
 from tidegate.sql.syntax import OF_SPARK
 
 if TYPE_CHECKING:
@@ -43,9 +46,30 @@ def tables_of(script: Script) -> Iterator[Create]:
 
 
 def without_tables(script: Script) -> Script:
-    """The script without those streams, for who gives them to it."""
+    """The script without those streams, and tables of such, for who gives them to it."""
     made = {create.name for create in tables_of(script)}
-    return replace(script, creates=tuple(c for c in script.creates if c.name not in made))
+    tables = (t for t in script.tables if not any(u.startswith(OF_SPARK) for u in t.uris))
+    creates = (c for c in script.creates if c.name not in made)
+    return replace(script, creates=tuple(creates), tables=tuple(tables))
+
+
+def one_source(table: TableSource, place: Place) -> Any:
+    """The DataFrame that a table of a script is made of."""
+    where = f"CREATE TABLE {table.name}"
+    if len(table.uris) > 1:
+        raise OptionError(
+            where,
+            "a table of Spark stands alone",
+            f"{len(table.uris)} sources",
+            "Make a view of their union in Spark.",
+        )
+    return frame_of(place, table.uris[0].removeprefix(OF_SPARK), where)
+
+
+def is_catalog_name(source: object) -> bool:
+    """Whether a text is the name of a table in Spark's catalog, and not a path."""
+    named = isinstance(source, str) and re.fullmatch(r"[\w`]+(\.[\w`]+)*", source) is not None
+    return named and format_named(str(source)) is None and not disk.exists(str(source))
 
 
 def sources_of(create: Create, place: Place) -> list[Any]:
@@ -65,6 +89,7 @@ def read_by_name(script: Script, known: Iterable[str], place: Place) -> list[str
     if place.session is None:
         return []
     made = [*(c.name for c in script.creates), *(v.name for v in script.views)]
+    made += [table.name for table in script.tables]
     unknown = [n for n in names_read(script) if find_name(n, [*known, *made]) is None]
     return [name for name in unknown if place.session.catalog.tableExists(name)]
 

@@ -42,7 +42,7 @@ def as_source(source: Any, time: str, where: str, id: str) -> Any:
         return fspath(source)
     if not is_table(source):
         return source
-    table = _table(source, time, where)
+    table = arrow_table(source, time, where)
     given = table.column(time) if time in table.column_names else None
     table = fit_rows(table, None, id, time)
     if given is not None:
@@ -63,7 +63,7 @@ def default_time(source: Any, name: str, reading: Reading = AS_FOUND) -> str:
         schema = open_uri(fspath(first), name, None, False, reading).schema
         names, times = schema.names, [f.name for f in schema if pa.types.is_timestamp(f.type)]
     elif is_table(first):
-        table = _table(first, None, f"stream {name}")
+        table = arrow_table(first, None, f"stream {name}")
         names = table.column_names
         times = [f.name for f in table.schema if pa.types.is_timestamp(f.type)]
     elif not hasattr(first, "columns"):
@@ -93,7 +93,8 @@ def _with_times(table: pa.Table, time: str) -> pa.Table:
     return table
 
 
-def _table(source: Any, time: str | None, where: str) -> pa.Table:
+def arrow_table(source: Any, time: str | None, where: str) -> pa.Table:
+    """The rows of what a program gives, in whatever kind of table it has them."""
     table = _rows(source, time, where)
     check_distinct(table.column_names, where)
     return table

@@ -41,18 +41,23 @@ FORMATS: dict[str, str] = {
 
 
 def open_uri(
-    uri: str, stream: str, time: str | None, follow: bool, reading: Reading = AS_FOUND
+    uri: str,
+    stream: str,
+    time: str | None,
+    follow: bool,
+    reading: Reading = AS_FOUND,
+    kind: str = "stream",
 ) -> Connector:
     """Open a path, a folder, a glob, a URI of a file system or a generator as a stream's input.
 
     `time` is the name of the time column; None to look at the columns only. With `follow`, files
-    and rows that come later count too. `reading` is what the stream says of its files. Raises
-    SourceError for whatever cannot be read.
+    and rows that come later count too. `reading` is what the stream says of its files. `kind` is
+    what messages call it. Raises SourceError for whatever cannot be read.
     """
-    where = f"stream {stream}, {shown(uri)}"
+    where = f"{kind} {stream}, {shown(uri)}"
     if not uri:
         raise SourceError(
-            f"stream {stream}", "the URI must not be empty", "''", "Give a path or generator:NAME."
+            f"{kind} {stream}", "the URI must not be empty", "''", "Give a path or generator:NAME."
         )
     scheme = scheme_of(uri) or "file"
     if scheme not in SOURCES or (scheme in REMOTE and not is_remote_uri(uri)):

@@ -22,15 +22,15 @@ from tidegate.query.name import (
 from tidegate.query.node import (
     Aggregate,
     Node,
-    StreamDef,
     Top,
     Union,
     data_names,
     project,
 )
 from tidegate.query.output import Output
+from tidegate.query.table import TableDef
 from tidegate.sql.asof import asof_relations, refuse_window
-from tidegate.sql.catalog import Catalog, inside
+from tidegate.sql.catalog import Catalog, Known, inside
 from tidegate.sql.clause import read_clause, read_join_window, read_window
 from tidegate.sql.distinct import deduplicated
 from tidegate.sql.function import (
@@ -39,7 +39,7 @@ from tidegate.sql.function import (
     unknown_aggregate,
 )
 from tidegate.sql.group import Grouping
-from tidegate.sql.join import join_relations, refuse_aggregate
+from tidegate.sql.join import join_relations, refuse_aggregate, refuse_kind
 from tidegate.sql.relation import Relation
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import Create, Script, read_script
@@ -53,13 +53,14 @@ from tidegate.sql.select import (
     without_aggregate,
 )
 from tidegate.sql.syntax import JoinedStreams, QueryWith, StreamWindow
+from tidegate.sql.table_join import join_table
 from tidegate.sql.union import sides_of
 
 __all__ = ["Create", "Script", "bind", "read_script"]
 
 
 @nested
-def bind(script: Script, streams: Mapping[str, StreamDef | Node]) -> tuple[Output, ...]:
+def bind(script: Script, streams: Mapping[str, Known]) -> tuple[Output, ...]:
     """The logical plans of a script's outputs over these streams, checked.
 
     A stream may be a node, that is, the result of a query. Errors are QueryErrors.
@@ -172,16 +173,41 @@ class _Binder:
 
     def _joined(self, first: exp.Expression, joins: Sequence[exp.Join]) -> Relation:
         """FROM with its joins, from left to right."""
-        if not joins:
-            return self._relation(first)
-        relation = self._side(first)
+        tables = [self._table(join.this) for join in joins]
+        if not [join for join, table in zip(joins, tables) if table is None]:
+            relation = self._relation(first)  # a window there is one over the rows
+        else:
+            relation = self._side(first)
         asof = [join.method.upper() == "ASOF" for join in joins]
-        for number, join in enumerate(joins):
+        for number, (join, table) in enumerate(zip(joins, tables, strict=True)):
+            if table is not None:
+                named = (join.this.alias_or_name, _short_text(join.this))
+                relation = join_table(join, relation, table, *named)
+                continue
             if all(asof[number:]) and relation.pair is None and relation.reach is not None:
                 raise refuse_window(relation)
+            if not asof[number]:
+                refuse_kind(join)
             bound = asof_relations if asof[number] else join_relations
             relation = bound(join, relation, self._side(join.this))
         return replace(relation, reach=None)
+
+    def _table(self, tree: exp.Expression) -> TableDef | None:
+        """The table that the right side of a join names; None where it is a stream."""
+        windowed = isinstance(tree, StreamWindow)
+        named = tree.this if windowed else tree
+        if not isinstance(named, exp.Table) or not isinstance(named.this, exp.Identifier):
+            return None
+        name = ".".join(p.name for p in named.parts)
+        table = None if name.lower() in self.named else self.catalog.table(name)
+        if table is not None and windowed:
+            raise QueryError(
+                "JOIN",
+                "a table has no window, because its rows have no event time",
+                _short_text(tree),
+                f"Write JOIN {name} ON ...",
+            )
+        return table
 
     def _side(self, tree: exp.Expression) -> Relation:
         if isinstance(tree, StreamWindow):

@@ -11,20 +11,25 @@ from sqlglot import exp
 from tidegate.errors import QueryError, UserError, near
 from tidegate.query.name import find_name
 from tidegate.query.node import Input, Node, StreamDef
+from tidegate.query.table import TableDef
 from tidegate.sql.script import Script
 
 _FILES = (".csv", ".json", ".jsonl", ".ndjson", ".orc", ".parquet", ".gz", ".zst")
 _VIEW = "CREATE STREAM"
 
 
+Known = StreamDef | Node | TableDef
+"""What a name stands for that a script does not make of a query."""
+
+
 @dataclass
 class Catalog:
-    """What a script can read: the streams it is given and those it makes of queries.
+    """What a script can read: the streams and tables it is given, and the streams of queries.
 
     A query that is read several times is bound once, so that it is one node of the plan.
     """
 
-    streams: Mapping[str, StreamDef | Node]
+    streams: Mapping[str, Known]
     views: Mapping[str, exp.Expression]
     outputs: tuple[str, ...]
     bind: Callable[[Catalog, exp.Expression], Node]
@@ -35,7 +40,7 @@ class Catalog:
     def of(
         cls,
         script: Script,
-        streams: Mapping[str, StreamDef | Node],
+        streams: Mapping[str, Known],
         bind: Callable[[Catalog, exp.Expression], Node],
     ) -> Catalog:
         """The catalog of a script over streams that are there; all its queries are checked."""
@@ -62,7 +67,20 @@ class Catalog:
         if found in self.views:
             return self._view(found)
         stream = self.streams[found]
+        if isinstance(stream, TableDef):
+            raise QueryError(
+                "FROM",
+                "a query needs a stream, which a table can be joined to",
+                f"table {found}",
+                f"Write FROM stream JOIN {found} ON ...",
+            )
         return Input(stream) if isinstance(stream, StreamDef) else stream
+
+    def table(self, name: str) -> TableDef | None:
+        """The table that a name means; None for a stream, and for no name at all."""
+        found = find_name(name, [*self.streams, *self.views])
+        known = None if found is None else self.streams.get(found)
+        return known if isinstance(known, TableDef) else None
 
     def _view(self, name: str) -> Node:
         if name in self.making:

@@ -26,7 +26,7 @@ class CreateParser(ClauseParser):
         return exp.Literal.string(f"{OF_SPARK}{name.sql(dialect='spark')}")
 
     def _parse_create(self) -> Any:
-        self._expect("STREAM", "expected STREAM after CREATE")
+        self._expect("STREAM", "expected STREAM or TABLE after CREATE")
         name = self._parse_id_var(any_token=False)
         if not name:
             self.raise_error("expected the name of the stream")

@@ -20,11 +20,19 @@ from tidegate.sql.advice.foreign import refuse_foreign
 from tidegate.sql.advice.remedy import NEEDS_AS, UNEXPECTED, WORDS, remedy
 from tidegate.sql.advice.slip import STATEMENTS, refuse_slips
 from tidegate.sql.clause import CLAUSES_SQL
-from tidegate.sql.create import CreateParser, create_sql
+from tidegate.sql.create import create_sql
+from tidegate.sql.create_table import CreateTableParser, create_table_sql
 from tidegate.sql.distinct import KEPT_SQL, KeepParser, keep_sql
 from tidegate.sql.function import LISTS
 from tidegate.sql.slot import refuse_leftovers, whole
-from tidegate.sql.syntax import CreateStream, InsertInto, JoinedStreams, QueryWith, StreamWindow
+from tidegate.sql.syntax import (
+    CreateStream,
+    CreateTable,
+    InsertInto,
+    JoinedStreams,
+    QueryWith,
+    StreamWindow,
+)
 
 _UNEXPECTED = "invalid expression / Unexpected token"
 _PLAIN = {
@@ -47,7 +55,7 @@ def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda arguments: exp.Anonymous(this=name, expressions=arguments)
 
 
-class TidegateParser(KeepParser, CreateParser):
+class TidegateParser(KeepParser, CreateTableParser):
     """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
 
     FUNCTIONS = {
@@ -205,6 +213,7 @@ class TidegateGenerator(SparkGenerator):
     TRANSFORMS = {
         **{k: v for k, v in SparkGenerator.TRANSFORMS.items() if k is not exp.Select},
         CreateStream: create_sql,
+        CreateTable: create_table_sql,
         InsertInto: lambda to, node: f"INSERT INTO {to.sql(node, 'this')} {to.sql(node, 'query')}",
         **CLAUSES_SQL,
         JoinedStreams: lambda to, node: (

@@ -12,8 +12,8 @@ from tidegate.query.dedup import KEEPS, Dedup
 from tidegate.query.grammar import DurationValue, listed
 from tidegate.query.node import Node
 from tidegate.sql.function import has_aggregate
-from tidegate.sql.join import Relation
 from tidegate.sql.piece import PieceParser
+from tidegate.sql.relation import Relation
 from tidegate.sql.syntax import KeptOn
 
 _KEEPS = tuple(keep.upper() for keep in KEEPS)

@@ -11,6 +11,7 @@ from tidegate.query.window import Distance, JoinWindow
 from tidegate.sql.advice.subquery import aggregate_of_pairs, join_of_pairs
 from tidegate.sql.relation import JoinedSides, Relation, joined_by_and, without_aggregate_in_on
 from tidegate.sql.scope import PairScope
+from tidegate.sql.slot import REFUSED
 
 
 def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
@@ -18,30 +19,39 @@ def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
 
     Its pairs may be joined again: they then reach as far as the longest of their windows.
     """
+    reaches = [_reach(relation, left, join) for relation in (left, right)]
+    text = f"{left.text} JOIN {right.text}"
+    sides = JoinedSides.of(left, right)
+    scope, predicate = join_condition(join, sides, text)
+    node = Join(left.node, right.node, reaches[0], reaches[1], predicate, sides.labels)
+    return Relation(node, None, None, text, _longest(*reaches), scope)
+
+
+def join_condition(
+    join: exp.Join, sides: JoinedSides, text: str
+) -> tuple[PairScope, exp.Expression | None]:
+    """The condition of ON, USING or NATURAL, and the scope after it; None for all pairs."""
     if join.args.get("match_condition") is not None:
         raise QueryError(
             "MATCH_CONDITION", "is for an as-of join", "JOIN", "Write ASOF JOIN, or use ON alone."
         )
-    reaches = [_reach(relation, left, join) for relation in (left, right)]
-    sides = JoinedSides.of(left, right)
-    scope = sides.scope
     condition = join.args.get("on")
-    predicate: exp.Expression | None = None
-    if using := join.args.get("using") or _natural(join, scope):
+    if using := join.args.get("using") or _natural(join, sides.scope):
         scope, equalities = sides.using(using)
-        predicate = joined_by_and(equalities)
-    elif condition is not None:
-        predicate = scope.plain(without_aggregate_in_on(condition), "ON")
-    elif join.kind != "CROSS":
+        return scope, joined_by_and(equalities)
+    if condition is not None:
+        return sides.scope, sides.scope.plain(without_aggregate_in_on(condition), "ON")
+    if join.kind != "CROSS":
         raise QueryError(
-            "JOIN",
-            "needs ON and a condition",
-            f"{left.text} JOIN {right.text}",
-            "Write ON ..., or CROSS JOIN for all pairs.",
+            "JOIN", "needs ON and a condition", text, "Write ON ..., or CROSS JOIN for all pairs."
         )
-    node = Join(left.node, right.node, reaches[0], reaches[1], predicate, sides.labels)
-    text = f"{left.text} JOIN {right.text}"
-    return Relation(node, None, None, text, _longest(*reaches), scope)
+    return sides.scope, None
+
+
+def refuse_kind(join: exp.Join) -> None:
+    """Refuse a join of two streams that is for a stream and a table."""
+    if (error := join.meta.get(REFUSED)) is not None:
+        raise error
 
 
 def _reach(relation: Relation, left: Relation, join: exp.Join) -> JoinWindow:

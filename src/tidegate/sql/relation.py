@@ -53,7 +53,8 @@ class JoinedSides:
     scope: PairScope
 
     @staticmethod
-    def of(left: Relation, right: Relation) -> JoinedSides:
+    def of(left: Relation, right: Relation | Scope) -> JoinedSides:
+        """Of two relations, or of one and the columns of a table."""
         parts = [_scopes(r, side) for r, side in zip((left, right), SIDES, strict=True)]
         names = [scope.alias or "" for scopes in parts for scope in scopes]
         for name in names:
@@ -69,7 +70,7 @@ class JoinedSides:
             labels[0] += "_"
         named = zip(parts, labels, (left, right), strict=True)
         sides = [
-            replace(s, within=(label, *s.within)) if relation.pair else s
+            replace(s, within=(label, *s.within)) if _is_pair(relation) else s
             for scopes, label, relation in named
             for s in scopes
         ]
@@ -120,7 +121,13 @@ def without_aggregate_in_on(condition: exp.Expression) -> exp.Expression:
     return condition
 
 
-def _scopes(relation: Relation, side: str) -> tuple[Scope, ...]:
+def _is_pair(relation: Relation | Scope) -> bool:
+    return isinstance(relation, Relation) and relation.pair is not None
+
+
+def _scopes(relation: Relation | Scope, side: str) -> tuple[Scope, ...]:
+    if isinstance(relation, Scope):
+        return (relation,)
     if relation.pair is not None:
         return relation.pair.sides
     return (replace(relation.single, alias=relation.alias or side),)

@@ -14,7 +14,7 @@ from tidegate.query.output import check_names
 from tidegate.source.subscription import AS_FOUND, Reading
 from tidegate.sql.columns import schema_of
 from tidegate.sql.dialect import parse
-from tidegate.sql.syntax import CreateStream, InsertInto, QueryWith
+from tidegate.sql.syntax import CreateStream, CreateTable, InsertInto, QueryWith
 
 _LENGTH = DurationValue()
 
@@ -29,6 +29,17 @@ class Create:
     disorder_us: int = 0
     idle_us: int | None = None
     reading: Reading = AS_FOUND
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """What CREATE TABLE says; the schema may come from the files."""
+
+    name: str
+    uris: tuple[str, ...]
+    reading: Reading = AS_FOUND
+    valid_from: str | None = None
+    refresh_us: int | None = None
 
 
 @dataclass(frozen=True)
@@ -49,15 +60,19 @@ class NamedQuery:
 
 @dataclass(frozen=True)
 class Script:
-    """Any number of streams, of sources and of queries, and the queries whose rows go out."""
+    """Any number of streams, of sources and of queries, and the queries whose rows go out.
+
+    `tables` are those that streams are joined to.
+    """
 
     creates: tuple[Create, ...]
     views: tuple[View, ...]
     outputs: tuple[NamedQuery, ...]
+    tables: tuple[TableSource, ...] = ()
 
 
 def read_script(text: str) -> Script:
-    """Read CREATE STREAM statements and queries; mistakes are one-line QueryErrors.
+    """Read CREATE STREAM, CREATE TABLE and queries; mistakes are one-line QueryErrors.
 
     The queries are one SELECT, or any number of INSERT INTO.
     """
@@ -66,17 +81,21 @@ def read_script(text: str) -> Script:
 
 def script_of(statements: Sequence[exp.Expression]) -> Script:
     """The script that parsed statements make."""
-    streams: dict[str, Create | View] = {}
+    streams: dict[str, Create | View | TableSource] = {}
     outputs: list[NamedQuery] = []
     for statement in statements:
-        if isinstance(statement, CreateStream):
-            create = _create(statement)
+        if isinstance(statement, CreateStream | CreateTable):
+            create: Create | View | TableSource
+            if isinstance(statement, CreateTable):
+                create, kind = _table(statement), "TABLE"
+            else:
+                create, kind = _create(statement), "STREAM"
             if create.name.lower() in streams:
                 raise QueryError(
-                    "CREATE STREAM",
+                    f"CREATE {kind}",
                     "a name can be used once",
                     f"{create.name} twice",
-                    "Give one of the streams another name.",
+                    f"Give one of the {kind.lower()}s another name.",
                 )
             streams[create.name.lower()] = create
         elif isinstance(statement, InsertInto):
@@ -86,14 +105,15 @@ def script_of(statements: Sequence[exp.Expression]) -> Script:
         else:
             raise QueryError(
                 "SQL",
-                "a script holds CREATE STREAM, INSERT INTO and SELECT",
+                "a script holds CREATE STREAM, CREATE TABLE, INSERT INTO and SELECT",
                 _short(statement.sql(dialect="tidegate", comments=False)),
                 "Leave it out; results go where --out says.",
             )
     _check_outputs(outputs)
     creates = tuple(s for s in streams.values() if isinstance(s, Create))
     views = tuple(s for s in streams.values() if isinstance(s, View))
-    return Script(creates, views, tuple(outputs))
+    tables = tuple(s for s in streams.values() if isinstance(s, TableSource))
+    return Script(creates, views, tuple(outputs), tables)
 
 
 def _check_outputs(outputs: Sequence[NamedQuery]) -> None:
@@ -131,7 +151,20 @@ def _create(node: CreateStream) -> Create | View:
     return Create(name, uris, at, disorder_us, idle_us, _reading(node, where))
 
 
-def _reading(node: CreateStream, where: str) -> Reading:
+def _table(node: CreateTable) -> TableSource:
+    name = node.this.name
+    where = f"CREATE TABLE {name}"
+    valid, refresh = node.args.get("valid"), node.args.get("refresh")
+    return TableSource(
+        name,
+        tuple(u.name for u in node.args["uris"]),
+        _reading(node, where),
+        None if valid is None else valid.name,
+        None if refresh is None else _LENGTH.read(refresh, where),
+    )
+
+
+def _reading(node: CreateStream | CreateTable, where: str) -> Reading:
     columns, given = node.args.get("columns"), node.args.get("options")
     options: dict[str, object] = {}
     for pair in given.expressions if given else ():

@@ -44,6 +44,19 @@ class JoinedStreams(exp.Expression):
     arg_types = {"this": True, "joins": True}
 
 
+class CreateTable(exp.Expression):
+    """`CREATE TABLE this (columns) FROM uris VALID FROM valid REFRESH EVERY refresh OPTIONS`."""
+
+    arg_types = {
+        "this": True,
+        "columns": False,
+        "uris": True,
+        "valid": False,
+        "refresh": False,
+        "options": False,
+    }
+
+
 class InsertInto(exp.Expression):
     """`INSERT INTO this query`; `with_` holds CTEs written before it, which binding refuses."""
 
@@ -70,6 +83,6 @@ class QueryWith(exp.Expression):
 
 CLASSES: tuple[type[exp.Expr], ...] = (
     *(StreamDuration, StreamWindow, JoinedStreams, CreateStream, InsertInto, QueryWith, WithClause),
-    KeptOn,
+    *(KeptOn, CreateTable),
 )
 """All of them; every slot acts, but for the CTEs before INSERT INTO."""

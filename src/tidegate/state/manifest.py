@@ -25,7 +25,7 @@ from tidegate.state.short_text import pack_numbers, unpack_numbers
 VERSION = 5
 """Of the manifest and of what it names: a new one when the columns of a state change as well."""
 
-_OPTIONAL = ("query", "changes")
+_OPTIONAL = ("query", "changes", "tables")
 """What is written only where there is something in it."""
 
 
@@ -49,7 +49,8 @@ class Manifest:
     `sides` has by stream who was late, and the first row that was rejected (`driver.side`).
     `epochs_by` has the first epoch and the owner of each row of files of `epoch_log`.
     `query` says which query made it, where it is not the one of meta.json; `changes` has the newest
-    changes of the query, each with the first `batch` of the new one.
+    changes of the query, each with the first `batch` of the new one. `tables` has by name the
+    versions of the tables that streams are joined to, the oldest first (`driver.tables`).
     """
 
     batch: int
@@ -72,6 +73,7 @@ class Manifest:
     query: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[Mapping[str, Any], ...] = ()
     sides: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     version: int = VERSION
 
     @property

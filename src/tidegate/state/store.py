@@ -1,8 +1,8 @@
 """Reads and writes a checkpoint, on any file system.
 
 Layout: ``meta.json | manifest/NNNNNNNN.json | segment/*.arrow | gate/*.arrow | staged/* |
-epoch/NNNNNNNN.O.json``. Only a published manifest makes other files count, so a crash at any point
-leaves the state before it.
+epoch/NNNNNNNN.O.json | table/*.arrow``. Only a published manifest makes other files count, so a
+crash at any point leaves the state before it.
 
 Which run may publish is the business of `owner`, how tasks find the location that of `handle`, and
 which files no state needs that of `leftover`.
@@ -31,7 +31,7 @@ from tidegate.state.owner import Found, Owner
 from tidegate.state.seal import REMEDY, seal, unseal
 from tidegate.whole_file import is_temporary
 
-FOLDERS = ("manifest", "segment", "gate", "staged", "epoch")
+FOLDERS = ("manifest", "segment", "gate", "staged", "epoch", "table")
 LAYOUT = VERSION
 _READABLE = "Give access to it, or see that its server answers, and restart."
 _LOOKS = 5

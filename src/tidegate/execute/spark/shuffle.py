@@ -39,6 +39,7 @@ from tidegate.execute.spark.failure import is_lost_shuffle, tasks_failed
 from tidegate.execute.spark.plain import PlainJobs
 from tidegate.execute.spark.sql_session import register_functions
 from tidegate.execute.task import (
+    after_spark,
     at_reading,
     deal,
     map_split,
@@ -155,10 +156,11 @@ class ShuffleExchange:
             register_functions(self._session)
             self._registered = True
         rows = self._tasks(len(splits)).mapInArrow(_read_task(job, splits, schema), _ddl(schema))
-        if prefix.sql_where is not None:
+        if prefix.sql_where is not None and not prefix.lookups:
             rows = rows.where(prefix.sql_where)
-        outputs = [f"{sql} AS c{i}" for i, (_, sql) in enumerate(prefix.sql_outputs)]
-        names = [out_name(name) for name, _ in prefix.sql_outputs]
+        computed = prefix.early if prefix.lookups else prefix.sql_outputs
+        outputs = [f"{sql} AS c{i}" for i, (_, sql) in enumerate(computed)]
+        names = [out_name(name) for name, _ in computed]
         return rows.selectExpr(*_ORDER, *outputs).mapInArrow(_deal_task(job, names), _ddl(_PARCEL))
 
     def _tasks(self, count: int) -> DataFrame:
@@ -238,8 +240,11 @@ def _deal_task(job: Job, names: Sequence[str]) -> Callable[[Batches], Batches]:
         for split in table.column(0).unique().to_pylist():
             mine = table.filter(pc.equal(table.column(0), split)).drop_columns(_ORDER[0])
             tuples = mine.rename_columns([TS, SRC, SEQ, *names])
-            sieve = job.subquery.prefixes[job.splits[split].input].sieve
+            prefix = job.subquery.prefixes[job.splits[split].input]
+            sieve = prefix.sieve
             try:
+                if prefix.lookups:
+                    tuples = after_spark(job, prefix, tuples)
                 if sieve is not None and sieve.by is not None:
                     tuples, _ = sieve.marked(tuples)
                 parcels = deal(job, split, tuples.combine_chunks())

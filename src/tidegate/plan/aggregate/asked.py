@@ -145,11 +145,10 @@ def asked_of(
 def _coerced(calls: Sequence[AggregateCall], leaf: Leaf, front: Prefixing) -> list[AggregateCall]:
     """The calls with Spark's casts; the types of all arguments are asked for at once."""
     arguments = [leaf.over(a) for call in calls for a in call.arguments]
-    types = iter(front.types(leaf.origin, arguments))
+    types = iter(front.types(leaf, arguments))
     made = [call.coerced([next(types) for _ in call.arguments]) for call in calls]
     return [
-        call.guarded(lambda argument: front.can_fail(leaf.origin, leaf.over(argument)))
-        for call in made
+        call.guarded(lambda argument: front.can_fail(leaf, leaf.over(argument))) for call in made
     ]
 
 

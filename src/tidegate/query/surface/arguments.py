@@ -199,7 +199,7 @@ def _join_window(within: Duration | None, rows: int | None) -> JoinWindow:
 
 
 def join_condition(
-    on: Expression | PredicateFunction | bool | None,
+    on: Expression | PredicateFunction | str | Sequence[str] | bool | None,
 ) -> exp.Expression | PredicateFunction:
     """The condition of a join: an expression over both sides, or a function of their rows."""
     if isinstance(on, Expression | bool):

@@ -43,7 +43,13 @@ GROUP BY < WINDOW > ([,;)]|HAVING|ORDER BY|LIMIT|$) ::
     every window is put out once, when it is final; got EMIT {{said}}. Leave EMIT {{said}} out.
 ;? < CREATE > STREAM IF ::
     a stream lasts as long as the script; got IF NOT EXISTS. Leave IF NOT EXISTS out.
-;? < CREATE > MAKES* TABLE :: tables are not available yet; got CREATE {{said}}
+;? < CREATE > MAKES+ TABLE ::
+    a table is made of files; got CREATE {{said}}. Write CREATE TABLE {{name}} FROM 'uri'
+;? < CREATE > TABLE IF ::
+    a table lasts as long as the script; got IF NOT EXISTS. Leave IF NOT EXISTS out.
+;? < CREATE > TABLE (?P<name>\S+) AS ::
+    what a script makes of a query is a stream; got CREATE TABLE ... AS. Write CREATE STREAM
+    {{name}} AS SELECT ...
 ;? < CREATE > MAKES* VIEW ::
     what a script makes is a stream; got CREATE {{said}}. Write CREATE STREAM {{name}} AS SELECT ...
 ;? < CREATE > MAKES+ STREAM ::

@@ -1,0 +1,100 @@
+"""Binds the joins of a prefix to tables: which rows an index finds, and what is asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidegate.errors import QueryError
+from tidegate.expression.tree import Call, Expr, columns_of
+from tidegate.operate.join.spec import EQUAL, PairInterval
+from tidegate.operate.table_join.lookup import TableLookup
+from tidegate.plan.conjunct import Conjunct, intervals_of
+from tidegate.plan.fold import fold
+from tidegate.plan.table_leaf import TableLeaf
+from tidegate.query.name import conjuncts, expression_text
+from tidegate.query.typing import bind_predicate
+
+_EQUAL = ("eq", "null_safe_eq")
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A table with its conditions as typed trees."""
+
+    leaf: TableLeaf
+    where: tuple[Expr, ...]
+    conditions: tuple[Conjunct, ...]
+
+    @property
+    def read(self) -> set[str]:
+        """The columns that it needs, of tuples and of the table."""
+        exprs = (*self.where, *(c.expr for c in self.conditions))
+        return {name for e in exprs for name in columns_of(e)}
+
+
+def bound_lookups(
+    leaves: Sequence[TableLeaf], types: Mapping[str, pa.DataType], after: Sequence[Expr]
+) -> tuple[TableLookup, ...]:
+    """The lookups of a prefix; `after` is what is evaluated over all of their columns.
+
+    `types` are those of the input's columns; raises UnknownKernel for what only Spark can evaluate.
+    """
+    known, bound = dict(types), []
+    for leaf in leaves:
+        where = tuple(fold(bind_predicate(e, known, "WHERE")) for e in leaf.where)
+        both = {**known, **leaf.types}
+        parts = () if leaf.predicate is None else conjuncts(leaf.predicate)
+        conditions = (
+            Conjunct(fold(bind_predicate(part, both, "ON")), expression_text(part))
+            for part in parts
+        )
+        bound.append(_Bound(leaf, where, tuple(conditions)))
+        known = both
+    needed = {name for e in after for name in columns_of(e)}
+    found: list[TableLookup] = []
+    for one in reversed(bound):
+        found.append(_lookup(one, needed))
+        needed |= one.read
+    return tuple(reversed(found))
+
+
+def _lookup(bound: _Bound, needed: Collection[str]) -> TableLookup:
+    leaf = bound.leaf
+    own = {name: column for column, name in leaf.names.items()}
+    here = {n for c in bound.conditions for n in columns_of(c.expr)}
+    intervals = intervals_of(bound.conditions, here - set(own))
+    exact = [c for c in bound.conditions if _is_key(c, intervals)]
+    if leaf.table.valid_from is not None and not exact:
+        raise QueryError(
+            "ON",
+            f"{leaf.table.where} has versions, so its key must be compared with =",
+            ", ".join(c.text for c in bound.conditions) or "no condition",
+            f"Write ON ... = {leaf.table.name}.{leaf.table.schema.names[0]}, with the column that "
+            "its versions have in common.",
+        )
+    return TableLookup(
+        table=leaf.table.name,
+        how=leaf.how,
+        where=bound.where,
+        intervals=tuple(i for i in intervals if i.kind != EQUAL or _is_indexed(i)),
+        rest=tuple(c.expr for c in bound.conditions if c not in exact),
+        reads=tuple((name, own[name]) for name in own if name in here or name in needed),
+        adds=tuple(name for name in own if name in needed),
+        valid_from=leaf.table.valid_from,
+    )
+
+
+def _is_key(condition: Conjunct, intervals: Sequence[PairInterval]) -> bool:
+    """Whether an equality finds the rows by itself, and need not be asked again."""
+    expr = condition.expr
+    if not isinstance(expr, Call) or expr.op not in _EQUAL:
+        return False
+    sides = {frozenset((i.left_value, i.right_value)) for i in intervals if _is_indexed(i)}
+    return frozenset(expr.args) in sides
+
+
+def _is_indexed(interval: PairInterval) -> bool:
+    return interval.kind == EQUAL and not pa.types.is_nested(interval.left_value.type)

@@ -1,0 +1,88 @@
+"""Table: rows that streams are joined to, as a session makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.errors import NoAttributeError, QueryError
+from tidegate.query.name import SideName, column, resolve
+from tidegate.query.node import Node, Project, TableJoin
+from tidegate.query.paired import SIDES
+from tidegate.query.surface.arguments import join_condition
+from tidegate.query.table import TableDef
+from tidegate.query.unqualified import unqualified_columns
+from tidegate.schema import columns_text
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """A table; it has no event time, so all that can be done with it is to join a stream to it."""
+
+    definition: TableDef
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns with their Arrow types."""
+        return self.definition.schema
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.definition.schema.names)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise NoAttributeError(
+            "table",
+            "has no event time, so a query needs a stream that it is joined to",
+            f".{name}",
+            f'Write stream.join({self.definition.name}, on="id"), or make a stream of it: '
+            'session.stream(source, time="ts").',
+        )
+
+    def __repr__(self) -> str:
+        return f"Table({columns_text(self.schema)}; {self.definition.where})"
+
+
+def table_join(node: Node, table: TableDef, on: Any, how: str) -> Node:
+    """The node of `stream.join(table, on=...)`.
+
+    `on` is an expression over `left` and `right`, or the names of columns that both have: the
+    result then has these once.
+    """
+    if isinstance(on, str) or (isinstance(on, Sequence) and all(isinstance(n, str) for n in on)):
+        return _using(node, table, [on] if isinstance(on, str) else list(on), how)
+    condition = join_condition(on)
+    if not isinstance(condition, exp.Expression):
+        raise QueryError(
+            "join",
+            "the condition of a table must be an expression over left and right",
+            "a function",
+            "Write for example on=left.zone == right.id.",
+        )
+    return TableJoin(node, table, condition, how)
+
+
+def _using(node: Node, table: TableDef, names: Sequence[str], how: str) -> Node:
+    if not names:
+        raise QueryError("join", "needs a column that both sides have", "none")
+    found = [
+        (resolve(n, node.names, "join"), resolve(n, table.schema.names, "join")) for n in names
+    ]
+    equal: list[exp.Expression] = [
+        exp.EQ(this=column(SideName(SIDES[0], mine)), expression=column(SideName(SIDES[1], other)))
+        for mine, other in found
+    ]
+    condition = reduce(lambda a, b: exp.And(this=a, expression=b), equal)
+    joined = TableJoin(node, table, condition, how)
+    if joined.filters:
+        return joined
+    columns = unqualified_columns(joined, without={other for _, other in found})
+    return Project(joined, tuple((name, column(own)) for name, own in columns))

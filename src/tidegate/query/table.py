@@ -1,0 +1,110 @@
+"""TableDef: the rows that streams are joined to, and when which version of them counts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from tidegate.batch import to_bytes
+from tidegate.duration import duration_text
+from tidegate.errors import QueryError, near
+from tidegate.query.name import find_name
+from tidegate.schema import type_name
+from tidegate.source.subscription import AS_FOUND, Reading
+from tidegate.source.table import check_size, read_table
+
+
+@dataclass(frozen=True)
+class TableContent:
+    """What was read of a table: its rows as bytes, and what tells them from others."""
+
+    rows: int
+    data: bytes
+
+    @cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+
+@dataclass(frozen=True)
+class TableDef:
+    """A named table: where its rows are, their columns, and how they change.
+
+    Plain, it is read when a query first starts. With `valid_from`, a column of times, it has a row
+    of each key for each span of event time. With `refresh_us` it is read again so often, and what
+    was read counts from an event time on. `given` are rows of the program in place of `uris`.
+    """
+
+    name: str
+    uris: tuple[str, ...]
+    schema: pa.Schema
+    reading: Reading = AS_FOUND
+    valid_from: str | None = None
+    refresh_us: int | None = None
+    types_from: str = ""
+    given: Callable[[], pa.Table] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.valid_from is not None:
+            object.__setattr__(self, "valid_from", self._time_column(self.valid_from))
+        if self.refresh_us is None:
+            return
+        if self.refresh_us <= 0:
+            raise QueryError(
+                self.where,
+                "REFRESH EVERY must be longer than zero",
+                duration_text(self.refresh_us),
+            )
+        if self.valid_from is not None:
+            raise QueryError(
+                self.where,
+                "is read again, or has versions by VALID FROM",
+                "both",
+                "Leave one of them out.",
+            )
+
+    @property
+    def where(self) -> str:
+        """How messages name it."""
+        return f"table {self.name}"
+
+    def read(self) -> TableContent:
+        """Its rows as they are now, in their order: that of its files, then of their rows."""
+        if self.given is None:
+            rows = read_table(self.uris, self.name, self.schema, self.reading)
+        else:
+            rows = self.given().cast(self.schema).combine_chunks()
+            check_size(rows.nbytes, self.where)
+        return TableContent(rows.num_rows, to_bytes(rows))
+
+    @property
+    def words(self) -> str:
+        """What it is, for the record of a checkpoint."""
+        read = "".join(f" {line}" for line in self.reading.lines())
+        valid = "" if self.valid_from is None else f" valid from {self.valid_from}"
+        every = self.refresh_us
+        again = "" if every is None else f" refresh every {duration_text(every)}"
+        return f"table {self.name}{valid}{again}{read}"
+
+    def _time_column(self, name: str) -> str:
+        found = find_name(name, self.schema.names)
+        if found is None:
+            raise QueryError(
+                self.where,
+                "VALID FROM must name one of its columns",
+                name,
+                near(name, self.schema.names),
+            )
+        type_ = self.schema.field(found).type
+        if not (pa.types.is_timestamp(type_) or pa.types.is_date(type_)):
+            raise QueryError(
+                self.where,
+                "VALID FROM must be a column of times",
+                f"{found} of type {type_name(type_)}",
+                f"Declare it: CREATE TABLE {self.name} ({found} TIMESTAMP, ...) FROM ...",
+            )
+        return found

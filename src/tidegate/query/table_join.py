@@ -1,0 +1,110 @@
+"""The join of a stream to a table as a logical node.
+
+No window is needed: each tuple meets the rows of the table as they are at its event time. A row of
+the result has the event time of its tuple. Columns are named as those of a join of two streams;
+SEMI and ANTI leave the columns of the stream as they are.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.errors import QueryError
+from tidegate.operate.table_join.lookup import ANTI, HOWS, INNER, SEMI
+from tidegate.query.check import AFTER_STATE, bind_after, types_of
+from tidegate.query.logical import Logical
+from tidegate.query.name import EVENT_TIME, Names, SideName, canonical, expression_text
+from tidegate.query.paired import SIDES
+from tidegate.query.table import TableDef
+from tidegate.query.typing import UnknownKernel, bind_predicate
+from tidegate.schema import TIME
+
+if TYPE_CHECKING:
+    from tidegate.query.node import Node
+
+
+@dataclass(frozen=True, eq=False)
+class TableJoin(Logical):
+    """The tuples of a stream with the rows of a table that satisfy the predicate; None for all."""
+
+    child: Node
+    table: TableDef
+    predicate: exp.Expression | None
+    how: str = INNER
+    labels: tuple[str, str] = SIDES
+    stateful = False
+
+    def __post_init__(self) -> None:
+        if self.how not in HOWS:
+            raise QueryError("JOIN", f"must be one of {', '.join(HOWS)}", self.how)
+        if self.labels[0].lower() == self.labels[1].lower():
+            raise QueryError(
+                "JOIN",
+                "the stream and the table need a name of their own",
+                f"{self.labels[0]} twice",
+                "Give one of them another name with AS.",
+            )
+        if self.predicate is None:
+            return
+        names = Names((*self.side_names(0), *self.side_names(1)))
+        predicate = canonical(self.predicate, names, "ON")
+        object.__setattr__(self, "predicate", predicate)
+        with suppress(UnknownKernel):
+            of_child = types_of(self.child).items()
+            types: dict[str, pa.DataType] = {SideName(self.labels[0], n): t for n, t in of_child}
+            types |= {SideName(self.labels[1], f.name): f.type for f in self.table.schema}
+            if self.child.stateless:
+                bind_predicate(predicate, types, "ON")
+            else:
+                bind_after(predicate, types, "ON", predicate=True, remedy=AFTER_STATE)
+
+    @property
+    def summary(self) -> str:
+        on = "nothing" if self.predicate is None else expression_text(self.predicate)
+        return f"{self.how} join with table {self.table.name} as {self.labels[1]} on {on}"
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @property
+    def filters(self) -> bool:
+        """Whether it only says which tuples stay, so that the columns are those of the stream."""
+        return self.how in (SEMI, ANTI)
+
+    @cached_property
+    def windowed(self) -> bool:
+        return self.filters and self.child.windowed
+
+    def side_names(self, side: int) -> tuple[SideName, ...]:
+        """The columns of the stream, its event time among them, or of the table."""
+        columns = self.table.schema.names if side else self.child.names
+        return tuple(SideName(self.labels[side], n) for n in columns)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        if self.filters:
+            return self.child.names
+        return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1)))
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        if self.filters:
+            return self.child.schema
+        fields = [pa.field(EVENT_TIME, TIME)]
+        for label, schema in zip(self.labels, (self.child.schema, self.table.schema), strict=True):
+            fields += [pa.field(SideName(label, f.name), f.type) for f in schema]
+        return pa.schema(fields)
+
+    @cached_property
+    def event_names(self) -> frozenset[str]:
+        held = self.child.event_names
+        if self.filters:
+            return held
+        return frozenset({EVENT_TIME, *(SideName(self.labels[0], n) for n in held)})

@@ -1,0 +1,46 @@
+"""Binds FROM stream JOIN table ON ... to the join of a stream to a table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tidegate.errors import QueryError
+from tidegate.operate.table_join.lookup import ANTI, INNER, LEFT, SEMI
+from tidegate.query.node import TableJoin
+from tidegate.query.table import TableDef
+from tidegate.sql.join import join_condition
+from tidegate.sql.relation import JoinedSides, Relation
+from tidegate.sql.scope import Scope
+
+_HOW = {
+    ("", ""): INNER,
+    ("", "INNER"): INNER,
+    ("", "CROSS"): INNER,
+    ("LEFT", ""): LEFT,
+    ("LEFT", "OUTER"): LEFT,
+    ("", "SEMI"): SEMI,
+    ("LEFT", "SEMI"): SEMI,
+    ("", "ANTI"): ANTI,
+    ("LEFT", "ANTI"): ANTI,
+}
+
+
+def join_table(join: exp.Join, left: Relation, table: TableDef, alias: str, text: str) -> Relation:
+    """The join of a relation to a table; a window of the relation is one over the result."""
+    words = join.text("side").upper(), join.text("kind").upper()
+    if words not in _HOW:
+        raise QueryError(
+            "JOIN",
+            f"a stream is joined to {table.where} by JOIN, LEFT JOIN, SEMI JOIN or ANTI JOIN",
+            " ".join([*filter(None, words), "JOIN"]),
+            "A table has no event time, so its rows cannot stand alone. Write the stream first.",
+        )
+    said = f"{left.text} JOIN {text}"
+    sides = JoinedSides.of(left, Scope(alias, tuple(table.schema.names), ()))
+    scope, predicate = join_condition(join, sides, said)
+    node = TableJoin(left.node, table, predicate, _HOW[words], sides.labels)
+    if node.filters:
+        return replace(left, node=node)
+    return Relation(node, None, left.window, said, left.reach, scope)
