@@ -242,6 +242,13 @@ class Connector(ABC):
     def live(self) -> bool:
         """Whether more sources, or more rows than the known sources have now, may come."""
 
+    def beginning(self, rows: int) -> Connector:
+        """The first rows in the order of their times, for a preview; live where there are more.
+
+        At least `rows` where there are so many. Default: itself, of which no more is read.
+        """
+        return self
+
     def for_run(self, use: int) -> Connector:
         """A connector of the same input for one run; `use` counts its places in the query.
 

@@ -90,7 +90,7 @@ MISTAKES = {
     "rides.selct": (
         "stream: has nothing of this name; got .selct. Did you mean select or split? There are: "
         "balance, columns, drop, explain, filter, having, join, limit, order_by, preview, process, "
-        "rename, schema, select, shed, split, start, top, union, where, ..."
+        "rename, schema, select, shed, split, start, to_arrow, to_pandas, to_polars, ..."
     ),
     'col("fare").sum()': (
         'expression: aggregates are functions of their own; got .sum. Write tg.sum("fare") inside '

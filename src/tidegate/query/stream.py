@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +47,7 @@ from tidegate.query.surface.arguments import (
 )
 from tidegate.query.surface.asof import EXAMPLE as _JOIN_ASOF
 from tidegate.query.surface.asof import On, read_asof
+from tidegate.query.surface.data_frame import as_pandas, as_polars
 from tidegate.query.surface.signature import called_as
 from tidegate.query.surface.stream_view import ReplText, StreamView, not_a_name
 from tidegate.query.surface.table import Table, table_join
@@ -69,6 +70,9 @@ Describe = Callable[..., str]
 Look = Callable[..., Any]
 """Shows what a query gives: look(node, rows, read_at_most) -> its first rows."""
 
+Gather = Callable[..., pa.Table]
+"""Runs a query to its end: gather(node, memory_limit, where) -> all its rows."""
+
 
 @dataclass(frozen=True, repr=False)
 class Stream(StreamView):
@@ -81,6 +85,7 @@ class Stream(StreamView):
     launch: Launch
     describe: Describe
     look: Look | None = None
+    gather: Gather | None = None
 
     @nested
     @called_as('.where(col("fare") > 5)')
@@ -361,6 +366,28 @@ class Stream(StreamView):
                 )
         return self._looked_at(rows=n, read=read)
 
+    @called_as(".to_arrow()")
+    def to_arrow(self, *, memory_limit: str | int | None = None) -> pa.Table:
+        """All rows of the result in its order, as an Arrow table; the input must be bounded.
+
+        Runs the query to its end in this process, without a checkpoint; Spark is started only for
+        expressions that need it. The process may hold `memory_limit`, as `"2GB"`, and unless given
+        three quarters of the machine or container: a larger result is refused.
+        """
+        return self._collected("to_arrow", memory_limit)
+
+    @called_as(".to_pandas()")
+    def to_pandas(self, *, memory_limit: str | int | None = None) -> Any:
+        """As `to_arrow`, as a pandas DataFrame; integers and booleans with NULLs stay what they are
+        in the nullable types of pandas.
+        """
+        return as_pandas(self._collected("to_pandas", memory_limit))
+
+    @called_as(".to_polars()")
+    def to_polars(self, *, memory_limit: str | int | None = None) -> Any:
+        """As `to_arrow`, as a polars DataFrame; needs the extra `tidegate[polars]`."""
+        return as_polars(self._collected("to_polars", memory_limit))
+
     @property
     def schema(self) -> pa.Schema:
         """The columns with their Arrow types; Spark is asked for those that only it knows."""
@@ -398,11 +425,16 @@ class Stream(StreamView):
             raise UnavailableError("preview", "needs a stream of a session")
         return self.look(self.node, **how)
 
+    def _collected(self, where: str, memory_limit: str | int | None) -> pa.Table:
+        if self.gather is None:
+            raise UnavailableError(where, "needs a stream of a session")
+        return self.gather(self.node, memory_limit=memory_limit, where=where)
+
     def _asked(self, clause: Clause) -> Stream:
         return self._with(clause.put(self.node))
 
     def _with(self, node: Node) -> Stream:
-        return Stream(node, self.launch, self.describe, self.look)
+        return replace(self, node=node)
 
 
 def _stream(value: object, where: str, example: str) -> Stream:

@@ -12,10 +12,10 @@ from rich.console import Console
 
 from tidegate.connector import Connector
 from tidegate.driver.options import RunOptions
-from tidegate.errors import UnavailableError
 from tidegate.plan.physical import Plan
 from tidegate.query.node import Node
 from tidegate.query.output import Output
+from tidegate.query.surface.data_frame import as_pandas, as_polars
 from tidegate.query.typing import UnknownKernel
 from tidegate.session.launch import prepare
 from tidegate.session.place import NO_SPARK, Place
@@ -51,7 +51,11 @@ class Preview:
 
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""
-        return self.table.to_pandas()
+        return as_pandas(self.table)
+
+    def to_polars(self) -> Any:
+        """The rows as a polars DataFrame."""
+        return as_polars(self.table)
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """The rows as dictionaries."""
@@ -99,22 +103,21 @@ def look(
 
     Runs without Spark where kernels suffice, else in the place of the session.
     """
-    plan, place = _planned(node, place, given)
+    plan, place = planned(node, place, given)
     if rows == 0:
         edge = plan.targets[0].edge
         return plan.subqueries[edge.subquery].ports[edge.port].schema
-    for stream in plan.streams:
-        if any(uri in given and given[uri].once for uri in stream.uris):
-            raise UnavailableError(
-                "preview",
-                "cannot read a DataFrame of Spark, which gives its rows to one query",
-                f"stream {stream.name}",
-                "Look at the DataFrame with df.show().",
-            )
-    return _run(plan, place, given, rows, read)
+    return _run(plan, place, _beginnings(plan, given, read), rows, read)
 
 
-def _planned(node: Node, place: Place, given: Mapping[str, Connector]) -> tuple[Plan, Place]:
+def _beginnings(plan: Plan, given: Mapping[str, Connector], read: int) -> dict[str, Connector]:
+    """The sources that have no URI, each with as many of its first rows as may be read."""
+    used = dict.fromkeys(uri for s in plan.streams for uri in s.uris if uri in given)
+    return {uri: given[uri].beginning(read) for uri in used}
+
+
+def planned(node: Node, place: Place, given: Mapping[str, Connector]) -> tuple[Plan, Place]:
+    """The plan of a query and where it runs: in this process where kernels suffice."""
     outputs = (Output(None, node),)
     alone = Place(NO_SPARK)
     try:
@@ -127,7 +130,9 @@ def _planned(node: Node, place: Place, given: Mapping[str, Connector]) -> tuple[
 
 def _run(plan: Plan, place: Place, given: Mapping[str, Connector], rows: int, read: int) -> Preview:
     sink = MemorySink()
-    options = RunOptions(instances=1, batch_rows=min(_BATCH_ROWS, read))
+    # What follows the beginning of a DataFrame may belong to the windows that it leaves open.
+    goes_on = any(connector.live() for connector in given.values())
+    options = RunOptions(instances=1, batch_rows=min(_BATCH_ROWS, read), available_now=goes_on)
     loop = prepare(plan, place, {None: sink}, options, connectors=given)
     seen = made = 0
     try:

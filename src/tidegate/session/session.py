@@ -30,11 +30,12 @@ from tidegate.query.surface.table import Table
 from tidegate.query.table import TableDef
 from tidegate.session.launch import Location, prepare
 from tidegate.session.look import look
-from tidegate.session.options import run_options
+from tidegate.session.options import memory_of, run_options
 from tidegate.session.place import Place, texts
 from tidegate.session.planning import plan_for
 from tidegate.session.query import RunningQuery
 from tidegate.session.reach import reachable
+from tidegate.session.result import whole_result
 from tidegate.session.script import outputs_of
 from tidegate.session.sources import Sources
 from tidegate.session.spark_table import (
@@ -231,7 +232,7 @@ class Session:
         return f"Session(master={self._place.master!r})"
 
     def _made(self, node: Node) -> Stream:
-        return Stream(node, self._launch, self._describe, self._look)
+        return Stream(node, self._launch, self._describe, self._look, self._gather)
 
     def _table_name(self, source: Any) -> str:
         """What a table is called for which no name is given: as its file, or by a number."""
@@ -269,6 +270,10 @@ class Session:
 
     def _look(self, node: Node, *, rows: int, read: int) -> Any:
         return look(node, self._place, self._sources.connectors, rows=rows, read=read)
+
+    def _gather(self, node: Node, *, memory_limit: str | int | None, where: str) -> Any:
+        memory = memory_of(memory_limit)
+        return whole_result(node, self._place, self._sources.connectors, memory, where)
 
     @called_as(".explain(buckets=64)", "explain")
     def _describe(

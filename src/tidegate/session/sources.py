@@ -13,7 +13,7 @@ from tidegate.connector import Connector
 from tidegate.duration import duration_us
 from tidegate.errors import OptionError
 from tidegate.query.definition import StreamDef
-from tidegate.session.table import as_source, default_time, is_table
+from tidegate.session.table import as_source, as_table, default_time, is_table
 from tidegate.source.memory import MemorySource
 from tidegate.source.registry import open_uri
 from tidegate.source.subscription import AS_FOUND, Reading
@@ -56,11 +56,9 @@ class Sources:
         where = f"stream {name}"
         declared = None if schema is None else schema_given(schema, f"{where}, schema")
         reading = Reading.of(declared, options or {}, where, also=_ARGUMENTS)
+        sources = [as_table(s, time, where) for s in sources]
         time = time or default_time(sources[0], name, reading)
-        sources = [
-            as_source(s, time, f"stream {name}", f"stream {name}, table {i}")
-            for i, s in enumerate(sources)
-        ]
+        sources = [as_source(s, time, f"{where}, table {i}") for i, s in enumerate(sources)]
         uris = tuple(self._named(name, i, s, time) for i, s in enumerate(sources))
         idle_us = duration_us(idle) if idle else None
         found, types_from = self._schema(name, uris, time, reading)
@@ -91,7 +89,9 @@ class Sources:
             f"stream {stream}",
             "a source must be a path, a URI, a memory source, a DataFrame or a table",
             type(source).__name__,
-            'Write for example session.stream("rides.parquet", time="ts").',
+            "Write frame.collect()."
+            if hasattr(source, "collect_schema")
+            else 'Write for example session.stream("rides.parquet", time="ts").',
         )
 
     def _schema(

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tidegate.errors import OptionError, SourceError
 from tidegate.query.table import TableDef
 from tidegate.schema import fit_rows, normal_schema
-from tidegate.session.table import arrow_table, is_table
+from tidegate.session.table import as_table, is_table
 from tidegate.source.subscription import AS_FOUND
 from tidegate.source.table import open_table
 from tidegate.sql.script import TableSource
@@ -60,7 +60,7 @@ def table_of(source: Any, said: TableSource) -> TableDef:
             where, "only files are read again", "rows of this program", "Leave refresh= out."
         )
     if len(paths) == 1 and is_table(source):
-        rows = fit_rows(arrow_table(source, None, where), None, where)
+        rows = fit_rows(as_table(source, None, where), None, where)
         return _given(said, rows.schema, lambda: rows)
     if hasattr(source, "sparkSession") and hasattr(source, "isStreaming"):
         return _of_frame(said, source, where)

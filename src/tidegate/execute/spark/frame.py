@@ -22,17 +22,18 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, functions
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate import schedule
 from tidegate.arrival import BEFORE, Together
 from tidegate.connector import Connector
-from tidegate.errors import RunError, SourceError
+from tidegate.errors import RunError, SourceError, UnavailableError
 from tidegate.execute.spark.failure import LOST, answering, first_line, without_stacks
 from tidegate.execute.spark.thread import take_charge
 from tidegate.schema import cast_table, check_time, event_times, normal_schema
+from tidegate.source.memory import MemorySource
 from tidegate.source.spool import SpooledFile, SpoolSource
 from tidegate.state.handle import StoreHandle
 from tidegate.state.name import owned
@@ -81,6 +82,28 @@ class FrameConnector(Connector):
         """The same input for one run of a query; at each of its places it has its own spool."""
         name = f"{self._name}@{use}" if use else self._name
         return FrameConnector(self._frame, name, self._time)
+
+    def beginning(self, rows: int) -> Connector:
+        """Of a bounded DataFrame the rows that a run would take first, read by Spark."""
+        where = f"DataFrame {self._name}"
+        if self._frame.isStreaming:
+            raise UnavailableError(
+                "preview",
+                "cannot read a streaming DataFrame, of which Spark keeps no beginning",
+                where,
+                "Start the query with sink=tg.sink.memory(), or look at df.writeStream.",
+            )
+        # By partition and row where times are equal, as the runs of a spool are merged.
+        time = functions.col(f"`{self._time.replace('`', '``')}`")
+        order = [time.asc_nulls_last(), functions.monotonically_increasing_id().asc()]
+        with answering(partial(self._failed, "it must be readable")):
+            found = self._frame.orderBy(*order).limit(rows + 1).toArrow()
+        made = MemorySource(
+            cast_table(found, self.schema, where, self._time), time=self._time, id=where
+        )
+        if found.num_rows <= rows:
+            made.end()
+        return made
 
     def attach(self, store: Store, follow: bool, available_now: bool = False) -> None:
         """Begin to spool into a checkpoint; micro-batches of an earlier run are found again.
@@ -190,7 +213,9 @@ class FrameConnector(Connector):
                 return
             prefix = f"{SPOOL}/{self._file}-{owned(batch, self._store.owner)}"
             write = _write_run(self._store.handle(), prefix, self._time, self.schema)
-            written = frame.mapInArrow(write, "name string, rows long, checksum long").collect()
+            # By number: PySpark looks columns up by their names, which may have points in them.
+            plain = frame.toDF(*(f"c{i}" for i in range(len(self.schema))))
+            written = plain.mapInArrow(write, "name string, rows long, checksum long").collect()
             runs = sorted(tuple(row) for row in written)
             self._store.check_owner()  # else a run that was paused spools it for the one after
             self._store.write(self._marker(f"{batch:08d}"), json.dumps(runs).encode())
@@ -255,7 +280,8 @@ def _write_run(
         parts = [b for b in batches if b.num_rows]
         if not parts:
             return
-        table = cast_table(pa.Table.from_batches(parts), schema, prefix, time)
+        table = pa.Table.from_batches(parts).rename_columns(schema.names)
+        table = cast_table(table, schema, prefix, time)
         times, valid = event_times(table.column(time))
         table = table.take(pa.array(np.lexsort((times, ~valid)))).combine_chunks()
         context = TaskContext.get()

@@ -31,9 +31,12 @@ dropna drop_nulls na :: rows are chosen by where(). Write .where(col("fare").is_
 fillna fill_null :: use COALESCE. Write .with_columns(fare=call("coalesce", "fare", 0)).
 selectExpr select_expr :: SQL text goes into expr(). Write .select(expr("fare / 2").alias("half")).
 query :: conditions go into where(). Write .where(col("fare") > 5), or .where(expr("fare > 5")).
-show head take first collect toPandas to_pandas to_arrow to_polars to_dicts to_list toPylist \
-to_pylist display print tail sample fetch glimpse iloc loc values toLocalIterator ::
+show head take first to_dicts to_list toPylist to_pylist display print tail sample fetch glimpse \
+iloc loc values toLocalIterator ::
     a stream has no last row to wait for. Write .preview(10) to see the first rows.
+collect toPandas toArrow fetchall fetchdf fetchnumpy ::
+    all rows of a bounded stream are given as a table. Write .to_pandas(), .to_polars() or
+    .to_arrow().
 orderBy sort sort_values sort_by sortBy sortWithinPartitions ::
     rows are in the order of event time; those of a window are ordered by order_by(). Write
     .order_by("fare", descending=True) after agg().
