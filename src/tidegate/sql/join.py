@@ -40,7 +40,8 @@ def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
             "Write ON ..., or CROSS JOIN for all pairs.",
         )
     node = Join(left.node, right.node, reaches[0], reaches[1], predicate, sides.labels)
-    text = f"{left.text} JOIN {right.text}"
+    text = f"{left.text} [{left.reach}]" if left.pair is None else left.text
+    text += f" {join.sql(dialect='tidegate', comments=False).strip()}"
     return Relation(node, None, None, text, _longest(*reaches), scope)
 
 
