@@ -30,6 +30,8 @@ class Catalog:
     bind: Callable[[Catalog, exp.Expression], Node]
     made: dict[str, Node] = field(default_factory=dict)
     making: list[str] = field(default_factory=list)
+    parts: dict[str, Node] = field(default_factory=dict)
+    """The queries of WITH that were read, by name; of one name the first."""
 
     @classmethod
     def of(
@@ -63,6 +65,11 @@ class Catalog:
             return self._view(found)
         stream = self.streams[found]
         return Input(stream) if isinstance(stream, StreamDef) else stream
+
+    @property
+    def named(self) -> tuple[tuple[str, Node], ...]:
+        """What the script calls nodes, for those who look at the plan."""
+        return (*self.made.items(), *self.parts.items())
 
     def _view(self, name: str) -> Node:
         if name in self.making:
