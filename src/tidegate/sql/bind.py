@@ -70,7 +70,7 @@ def bind(script: Script, streams: Mapping[str, Known]) -> tuple[Output, ...]:
     for target in script.outputs:
         with inside(target.name and f"INSERT INTO {target.name}"):
             node = _bind_query(catalog, target.tree)
-            outputs.append(Output(target.name, node, tuple(catalog.made.items())))
+            outputs.append(Output(target.name, node, catalog.named))
     return tuple(outputs)
 
 
@@ -112,7 +112,7 @@ class _Binder:
     def _with(self, with_: exp.With) -> _Binder:
         binder = self
         for cte in with_.expressions:
-            one = _Named(cte.this, binder, tuple(c.name for c in _alias_columns(cte)))
+            one = _Named(cte.alias, cte.this, binder, tuple(c.name for c in _alias_columns(cte)))
             binder = replace(binder, named={**binder.named, cte.alias.lower(): one})
         return binder
 
@@ -250,12 +250,16 @@ class _Binder:
 class _Named:
     """A query of WITH, which sees those before it; it is bound once, however often it is read."""
 
+    name: str
     tree: exp.Expression
     before: _Binder
     columns: tuple[str, ...] = ()
 
     @cached_property
     def node(self) -> Node:
+        return self.before.catalog.parts.setdefault(self.name, self._bound())
+
+    def _bound(self) -> Node:
         node = self.before.query(self.tree)
         held = data_names(node)
         if not self.columns:

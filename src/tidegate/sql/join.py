@@ -19,11 +19,16 @@ def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
 
     Its pairs may be joined again: they then reach as far as the longest of their windows.
     """
+    if join.args.get("match_condition") is not None:
+        raise QueryError(
+            "MATCH_CONDITION", "is for an as-of join", "JOIN", "Write ASOF JOIN, or use ON alone."
+        )
     reaches = [_reach(relation, left, join) for relation in (left, right)]
-    text = f"{left.text} JOIN {right.text}"
     sides = JoinedSides.of(left, right)
-    scope, predicate = join_condition(join, sides, text)
+    scope, predicate = join_condition(join, sides, f"{left.text} JOIN {right.text}")
     node = Join(left.node, right.node, reaches[0], reaches[1], predicate, sides.labels)
+    text = f"{left.text} [{left.reach}]" if left.pair is None else left.text
+    text += f" {join.sql(dialect='tidegate', comments=False).strip()}"
     return Relation(node, None, None, text, _longest(*reaches), scope)
 
 
@@ -31,21 +36,17 @@ def join_condition(
     join: exp.Join, sides: JoinedSides, text: str
 ) -> tuple[PairScope, exp.Expression | None]:
     """The condition of ON, USING or NATURAL, and the scope after it; None for all pairs."""
-    if join.args.get("match_condition") is not None:
-        raise QueryError(
-            "MATCH_CONDITION", "is for an as-of join", "JOIN", "Write ASOF JOIN, or use ON alone."
-        )
-    condition = join.args.get("on")
-    if using := join.args.get("using") or _natural(join, sides.scope):
+    scope, condition = sides.scope, join.args.get("on")
+    if using := join.args.get("using") or _natural(join, scope):
         scope, equalities = sides.using(using)
         return scope, joined_by_and(equalities)
     if condition is not None:
-        return sides.scope, sides.scope.plain(without_aggregate_in_on(condition), "ON")
+        return scope, scope.plain(without_aggregate_in_on(condition), "ON")
     if join.kind != "CROSS":
         raise QueryError(
             "JOIN", "needs ON and a condition", text, "Write ON ..., or CROSS JOIN for all pairs."
         )
-    return sides.scope, None
+    return scope, None
 
 
 def refuse_kind(join: exp.Join) -> None:

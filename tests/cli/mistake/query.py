@@ -626,8 +626,9 @@ MISTAKES = {
     "join: three streams": Mistake(
         message=(
             "JOIN: pairs of windows of tuples need a window of their own to be joined again; got "
-            "rides AS l JOIN rides AS r. Write FROM (rides AS l JOIN rides AS r ON ...) [RANGE "
-            "...] JOIN rides AS q [RANGE 5 SECONDS] ON q.route = r.route"
+            "rides AS l [ROWS 5] JOIN rides AS r [ROWS 5] ON TRUE. Write FROM (rides AS l [ROWS 5] "
+            "JOIN rides AS r [ROWS 5] ON TRUE) [RANGE ...] JOIN rides AS q [RANGE 5 SECONDS] ON "
+            "q.route = r.route"
         ),
         sql=JOINED.replace("RANGE 5 SECONDS", "ROWS 5")
         + "true JOIN rides AS q [RANGE 5 SECONDS] ON q.route = r.route",

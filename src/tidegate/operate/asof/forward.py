@@ -101,8 +101,9 @@ def _newest_marks(keys: Ints, times: Ints, mark: Mask, count: int) -> Ints:
 
 def _hidden(spec: AsOfSpec, times: Ints, marks: Ints) -> Mask:
     """Which left tuples have had a partner, by the newest marks of their keys."""
-    hidden: Mask = marks >= times if spec.equal else marks > times
-    return hidden & (marks != MIN_US)
+    ended: Mask = marks >= times if spec.equal else marks > times
+    hidden: Mask = ended & (marks != MIN_US)
+    return hidden
 
 
 def _together(spec: AsOfSpec, held: pa.Table, left: KeyedTuples) -> KeyedTuples:

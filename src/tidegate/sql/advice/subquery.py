@@ -22,7 +22,7 @@ def aggregate_of_pairs(tree: exp.Select) -> str:
 
 def join_of_pairs(left: str, join: exp.Join) -> str:
     """The text of FROM with a window after the joins so far."""
-    return f"FROM ({left} ON ...) [RANGE ...] {_sql(join).strip()}"
+    return f"FROM ({left}) [RANGE ...] {_sql(join).strip()}"
 
 
 def _sql(tree: exp.Expr) -> str:
