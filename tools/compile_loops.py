@@ -14,6 +14,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     """The module of each loop, and what compiles it or finds it on disk."""
     from tidegate.approx import priority_loop, stratum_loop
     from tidegate.operate.kernels import (
+        asof_loop,
         exact_moment_loop,
         exact_round_loop,
         exact_sum_loop,
@@ -29,6 +30,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     to_choice = choice_loop.add_to_sets, choice_loop.grow, choice_loop.add_to_sketches
     yield from ((choice_loop.__name__, make) for make in (*of_choice, *to_choice))
     yield from ((slide_loop.__name__, make) for make in (slide_loop.select, slide_loop.distinct))
+    yield from ((asof_loop.__name__, lambda n=name: asof_loop.loop(n)) for name in asof_loop.LOOPS)
     yield exact_round_loop.__name__, exact_round_loop.rounded
     yield key_loop.__name__, key_loop.ranges
     yield priority_loop.__name__, priority_loop.priorities_loop

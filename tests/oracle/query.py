@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.oracle.aggregate import sort_key, windows
+from tests.oracle.asof import Nearest, nearest
 from tests.oracle.gate import PlainSource
 from tests.oracle.join import Joined, comparisons, join
 from tidegate.operate.aggregate.pane import AggregateSpec
@@ -81,13 +82,18 @@ class Answer:
     shed: int = 0
 
 
-def interpret(query: Stateless | Windowed | Joined, streams: Sequence[PlainStream]) -> Answer:
+def interpret(
+    query: Stateless | Windowed | Joined | Nearest, streams: Sequence[PlainStream]
+) -> Answer:
     """What the query gives over these streams, which are its inputs by position."""
     answer = Answer()
     tuples = in_total_order(streams, answer)
     if isinstance(query, Joined):
         rows = [row for _, row in tuples]
         answer.rows, answer.comparisons = join(query, rows), comparisons(query, rows)
+        return answer
+    if isinstance(query, Nearest):
+        answer.rows = nearest(query, [row for _, row in tuples])
         return answer
     passed = [(place, row) for place, row in tuples if query.where(row)]
     if isinstance(query, Stateless):

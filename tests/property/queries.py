@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tests.oracle.asof import Nearest
 from tests.oracle.join import Joined
 from tests.oracle.query import Order, Stateless, Windowed
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
@@ -40,7 +41,7 @@ class Query:
     """A query over the streams `names`, in SQL and plainly."""
 
     sql: str
-    plain: Stateless | Windowed | Joined
+    plain: Stateless | Windowed | Joined | Nearest
     names: tuple[str, ...] = ("s",)
 
     def plan(

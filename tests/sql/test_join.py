@@ -186,18 +186,16 @@ MISTAKES = {
         "changed; got r.tip. Rows are in the order of event time. Give the stream a window and an"
         " aggregate, or leave ORDER BY out."
     ),
-    f"SELECT tip {FROM} ON r.fare = c.fare JOIN odd {HOUR} ON TRUE": "JOIN: the pairs of a join "
-    "need a window of their own to be joined again; got 3 streams. Write FROM (SELECT ... FROM "
-    "rides AS r [RANGE 1 HOUR] JOIN calls AS c [RANGE 1 HOUR] ON r.fare = c.fare) AS pairs "
-    "[RANGE ...] JOIN odd [RANGE 1 HOUR] ON ...",
+    f"SELECT tip {FROM} ON r.fare = c.fare JOIN rides AS r {HOUR} ON TRUE": "JOIN: both sides "
+    "need a name of their own; got r twice. Give one of them another name with AS.",
     f"SELECT COUNT(*) AS n {FROM} ON TRUE": "JOIN: an aggregate over the pairs of a join needs a "
-    "window over them. Write SELECT COUNT(*) AS n FROM (SELECT ts FROM rides AS r [RANGE 1 HOUR] "
-    "JOIN calls AS c [RANGE 1 HOUR] ON TRUE) [RANGE ...]",
+    "window over them. Write SELECT COUNT(*) AS n FROM (rides AS r [RANGE 1 HOUR] JOIN calls AS c "
+    "[RANGE 1 HOUR] ON TRUE) [RANGE ...]",
     f"SELECT r.route, AVG(c.fare) - AVG(r.fare) AS more {FROM} ON TRUE WHERE tip > 1 GROUP BY "
     "r.route HAVING more > 3": "JOIN: an aggregate over the pairs of a join needs a window over "
-    "them. Write SELECT route, AVG(fare) - AVG(r_fare) AS more FROM (SELECT r.route, c.fare, "
-    "r.fare AS r_fare FROM rides AS r [RANGE 1 HOUR] JOIN calls AS c [RANGE 1 HOUR] ON TRUE WHERE "
-    "tip > 1) [RANGE ...] GROUP BY route HAVING more > 3",
+    "them. Write SELECT r.route, AVG(c.fare) - AVG(r.fare) AS more FROM (rides AS r [RANGE 1 HOUR] "
+    "JOIN calls AS c [RANGE 1 HOUR] ON TRUE) [RANGE ...] WHERE tip > 1 GROUP BY r.route HAVING "
+    "more > 3",
     f"SELECT tip {FROM} ON TRUE HAVING tip > 1": "HAVING: needs an aggregate; got tip > 1. Write "
     "the condition in WHERE.",
 }

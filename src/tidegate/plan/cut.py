@@ -15,12 +15,12 @@ from tidegate.query.node import (
     Branch,
     Filter,
     Input,
-    Join,
     Node,
     Project,
     TableJoin,
     Top,
 )
+from tidegate.query.paired import Paired
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Unit:
     def port(self, node: Node, output: bool) -> int:
         """The number of a top; the same rows in the same shape are given once."""
         for i, top in enumerate(self.tops):
-            joined = isinstance(node, Join | TableJoin)
+            joined = isinstance(node, Paired | TableJoin)
             if top.node == node and (top.output == output or not joined):
                 return i
         self.tops.append(Consumed(node, output))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tidegate.expression.tree import Expr, describe, exact_text, renamed
+from tidegate.operate.asof.state import NEAREST
 from tidegate.operate.join.concept import FIRST
 from tidegate.operate.join.grid import GRIDS
 from tidegate.operate.join.operator import StreamJoin
@@ -47,7 +48,7 @@ def state_lines(operator: Operator, origin: Origin) -> tuple[str, ...]:
 
 
 def _of_inputs(operator: Operator, origin: Origin) -> Iterator[str]:
-    """The tuples of the sides of a join, the objects of a process."""
+    """The tuples of the sides of a join, the objects of a process, the tuples of an as-of join."""
     yield from (*origin.inputs, *origin.clauses)
 
 
@@ -74,6 +75,7 @@ _DEPENDS: dict[str, Callable[[Operator, Origin], Iterator[str]]] = {
     FIRST: _of_first_tuples,
     GRIDS: _of_nothing,
     BUCKETS: _of_inputs,
+    NEAREST: _of_inputs,
 }
 
 

@@ -24,6 +24,7 @@ from tidegate.plan.recorded import (
 from tidegate.plan.stored_name import stored_names
 from tidegate.query.join import DRAWN, Join
 from tidegate.query.name import EVENT_TIME, SideName, column, conjuncts, substitute
+from tidegate.query.paired import Paired
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.schema import TIME
 
@@ -62,15 +63,30 @@ class SideLowering:
         kept: RecordedSubquery | None,
         refilters: bool,
     ) -> SideLowering:
-        child = join.children[side]
         window = (join.left_window, join.right_window)[side]
+        extent = WindowExtent(*window.extent)
+        return cls.over(join, side, front, kept, extent, refilters=refilters)
+
+    @classmethod
+    def over(
+        cls,
+        join: Paired,
+        side: int,
+        front: Prefixing,
+        kept: RecordedSubquery | None,
+        extent: WindowExtent,
+        *,
+        refilters: bool,
+    ) -> SideLowering:
+        """A side of any join; `extent` is how far its window reaches."""
+        child = join.children[side]
         leaves = front.leaves(child)
         names = (*child.names, EVENT_TIME) if child.windowed else child.names
         own = tuple(n for n in names if all(n in leaf.columns for leaf in leaves))
         return cls(
             label=join.labels[side],
             letter=_LETTERS[side],
-            extent=WindowExtent(*window.extent),
+            extent=extent,
             leaves=leaves,
             own=own,
             front=front,

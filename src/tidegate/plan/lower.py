@@ -19,6 +19,7 @@ from tidegate.nesting import nested
 from tidegate.plan.canonical import PlanForm, SubqueryForm
 from tidegate.plan.cut import Cutting, Unit
 from tidegate.plan.lower_aggregate import lower_aggregate, lower_window_process
+from tidegate.plan.lower_asof import lower_asof
 from tidegate.plan.lower_join import lower_join
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
@@ -29,7 +30,7 @@ from tidegate.plan.pushdown import EarlierRows, Leaf
 from tidegate.plan.recorded import RecordedQuery, RecordedSubquery
 from tidegate.query.definition import StreamDef
 from tidegate.query.limit import Limit
-from tidegate.query.node import Aggregate, Join, Node, ProcessNode
+from tidegate.query.node import Aggregate, AsOf, Join, Node, ProcessNode
 from tidegate.query.output import Output
 from tidegate.query.table import TableDef
 from tidegate.query.window_process import WindowProcess
@@ -38,6 +39,7 @@ RULES: dict[type, Rule] = {
     Aggregate: lower_aggregate,
     WindowProcess: lower_window_process,
     Join: lower_join,
+    AsOf: lower_asof,
     ProcessNode: lower_process,
     Limit: lower_process,
 }
@@ -192,7 +194,7 @@ class _Lowering:
     def _result_of(self, edge: Edge) -> EarlierRows:
         subquery = self.subqueries[edge.subquery]
         port = subquery.lowered.ports[edge.port]
-        return EarlierRows(subquery.key, edge, port.schema, port.time, port.offset_us)
+        return EarlierRows(subquery.key, edge, port.carried, port.time, port.offset_us)
 
 
 def _names_of(

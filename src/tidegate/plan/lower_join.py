@@ -28,6 +28,7 @@ from tidegate.plan.recorded import Record
 from tidegate.plan.sample import sample_of
 from tidegate.plan.shed_join import WholeSides, kept_sides
 from tidegate.plan.suffix import Suffix
+from tidegate.query.asof import AsOf
 from tidegate.query.join import Join
 from tidegate.query.name import EVENT_TIME, NamedExpr, column, conjuncts, substitute
 from tidegate.query.unqualified import unqualified_columns
@@ -136,7 +137,7 @@ class _Above:
 
 def _above(unit: Unit, join: Join, sides: BothSides, shedding: WholeSides) -> _Above:
     left, right = sides.left, sides.right
-    suffixes = [_suffix(top, join) for top in unit.tops]
+    suffixes = [pair_suffix(top, join) for top in unit.tops]
     later = [[("WHERE", c) for c in suffix.where] for suffix in suffixes]
     conditions = _predicate(join) + (later[0] if len(suffixes) == 1 else [])
     conditions = _pushed(conditions, left, right)
@@ -146,7 +147,7 @@ def _above(unit: Unit, join: Join, sides: BothSides, shedding: WholeSides) -> _A
 
     conditions = [(where, lifted(e, where)) for where, e in conditions]
     outputs = [
-        [(n, lifted(e, "SELECT")) for n, e in _outputs(suffix, top, join)]
+        [(n, lifted(e, "SELECT")) for n, e in pair_outputs(suffix, top, join)]
         for suffix, top in zip(suffixes, unit.tops, strict=True)
     ]
     apart = later if len(suffixes) > 1 else [[]]
@@ -183,13 +184,14 @@ def _pushed(
     return kept
 
 
-def _suffix(top: Consumed, join: Join) -> Suffix:
+def pair_suffix(top: Consumed, join: Join | AsOf) -> Suffix:
+    """What follows a join for one that takes its rows."""
     suffix = Suffix({})
     suffix.extend(top.node, join)
     return suffix
 
 
-def _outputs(suffix: Suffix, top: Consumed, join: Join) -> list[NamedExpr]:
+def pair_outputs(suffix: Suffix, top: Consumed, join: Join | AsOf) -> list[NamedExpr]:
     """The columns after ts: as selected, or all of the left side and then of the right.
 
     Between subqueries every column keeps the name of its side.

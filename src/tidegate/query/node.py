@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.aggregation import Aggregate, Order, Top, aggregate_of
+from tidegate.query.asof import AsOf
 from tidegate.query.check import check_type, set_fields, types_of, union_type
 from tidegate.query.definition import StreamDef
 from tidegate.query.join import Join
@@ -209,6 +210,10 @@ class Union(Logical):
     def summary(self) -> str:
         return "union all"
 
+    @cached_property
+    def own_time(self) -> bool:
+        return any(child.own_time for child in self.inputs)
+
     @property
     def children(self) -> tuple[Node, ...]:
         return self.inputs
@@ -229,7 +234,19 @@ class Union(Logical):
         return frozenset({EVENT_TIME})
 
 
-Node = Input | Filter | Branch | Project | Union | Join | TableJoin | ProcessNode | Aggregate | Top
+Node = (
+    Input
+    | Filter
+    | Branch
+    | Project
+    | Union
+    | Join
+    | AsOf
+    | TableJoin
+    | ProcessNode
+    | Aggregate
+    | Top
+)
 
 
 def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
@@ -275,6 +292,7 @@ def result_columns(node: Node) -> list[tuple[str, str]]:
 
 __all__ = [
     "Aggregate",
+    "AsOf",
     "Branch",
     "Filter",
     "Input",

@@ -44,6 +44,8 @@ from tidegate.query.surface.arguments import (
     with_columns,
     without_columns,
 )
+from tidegate.query.surface.asof import EXAMPLE as _JOIN_ASOF
+from tidegate.query.surface.asof import On, read_asof
 from tidegate.query.surface.signature import called_as
 from tidegate.query.surface.stream_view import ReplText, StreamView, not_a_name
 from tidegate.query.surface.table import Table, table_join
@@ -228,6 +230,39 @@ class Stream(StreamView):
         _stream(other, "join", _JOIN)
         windows = join_windows(within, rows)
         return self._with(Join(self.node, other.node, *windows, join_condition(on)))
+
+    @nested
+    @called_as(_JOIN_ASOF)
+    def join_asof(
+        self,
+        other: Stream,
+        *,
+        on: On = None,
+        tolerance: Duration | None = None,
+        direction: str = "backward",
+        allow_equal: bool = True,
+        how: str = "inner",
+    ) -> Stream:
+        """Each tuple with the one of the other stream that is nearest in time before it.
+
+        `on` names the columns that must be equal, or says it as an expression over `left` and
+        `right`; without it all tuples are of one key. The partner may be as old as it likes, or as
+        `tolerance` says; with `allow_equal=False` it is earlier. `direction="forward"` takes the
+        nearest after it in its place, and needs a tolerance. Of several at one instant the last
+        in the total order counts. A tuple without a partner is left out, or with `how="left"` kept
+        with NULLs. The time of a row is that of the tuple: `left` and `right` name the columns.
+        """
+        _stream(other, "join_asof", _JOIN_ASOF)
+        node = read_asof(
+            self.node,
+            other.node,
+            on,
+            tolerance=tolerance,
+            direction=direction,
+            allow_equal=allow_equal,
+            how=how,
+        )
+        return self._with(node)
 
     @called_as('.process(MyProcess, keys="user"), with a class derived from tg.Process')
     def process(

@@ -18,9 +18,9 @@ from sqlglot import exp
 from tidegate.errors import QueryError
 from tidegate.operate.table_join.lookup import ANTI, HOWS, INNER, SEMI
 from tidegate.query.check import AFTER_STATE, bind_after, types_of
-from tidegate.query.join import SIDES
 from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, Names, SideName, canonical, expression_text
+from tidegate.query.paired import SIDES
 from tidegate.query.table import TableDef
 from tidegate.query.typing import UnknownKernel, bind_predicate
 from tidegate.schema import TIME

@@ -7,15 +7,8 @@ from collections.abc import Collection
 from tidegate.errors import QueryError
 from tidegate.query.clause.column import KEPT
 from tidegate.query.name import EVENT_TIME, SideName, column, refuse_taken
-from tidegate.query.node import (
-    Branch,
-    Filter,
-    Join,
-    Node,
-    Project,
-    TableJoin,
-    result_columns,
-)
+from tidegate.query.node import Branch, Filter, Node, Project, TableJoin, result_columns
+from tidegate.query.paired import Paired
 
 
 def unqualified(node: Node) -> Node:
@@ -38,8 +31,9 @@ def unqualified_columns(node: Node, without: Collection[str] = ()) -> list[tuple
     if isinstance(base, TableJoin) and not base.filters:
         named = ((n, n) for n in base.table.schema.names if n not in without)
         sides = [unqualified_columns(base.child), list(named)]
-    elif isinstance(base, Join):
-        sides = [unqualified_columns(child) for child in base.children]
+    elif isinstance(base, Paired):
+        left, right = map(unqualified_columns, base.children)
+        sides = [left, [(name, own) for name, own in right if own not in base.shared]]
     else:
         return result_columns(node)
     found: dict[str, tuple[str, str]] = {}
@@ -53,7 +47,7 @@ def unqualified_columns(node: Node, without: Collection[str] = ()) -> list[tuple
                     "Select the columns, and rename one of the two with alias().",
                 )
             found[name.lower()] = (name, SideName(label, own))
-    if isinstance(base, Join) and base.shed is not None:
+    if isinstance(base, Paired) and base.shed is not None:
         refuse_taken(found, (KEPT,), f"WITH {base.shed}")
         found[KEPT] = (KEPT, KEPT)
     return list(found.values())

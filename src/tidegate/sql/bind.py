@@ -29,6 +29,7 @@ from tidegate.query.node import (
 )
 from tidegate.query.output import Output
 from tidegate.query.table import TableDef
+from tidegate.sql.asof import asof_relations, refuse_window
 from tidegate.sql.catalog import Catalog, Known, inside
 from tidegate.sql.clause import read_clause, read_join_window, read_window
 from tidegate.sql.function import (
@@ -37,13 +38,8 @@ from tidegate.sql.function import (
     unknown_aggregate,
 )
 from tidegate.sql.group import Grouping
-from tidegate.sql.join import (
-    Relation,
-    join_relations,
-    refuse_aggregate,
-    refuse_kind,
-    refuse_more,
-)
+from tidegate.sql.join import join_relations, refuse_aggregate, refuse_kind
+from tidegate.sql.relation import Relation
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import Create, Script, read_script
 from tidegate.sql.select import (
@@ -55,7 +51,7 @@ from tidegate.sql.select import (
     where_filter,
     without_aggregate,
 )
-from tidegate.sql.syntax import QueryWith, StreamWindow
+from tidegate.sql.syntax import JoinedStreams, QueryWith, StreamWindow
 from tidegate.sql.table_join import join_table
 from tidegate.sql.union import sides_of
 
@@ -144,19 +140,7 @@ class _Binder:
                 tree.sql(dialect="tidegate", comments=False)[:60],
                 "Write for example SELECT route FROM rides",
             )
-        joins = tree.args.get("joins")
-        if joins and (table := self._table(joins[0].this)) is not None:
-            refuse_more(from_.this, joins)
-            right = joins[0].this
-            named = (right.alias_or_name, _short_text(right))
-            relation = join_table(joins[0], self._relation(from_.this), table, *named)
-        elif joins:
-            refuse_kind(joins[0])
-            refuse_more(from_.this, joins)
-            sides = (self._side(side) for side in (from_.this, joins[0].this))
-            relation = join_relations(joins[0], *sides)
-        else:
-            relation = self._relation(from_.this)
+        relation = self._joined(from_.this, tree.args.get("joins") or ())
         scope = relation.scope
         node = relation.node
         if where := tree.args.get("where"):
@@ -171,7 +155,7 @@ class _Binder:
             has_aggregate(e) for e in (*(e for _, e in items), *(c for c in clauses if c))
         ):
             if relation.pair is not None and relation.window is None:
-                raise refuse_aggregate(tree, relation.pair)
+                raise refuse_aggregate(tree)
             return _aggregate(tree, relation, node, items)
         if relation.window is not None:
             for _, item in items:
@@ -202,6 +186,26 @@ class _Binder:
             )
         return table
 
+    def _joined(self, first: exp.Expression, joins: Sequence[exp.Join]) -> Relation:
+        """FROM with its joins, from left to right."""
+        tables = [self._table(join.this) for join in joins]
+        if None not in tables:
+            relation = self._relation(first)
+        else:
+            relation = self._side(first)
+        asof = [join.method.upper() == "ASOF" for join in joins]
+        for number, (join, table) in enumerate(zip(joins, tables, strict=True)):
+            if table is not None:
+                named = (join.this.alias_or_name, _short_text(join.this))
+                relation = join_table(join, relation, table, *named)
+                continue
+            if all(asof[number:]) and relation.pair is None and relation.reach is not None:
+                raise refuse_window(relation)
+            refuse_kind(join)
+            bound = asof_relations if asof[number] else join_relations
+            relation = bound(join, relation, self._side(join.this))
+        return replace(relation, reach=None)
+
     def _side(self, tree: exp.Expression) -> Relation:
         if isinstance(tree, StreamWindow):
             return replace(self._relation(tree.this), reach=read_join_window(tree))
@@ -212,6 +216,8 @@ class _Binder:
             return replace(self._relation(tree.this), window=read_window(tree))
         text = _short_text(tree)
         alias = tree.alias or None
+        if isinstance(tree, exp.Subquery) and isinstance(tree.this, JoinedStreams):
+            return self._parenthesised(tree, alias)
         if isinstance(tree, exp.Subquery):
             return Relation(self.query(tree), alias, None, text)
         if not isinstance(tree, exp.Table) or not isinstance(tree.this, exp.Identifier):
@@ -225,6 +231,16 @@ class _Binder:
         if name.lower() in self.named:
             return Relation(self.named[name.lower()].node, alias or name, None, text)
         return Relation(self.catalog.node(name), alias or name, None, text)
+
+    def _parenthesised(self, tree: exp.Subquery, alias: str | None) -> Relation:
+        if alias is not None:
+            raise QueryError(
+                "FROM",
+                "streams that are joined in parentheses keep their own names",
+                f"(...) AS {alias}",
+                f"Leave {alias} out, or write (SELECT ... FROM ...) AS {alias}.",
+            )
+        return self._joined(tree.this.this, tree.this.args["joins"])
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,14 @@ from tidegate.sql.create import create_sql
 from tidegate.sql.create_table import CreateTableParser, create_table_sql
 from tidegate.sql.function import LISTS
 from tidegate.sql.slot import refuse_leftovers, whole
-from tidegate.sql.syntax import CreateStream, CreateTable, InsertInto, QueryWith
+from tidegate.sql.syntax import (
+    CreateStream,
+    CreateTable,
+    InsertInto,
+    JoinedStreams,
+    QueryWith,
+    StreamWindow,
+)
 
 _UNEXPECTED = "invalid expression / Unexpected token"
 _PLAIN = {
@@ -73,6 +80,9 @@ class TidegateParser(CreateTableParser):
 
     TERM = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
 
+    ID_VAR_TOKENS = SparkParser.ID_VAR_TOKENS | {TokenType.MATCH_CONDITION}
+    ALIAS_TOKENS = SparkParser.ALIAS_TOKENS | {TokenType.MATCH_CONDITION}
+
     def _parse_bitwise(self) -> exp.Expr | None:
         """Operators below + and ||, where sqlglot has one level and Spark four: shifts, &, ^, |."""
         return self._parse_bits(TokenType.PIPE, TokenType.CARET, TokenType.AMP)
@@ -115,7 +125,15 @@ class TidegateParser(CreateTableParser):
 
     def _parse_wrapped_select(self, table: bool = False) -> exp.Expr | None:
         query = super()._parse_wrapped_select(table)
+        if table and isinstance(query, exp.Table | exp.Subquery | StreamWindow):
+            query = self._parse_joined(query)
         return self._parse_clauses(query) if isinstance(query, exp.Query) else query
+
+    def _parse_joined(self, first: exp.Expr) -> exp.Expr:
+        """A stream with the joins that follow it in parentheses."""
+        joins = [*(first.args.get("joins") or ()), *self._parse_joins()]
+        first.set("joins", None)
+        return self.expression(JoinedStreams(this=first, joins=joins)) if joins else first
 
     def _parse_insert(self) -> Any:
         self._expect("INTO", "expected INTO after INSERT")
@@ -195,6 +213,9 @@ class TidegateGenerator(SparkGenerator):
         CreateTable: create_table_sql,
         InsertInto: lambda to, node: f"INSERT INTO {to.sql(node, 'this')} {to.sql(node, 'query')}",
         **CLAUSES_SQL,
+        JoinedStreams: lambda to, node: (
+            to.sql(node, "this") + to.expressions(node, "joins", sep="")
+        ),
         QueryWith: lambda to, node: " ".join(
             [to.sql(node, "this"), *(to.sql(option) for option in node.expressions)]
         ),
@@ -208,6 +229,7 @@ class Tidegate(Spark):
         """Spark 4 reads a doubled quote inside a string as one quote."""
 
         STRING_ESCAPES = ["\\", "'"]
+        KEYWORDS = {**Spark.Tokenizer.KEYWORDS, "MATCH_CONDITION": TokenType.MATCH_CONDITION}
 
     Parser = TidegateParser
     Generator = TidegateGenerator

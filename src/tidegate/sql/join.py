@@ -2,84 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
-
 from sqlglot import exp
 
-from tidegate.errors import QueryError, near
-from tidegate.query.join import SIDES
+from tidegate.errors import QueryError
 from tidegate.query.name import NamedExpr, find_name, result_name
-from tidegate.query.node import Join, Node, data_names
-from tidegate.query.window import JoinWindow, Window
+from tidegate.query.node import Join
+from tidegate.query.window import Distance, JoinWindow
 from tidegate.sql.advice.subquery import aggregate_of_pairs, join_of_pairs
-from tidegate.sql.function import aggregate_name, is_aggregate
-from tidegate.sql.scope import PairScope, Scope
+from tidegate.sql.relation import JoinedSides, Relation, joined_by_and, without_aggregate_in_on
+from tidegate.sql.scope import PairScope
 from tidegate.sql.slot import REFUSED
 
 
-@dataclass(frozen=True)
-class Relation:
-    """What FROM gives a SELECT: a node, how it is called, and the window over it.
-
-    The sides of a join have a `reach` in place of a window. The join of two has neither a name nor
-    a window of its own; `pair` then says how its columns are named.
-    """
-
-    node: Node
-    alias: str | None
-    window: Window | None
-    text: str
-    reach: JoinWindow | None = None
-    pair: PairScope | None = None
-
-    @property
-    def scope(self) -> Scope | PairScope:
-        if self.pair is None:
-            return self.single
-        return replace(self.pair, windowed=self.window is not None)
-
-    @property
-    def single(self) -> Scope:
-        kept = set(data_names(self.node))
-        implicit = tuple(n for n in self.node.names if n not in kept)
-        return Scope(self.alias, self.node.names, implicit)
-
-
 def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
-    """The join of two relations; mistakes in its windows and its condition are QueryErrors."""
-    for relation in (left, right):
-        if relation.reach is None:
-            raise QueryError(
-                "JOIN",
-                "both sides need a window",
-                relation.text,
-                f"Write {relation.text} [RANGE 5 MINUTES]: how much earlier it may be than its "
-                "partner.",
-            )
-    first, second = (
-        replace(r.single, alias=r.alias or side) for r, side in zip((left, right), SIDES)
-    )
-    text = f"{left.text} JOIN {right.text}"
-    scope, predicate = join_condition(join, PairScope(first, second), text)
-    assert left.reach is not None
-    assert right.reach is not None
-    labels = (first.alias or "", second.alias or "")
-    node = Join(left.node, right.node, left.reach, right.reach, predicate, labels)
-    return Relation(node, None, None, text, pair=scope)
+    """The join of two relations; mistakes in its windows and its condition are QueryErrors.
+
+    Its pairs may be joined again: they then reach as far as the longest of their windows.
+    """
+    if join.args.get("match_condition") is not None:
+        raise QueryError(
+            "MATCH_CONDITION", "is for an as-of join", "JOIN", "Write ASOF JOIN, or use ON alone."
+        )
+    reaches = [_reach(relation, left, join) for relation in (left, right)]
+    sides = JoinedSides.of(left, right)
+    scope, predicate = join_condition(join, sides, f"{left.text} JOIN {right.text}")
+    node = Join(left.node, right.node, reaches[0], reaches[1], predicate, sides.labels)
+    text = f"{left.text} [{left.reach}]" if left.pair is None else left.text
+    text += f" {join.sql(dialect='tidegate', comments=False).strip()}"
+    return Relation(node, None, None, text, _longest(*reaches), scope)
 
 
 def join_condition(
-    join: exp.Join, scope: PairScope, text: str
+    join: exp.Join, sides: JoinedSides, text: str
 ) -> tuple[PairScope, exp.Expression | None]:
     """The condition of ON, USING or NATURAL, and the scope after it; None for all pairs."""
-    condition = join.args.get("on")
+    scope, condition = sides.scope, join.args.get("on")
     if using := join.args.get("using") or _natural(join, scope):
-        scope = replace(scope, shared=tuple(u.name.lower() for u in using))
-        return scope, _using(using, scope)
+        scope, equalities = sides.using(using)
+        return scope, joined_by_and(equalities)
     if condition is not None:
-        return scope, scope.plain(_without_aggregate(condition), "ON")
+        return scope, scope.plain(without_aggregate_in_on(condition), "ON")
     if join.kind != "CROSS":
         raise QueryError(
             "JOIN", "needs ON and a condition", text, "Write ON ..., or CROSS JOIN for all pairs."
@@ -93,87 +55,76 @@ def refuse_kind(join: exp.Join) -> None:
         raise error
 
 
-def refuse_more(first: exp.Expression, joins: Sequence[exp.Join]) -> None:
-    """A join of a join needs a window for the pairs, which is written after a subquery."""
-    if len(joins) > 1:
+def _reach(relation: Relation, left: Relation, join: exp.Join) -> JoinWindow:
+    """How much earlier a side may be than its partner; refused where nothing says it."""
+    if relation.reach is not None:
+        return relation.reach
+    if relation.pair is not None and isinstance(relation.node, Join):
         raise QueryError(
             "JOIN",
-            "the pairs of a join need a window of their own to be joined again",
-            f"{len(joins) + 1} streams",
-            f"Write {join_of_pairs(first, joins)}",
+            "pairs of windows of tuples need a window of their own to be joined again",
+            relation.text,
+            f"Write {join_of_pairs(left.text, join)}",
         )
+    raise QueryError(
+        "JOIN",
+        "both sides need a window",
+        relation.text,
+        f"Write {relation.text} [RANGE 5 MINUTES]: how much earlier it may be than its partner.",
+    )
 
 
-def refuse_aggregate(tree: exp.Select, scope: PairScope) -> QueryError:
-    """What to say of an aggregate over pairs, whose window is written after a subquery."""
+def _longest(left: JoinWindow, right: JoinWindow) -> JoinWindow | None:
+    """The window of the pairs in a join that follows; None where they count tuples."""
+    mine, others = left.extent[0], right.extent[0]
+    return None if mine is None or others is None else Distance(max(mine, others))
+
+
+def refuse_aggregate(tree: exp.Select) -> QueryError:
+    """What to say of an aggregate over pairs that have no window."""
     return QueryError(
         "JOIN",
         "an aggregate over the pairs of a join needs a window over them",
         None,
-        f"Write {aggregate_of_pairs(tree, scope)}",
+        f"Write {aggregate_of_pairs(tree)}",
     )
 
 
 def star_items(written: exp.Expression, scope: PairScope, left_out: set[str]) -> list[NamedExpr]:
-    """The columns that * or r.* stands for: those of the left side, then those of the right."""
-    sides = [scope.left, scope.right]
+    """The columns that * or r.* stands for: those of each side in its turn."""
+    sides, whole = scope.sides, isinstance(written, exp.Column)
     if isinstance(written, exp.Column):
-        sides = [scope.owner(written.table, "SELECT")]
+        sides = (scope.owner(written.table, "SELECT"),)
     items: dict[str, NamedExpr] = {}
+    owners: dict[str, str] = {}
     for side in sides:
         for name in scope.data_names(side):
             key = name.lower()
-            if key in left_out or (key in items and key in scope.shared):
+            if key in left_out or (key in side.hidden and not whole):
                 continue
             if key in items:
                 raise QueryError(
                     "SELECT",
                     "* needs columns with names of their own",
-                    f"{name} in {scope.left.alias} and in {scope.right.alias}",
+                    f"{name} in {owners[key]} and in {side.alias}",
                     "List the columns, and rename one of the two with AS.",
                 )
+            owners[key] = side.alias or ""
             items[key] = (result_name(name, side.names), side.column(name))
     return list(items.values())
-
-
-def _using(columns: Sequence[exp.Identifier], scope: PairScope) -> exp.Expression:
-    parts: list[exp.Expression] = []
-    for identifier in columns:
-        sides = []
-        for side in (scope.left, scope.right):
-            found = find_name(identifier.name, side.names)
-            if found is None:
-                raise QueryError(
-                    "USING",
-                    f"{side.alias} has no column of this name",
-                    identifier.name,
-                    near(identifier.name, side.names),
-                )
-            sides.append(side.column(found))
-        parts.append(exp.EQ(this=sides[0], expression=sides[1]))
-    return reduce(lambda a, b: exp.And(this=a, expression=b), parts)
 
 
 def _natural(join: exp.Join, scope: PairScope) -> list[exp.Identifier]:
     """The columns that both sides of a NATURAL JOIN have; none for another join."""
     if join.method != "NATURAL":
         return []
-    sides = (scope.data_names(scope.left), scope.data_names(scope.right))
-    both = [name for name in sides[0] if find_name(name, sides[1])]
+    left, right = (
+        [n for side in sides for n in scope.data_names(side) if n.lower() not in side.hidden]
+        for sides in (scope.sides[: scope.left_count], scope.sides[scope.left_count :])
+    )
+    both = [name for name in left if find_name(name, right)]
     if not both:
         raise QueryError(
             "NATURAL JOIN", "needs a column that both sides have", "none", "Write JOIN ... ON ..."
         )
     return [exp.to_identifier(name, quoted=True) for name in both]
-
-
-def _without_aggregate(condition: exp.Expression) -> exp.Expression:
-    for node in condition.walk():
-        if is_aggregate(node):
-            raise QueryError(
-                "ON",
-                "an aggregate cannot stand here",
-                aggregate_name(node),
-                "Compare tuples with tuples; aggregates are over windows.",
-            )
-    return condition

@@ -27,12 +27,16 @@ _OWNER = "owner"
 class Scope:
     """One relation in FROM: the name it goes by (None for a subquery without one), its columns.
 
-    `implicit` are those that * leaves out, because rows have them without being asked.
+    `implicit` are those that * leaves out, because rows have them without being asked. Of a join
+    in a join, `within` are the labels of those around it, the outermost first, and `hidden` the
+    columns of USING that an earlier side has too: without a qualifier they mean that one.
     """
 
     alias: str | None
     names: tuple[str, ...]
     implicit: tuple[str, ...] = (EVENT_TIME,)
+    within: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
     def plain(self, expression: exp.Expression, where: str) -> exp.Expression:
         """A copy in which every known column is unqualified and exactly named; others stay."""
@@ -55,7 +59,14 @@ class Scope:
 
     def flat(self, name: str) -> SideName:
         """A column under the name that it has in a join."""
-        return SideName(self.alias or "", name)
+        found = SideName(self.alias or "", name)
+        for label in reversed(self.within):
+            found = SideName(label, found)
+        return found
+
+    def shown(self, name: str) -> str:
+        """A column as the query calls it."""
+        return f"{self.alias}.{name}"
 
     def column(self, name: str) -> exp.Column:
         """A reference to one of its columns from above a join."""
@@ -80,16 +91,14 @@ class Scope:
 
 @dataclass(frozen=True)
 class PairScope:
-    """The two relations of a join; what stands for a column is the name it has in the join.
+    """The relations of a join; what stands for a column is the name it has in the join.
 
-    `shared` are the columns of USING: both sides have them, and the name alone means the left one.
-    Where pairs are `windowed`, a name that none of them has may be one of the window or of the
-    select list, and stays.
+    The first `left_count` are its left side. Where pairs are `windowed`, a name that none of them
+    has may be one of the window or of the select list, and stays.
     """
 
-    left: Scope
-    right: Scope
-    shared: tuple[str, ...] = ()
+    sides: tuple[Scope, ...]
+    left_count: int = 1
     windowed: bool = False
 
     def plain(self, expression: exp.Expression, where: str) -> exp.Expression:
@@ -98,10 +107,10 @@ class PairScope:
 
     def owner(self, qualifier: str, where: str) -> Scope:
         """The side that a qualifier names."""
-        for side in (self.left, self.right):
+        for side in self.sides:
             if side.owns(qualifier):
                 return side
-        aliases = [s.alias for s in (self.left, self.right) if s.alias]
+        aliases = [s.alias for s in self.sides if s.alias]
         raise QueryError(
             where, "no stream in FROM has this name", qualifier, near(qualifier, aliases)
         )
@@ -110,8 +119,15 @@ class PairScope:
         """The columns that * means for one side: without its event time or its window."""
         return tuple(n for n in side.names if n not in side.implicit)
 
+    def shared_column(self, name: str) -> exp.Expression | None:
+        """A column of USING by its name alone; None where no side has it."""
+        return self._unqualified([name], "USING") if self._holders(name) else None
+
+    def _holders(self, name: str) -> list[Scope]:
+        return [s for s in self.sides if s.holds(name) and name.lower() not in s.hidden]
+
     def _reference(self, parts: Sequence[str], where: str) -> exp.Expression:
-        sides = (self.left, self.right)
+        sides = self.sides
         if len(parts) > 1 and any(s.owns(parts[0]) for s in sides):
             side = self.owner(parts[0], where)
             found = find_name(parts[1], side.names)
@@ -124,19 +140,18 @@ class PairScope:
 
     def _unqualified(self, parts: Sequence[str], where: str) -> exp.Expression:
         """A column by its own name, and the fields of a struct that follow it."""
-        sides = (self.left, self.right)
-        if parts[0].lower() == EVENT_TIME and where != "ON":
+        if parts[0].lower() == EVENT_TIME and where not in ("ON", "USING"):
             return field(column(EVENT_TIME), *parts[1:])
-        holders = [s for s in sides if s.holds(parts[0])]
+        holders = self._holders(parts[0])
         if not holders and len(parts) > 1:
             self.owner(parts[0], where)
         if not holders:
             if where == "ORDER BY" or self.windowed:
                 return column(parts[0])
-            listed = [str(s.flat(n)) for s in sides for n in s.names]
+            listed = [s.shown(n) for s in self.sides for n in s.names]
             raise no_column(parts[0], listed, where)
-        if len(holders) > 1 and parts[0].lower() not in self.shared:
-            held = [str(s.flat(find_name(parts[0], s.names) or "")) for s in holders]
+        if len(holders) > 1:
+            held = [s.shown(find_name(parts[0], s.names) or "") for s in holders]
             raise ambiguous(".".join(parts), held, where)
         return field(holders[0].column(find_name(parts[0], holders[0].names) or ""), *parts[1:])
 

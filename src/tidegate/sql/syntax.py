@@ -51,6 +51,12 @@ class CreateTable(exp.Expression):
     }
 
 
+class JoinedStreams(exp.Expression):
+    """Streams and their joins in parentheses, over which a window may stand."""
+
+    arg_types = {"this": True, "joins": True}
+
+
 class InsertInto(exp.Expression):
     """`INSERT INTO this query`; `with_` holds CTEs written before it, which binding refuses."""
 
@@ -70,7 +76,7 @@ class QueryWith(exp.Expression):
 
 
 CLASSES: tuple[type[exp.Expr], ...] = (
-    *(StreamDuration, StreamWindow, CreateStream, InsertInto, QueryWith, WithClause),
+    *(StreamDuration, StreamWindow, JoinedStreams, CreateStream, InsertInto, QueryWith, WithClause),
     CreateTable,
 )
 """All of them; every slot acts, but for the CTEs before INSERT INTO."""

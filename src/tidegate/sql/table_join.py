@@ -8,11 +8,11 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.operate.table_join.lookup import ANTI, INNER, LEFT, SEMI
-from tidegate.query.join import SIDES
 from tidegate.query.node import TableJoin
 from tidegate.query.table import TableDef
-from tidegate.sql.join import Relation, join_condition
-from tidegate.sql.scope import PairScope, Scope
+from tidegate.sql.join import join_condition
+from tidegate.sql.relation import JoinedSides, Relation
+from tidegate.sql.scope import Scope
 
 _HOW = {
     ("", ""): INNER,
@@ -37,10 +37,10 @@ def join_table(join: exp.Join, left: Relation, table: TableDef, alias: str, text
             " ".join([*filter(None, words), "JOIN"]),
             "A table has no event time, so its rows cannot stand alone. Write the stream first.",
         )
-    first = replace(left.single, alias=left.alias or SIDES[0])
-    scope = PairScope(first, Scope(alias, tuple(table.schema.names), ()))
-    scope, predicate = join_condition(join, scope, f"{left.text} JOIN {text}")
-    node = TableJoin(left.node, table, predicate, _HOW[words], (first.alias or "", alias))
+    sides = JoinedSides.of(left, Scope(alias, tuple(table.schema.names), ()))
+    text = f"{left.text} JOIN {text}"
+    scope, predicate = join_condition(join, sides, text)
+    node = TableJoin(left.node, table, predicate, _HOW[words], sides.labels)
     if node.filters:
         return replace(left, node=node)
-    return Relation(node, None, left.window, f"{left.text} JOIN {text}", pair=scope)
+    return Relation(node, None, left.window, text, left.reach, scope)

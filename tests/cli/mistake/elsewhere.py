@@ -48,26 +48,6 @@ MISTAKES = {
             "mean(unix_micros(dropoff) / 1e6)."
         ),
     ),
-    "asof": told(
-        (
-            "SELECT rides.route FROM rides [RANGE 10 SECONDS] ASOF JOIN stops [RANGE 10 SECONDS] "
-            "ON rides.route = stops.route"
-        ),
-        (
-            "SQL line 1, column 50: only inner joins are available yet; got ASOF JOIN. "
-            "There is no way yet."
-        ),
-    ),
-    "asof3": told(
-        (
-            "SELECT rides.route FROM rides ASOF JOIN stops MATCH_CONDITION (rides.ts >= stops.ts)"
-            " ON rides.route = stops.route"
-        ),
-        (
-            "SQL line 1, column 47: ASOF JOIN is not available yet; got MATCH_CONDITION. "
-            "There is no way yet."
-        ),
-    ),
     "temporal": told(
         (
             "SELECT rides.route FROM rides JOIN stops FOR SYSTEM_TIME AS OF rides.ts ON "

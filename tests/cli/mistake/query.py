@@ -5,6 +5,10 @@ from __future__ import annotations
 from tests.cli.mistake.kind import COUNT, Mistake
 
 JOINED = "SELECT l.route FROM rides AS l [RANGE 5 SECONDS] JOIN rides AS r [RANGE 5 SECONDS] ON "
+ASOF = (
+    "SELECT l.route FROM rides AS l ASOF JOIN rides AS r MATCH_CONDITION (l.ts >= r.ts) ON l.route "
+    "= r.route"
+)
 
 MISTAKES = {
     "SELECT misspelt": Mistake(
@@ -614,19 +618,87 @@ MISTAKES = {
     "join: aggregate": Mistake(
         message=(
             "JOIN: an aggregate over the pairs of a join needs a window over them. Write SELECT "
-            "COUNT(*) AS n FROM (SELECT ts FROM rides AS l [RANGE 5 SECONDS] JOIN rides AS r "
-            "[RANGE 5 SECONDS] ON l.route = r.route) [RANGE ...]"
+            "COUNT(*) AS n FROM (rides AS l [RANGE 5 SECONDS] JOIN rides AS r [RANGE 5 SECONDS] ON "
+            "l.route = r.route) [RANGE ...]"
         ),
         sql=JOINED.replace("l.route", "COUNT(*) AS n") + "l.route = r.route",
     ),
     "join: three streams": Mistake(
         message=(
-            "JOIN: the pairs of a join need a window of their own to be joined again; got 3 "
-            "streams. Write FROM (SELECT ... FROM rides AS l [RANGE 5 SECONDS] JOIN rides AS r "
-            "[RANGE 5 SECONDS] ON TRUE) AS pairs [RANGE ...] JOIN rides AS q [RANGE 5 SECONDS] "
-            "ON ..."
+            "JOIN: pairs of windows of tuples need a window of their own to be joined again; got "
+            "rides AS l [ROWS 5] JOIN rides AS r [ROWS 5] ON TRUE. Write FROM (rides AS l [ROWS 5] "
+            "JOIN rides AS r [ROWS 5] ON TRUE) [RANGE ...] JOIN rides AS q [RANGE 5 SECONDS] ON "
+            "q.route = r.route"
         ),
-        sql=JOINED + "true JOIN rides AS q [RANGE 5 SECONDS] ON q.route = r.route",
+        sql=JOINED.replace("RANGE 5 SECONDS", "ROWS 5")
+        + "true JOIN rides AS q [RANGE 5 SECONDS] ON q.route = r.route",
+    ),
+    "join: parentheses with a name": Mistake(
+        message=(
+            "FROM: streams that are joined in parentheses keep their own names; got (...) AS p. "
+            "Leave p out, or write (SELECT ... FROM ...) AS p."
+        ),
+        sql=JOINED.replace("FROM rides", "FROM (rides") + "l.route = r.route) AS p",
+    ),
+    "join: MATCH_CONDITION": Mistake(
+        message=(
+            "MATCH_CONDITION: is for an as-of join; got JOIN. Write ASOF JOIN, or use ON alone."
+        ),
+        sql=JOINED.replace(" ON ", " MATCH_CONDITION (l.ts >= r.ts) ON ") + "l.route = r.route",
+    ),
+    "asof: window of the left side": Mistake(
+        message=(
+            "ASOF JOIN: only the right side has a window, its tolerance; got rides AS l [RANGE 5 "
+            "seconds]. Write FROM rides AS l ASOF JOIN ..."
+        ),
+        sql=JOINED.replace("JOIN", "ASOF JOIN") + "l.route = r.route AND l.ts >= r.ts",
+    ),
+    "asof: no comparison": Mistake(
+        message=(
+            "ASOF JOIN: needs one comparison of the event times of both sides, by >=, >, <= or <; "
+            "got none. Write MATCH_CONDITION (l.ts >= r.ts)."
+        ),
+        sql="SELECT l.route FROM rides AS l ASOF JOIN rides AS r ON l.route = r.route",
+    ),
+    "asof: comparison of other columns": Mistake(
+        message=(
+            "MATCH_CONDITION: needs one comparison of the event times of both sides, by >=, >, <= "
+            "or <; got l.fare >= r.fare. Write MATCH_CONDITION (l.ts >= r.ts)."
+        ),
+        sql=ASOF.replace("ts", "fare"),
+    ),
+    "asof: other conditions": Mistake(
+        message=(
+            "ON: an as-of join takes equalities of its two sides only, joined by AND; got r.fare > "
+            "5. Write for example l.k = r.k; filter a side in a subquery: (SELECT * FROM ... WHERE "
+            "...) AS r."
+        ),
+        sql=ASOF + " AND r.fare > 5",
+    ),
+    "asof: ahead without a tolerance": Mistake(
+        message=(
+            "ASOF JOIN: <= waits for a later tuple, so it needs a tolerance; got none. Write r "
+            "[RANGE 5 SECONDS], in Python tolerance='5 seconds': how long to wait."
+        ),
+        sql=ASOF.replace(">=", "<="),
+    ),
+    "asof: tolerance in tuples": Mistake(
+        message=(
+            "ASOF JOIN: the tolerance must be a time; got rides AS r [ROWS 5]. Write rides AS r "
+            "[RANGE 5 SECONDS]."
+        ),
+        sql=ASOF.replace("AS r", "AS r [ROWS 5]"),
+    ),
+    "asof: end of a window": Mistake(
+        message=(
+            "MATCH_CONDITION: a window ends just before window_end, so this would take in later "
+            "tuples; got l.ts > r.window_end. Write > for >=, or >= for >, and the same of < and "
+            "<=."
+        ),
+        sql=ASOF.replace(
+            "rides AS r",
+            "(SELECT route, COUNT(*) AS n FROM rides [RANGE 1 SECOND] GROUP BY route) AS r",
+        ).replace(">= r.ts", "> r.window_end"),
     ),
     "join: * with one name twice": Mistake(
         message=(

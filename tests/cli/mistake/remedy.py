@@ -108,16 +108,26 @@ EDITS = {
     "query: join: window that slides": (" SLIDE 1 SECOND", ""),
     "query: join: aggregate": (
         "FROM rides AS l [RANGE 5 SECONDS] JOIN rides AS r [RANGE 5 SECONDS] ON l.route = r.route",
-        "FROM (SELECT ts FROM rides AS l [RANGE 5 SECONDS] JOIN rides AS r [RANGE 5 SECONDS] ON "
-        "l.route = r.route) [RANGE 10 SECONDS]",
+        "FROM (rides AS l [RANGE 5 SECONDS] JOIN rides AS r [RANGE 5 SECONDS] ON l.route = "
+        "r.route) [RANGE 10 SECONDS]",
     ),
     "query: join: three streams": (
-        "SELECT l.route FROM rides AS l [RANGE 5 SECONDS] JOIN rides AS r [RANGE 5 SECONDS] ON "
-        "true JOIN rides AS q [RANGE 5 SECONDS] ON q.route = r.route",
-        "SELECT pairs.a FROM (SELECT l.route AS a, r.route AS b FROM rides AS l [RANGE 5 SECONDS] "
-        "JOIN rides AS r [RANGE 5 SECONDS] ON TRUE) AS pairs [RANGE 5 SECONDS] JOIN rides AS q "
-        "[RANGE 5 SECONDS] ON q.route = pairs.b",
+        "rides AS l [ROWS 5] JOIN rides AS r [ROWS 5] ON true",
+        "(rides AS l [ROWS 5] JOIN rides AS r [ROWS 5] ON true) [RANGE 5 SECONDS]",
     ),
+    "query: join: parentheses with a name": (") AS p", ")"),
+    "query: join: MATCH_CONDITION": (" MATCH_CONDITION (l.ts >= r.ts)", ""),
+    "query: asof: window of the left side": ("l [RANGE 5 SECONDS]", "l"),
+    "query: asof: no comparison": ("AS r ON", "AS r MATCH_CONDITION (l.ts >= r.ts) ON"),
+    "query: asof: comparison of other columns": ("l.fare >= r.fare", "l.ts >= r.ts"),
+    "query: asof: other conditions": (
+        "rides AS r MATCH_CONDITION (l.ts >= r.ts) ON l.route = r.route AND r.fare > 5",
+        "(SELECT * FROM rides WHERE fare > 5) AS r MATCH_CONDITION (l.ts >= r.ts) ON l.route = "
+        "r.route",
+    ),
+    "query: asof: ahead without a tolerance": ("AS r", "AS r [RANGE 5 SECONDS]"),
+    "query: asof: tolerance in tuples": ("ROWS 5", "RANGE 5 SECONDS"),
+    "query: asof: end of a window": ("l.ts >", "l.ts >="),
     "query: join: * with one name twice": ("*", "l.route, r.route AS other"),
     "query: join: one name for both sides": ("JOIN rides [", "JOIN rides AS r ["),
     "query: WITH ERROR of different values": (" WITH ERROR 10 PERCENT", ""),
@@ -378,8 +388,6 @@ NO_WAY = (
     "query: OVER",
     "query: outer join",
     "query: WITH LATENCY",
-    "elsewhere: asof",
-    "elsewhere: asof3",
     "elsewhere: temporal",
     "elsewhere: array_agg",
     "elsewhere: collect_list",

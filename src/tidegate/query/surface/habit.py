@@ -49,9 +49,11 @@ shape size index ::
     a stream has no last row, so it cannot be counted as a whole. Write .schema, or .preview(10).
 unionAll unionByName concat append vstack extend ::
     streams are put together by union(). Write .union(other).
-merge merge_asof join_asof joinWhere join_where crossJoin crossjoin ::
+merge joinWhere join_where crossJoin crossjoin ::
     streams are joined by join(), within a time. Write .join(other, within="5 minutes",
     on=left.route == right.route).
+merge_asof asof asof_join joinAsOf ::
+    the nearest tuple in time is found by join_asof(). Write .join_asof(other, on="route").
 distinct dropDuplicates drop_duplicates unique dropDuplicatesWithinWatermark ::
     rows are made distinct in a window. Write .window("15 minutes").group_by("route").agg().
 withWatermark with_watermark assign_timestamps_and_watermarks ::

@@ -11,9 +11,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import NoAttributeError, QueryError
-from tidegate.query.join import SIDES
 from tidegate.query.name import SideName, column, resolve
 from tidegate.query.node import Node, Project, TableJoin
+from tidegate.query.paired import SIDES
 from tidegate.query.surface.arguments import join_condition
 from tidegate.query.table import TableDef
 from tidegate.query.unqualified import unqualified_columns

@@ -82,7 +82,6 @@ WATERMARK > FOR( (?P<column>\S+))? ::
     how far tuples may be out of order is said by DISORDER; got WATERMARK FOR. Write TIME
     {{column}}{{disorder}}.
 MATCH_RECOGNIZE() :: patterns of rows are not available yet; got MATCH_RECOGNIZE. {PROCESS}
-MATCH_CONDITION() :: ASOF JOIN is not available yet; got MATCH_CONDITION
 DSTREAM() :: rows that leave a window are not put out; got DSTREAM(...)
 ISTREAM RSTREAM() ::
     every result is a stream of new rows already; got {{word}}(...). Leave {{word}} out.

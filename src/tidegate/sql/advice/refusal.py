@@ -162,8 +162,14 @@ _FIELDS: dict[str, Callable[[exp.Expr], str]] = {
 }
 
 
+_INNER = ("", "INNER", "OUTER")
+"""Words before JOIN that change nothing, OUTER after LEFT."""
+
+
 def _join(node: exp.Expr) -> str | None:
     method, kind = node.text("method").upper(), node.text("kind").upper()
+    if method == "ASOF" and node.text("side").upper() in ("", "LEFT") and kind in _INNER:
+        return None
     if node.args.get("side") or kind not in ("", "INNER", "CROSS") or method not in ("", "NATURAL"):
         return "outer"
     return "natural" if method and node.args.get("on") else None

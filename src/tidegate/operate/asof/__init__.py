@@ -1,0 +1,1 @@
+"""As-of joins: each left tuple with the right one nearest to it in time."""

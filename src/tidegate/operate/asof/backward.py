@@ -1,0 +1,90 @@
+"""Looks back: each left tuple with the latest right tuple of its key, decided at its own instant.
+
+A batch has all tuples of an instant, and every stored tuple is earlier than all of them. So of each
+key the newest right tuple is all that is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import ORDER, TS, ints
+from tidegate.operate.asof.key import KeyCodes
+from tidegate.operate.asof.spec import LEFT, RIGHT, AsOfSpec, Columns
+from tidegate.operate.asof.state import read_keys
+from tidegate.operate.asof.way import KeyedTuples, Step
+from tidegate.operate.kernels.asof import latest
+from tidegate.operate.kernels.order import Ints
+from tidegate.operate.operator import InstanceWork
+from tidegate.schema import TIME
+
+
+@dataclass(frozen=True)
+class Backward:
+    """`>=` and `>`; costs O(tuples), and a search of the state for each key of a left tuple."""
+
+    stored: ClassVar[int] = RIGHT
+    marks: ClassVar[Columns] = ()
+    word: ClassVar[str] = "the left tuple"
+    keeps: ClassVar[str] = "the newest right tuple of each key"
+
+    def advance(
+        self, work: InstanceWork, spec: AsOfSpec, left: KeyedTuples, right: KeyedTuples
+    ) -> Step:
+        codes = KeyCodes.of([right.keys, left.keys], [right.rows, left.rows])
+        right_codes, left_codes = codes.parts
+        wanted = np.where(left.has_key, left_codes, codes.count)
+        held, held_codes = _held(work, spec, left, wanted, codes.count)
+        times = np.concatenate([ints(held, TS), right.times])
+        keys = np.concatenate([held_codes, right_codes])
+        found, last = latest((left.times, wanted), (times, keys), codes.count, spec.equal)
+        if spec.tolerance_us is not None and len(times):
+            far = left.times - times[found] > spec.tolerance_us
+            found = np.where(far, -1, found)
+        fresh = last[last >= held.num_rows] - held.num_rows
+        state = right.stored(spec, fresh, RIGHT)
+        return Step(_rows(spec, left, found, held, right), state)
+
+    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: KeyCodes) -> pa.Table:
+        order = np.lexsort([*(ints(rows, name) for name in reversed(ORDER)), codes.parts[0]])
+        ranked = codes.parts[0][order]
+        last = np.append(ranked[1:] != ranked[:-1], True)[: len(order)]
+        return rows.take(pa.array(order[last]))
+
+
+def _held(
+    work: InstanceWork, spec: AsOfSpec, left: KeyedTuples, codes: Ints, count: int
+) -> tuple[pa.Table, Ints]:
+    """What is stored of the keys of the left tuples, oldest first, and the numbers of its keys."""
+    row = np.full(count + 1, -1, np.int64)
+    row[codes] = np.arange(left.rows)
+    asked = np.flatnonzero(row[:count] >= 0)
+    places = pa.array(row[asked])
+    keys = [key.take(places) for key in left.keys]
+    held = read_keys(work, spec, ints(left.tuples, "bucket")[row[asked]].astype(np.int64), keys)
+    stored = [held.column(name) for name, _ in spec.key_fields]
+    both = KeyCodes.of([keys, stored], [len(asked), held.num_rows])
+    number = np.full(both.count, -1, np.int64)
+    number[both.parts[0]] = asked
+    found = number[both.parts[1]]
+    known = found >= 0  # others have the same hash only
+    return (held, found) if known.all() else (held.filter(pa.array(known)), found[known])
+
+
+def _rows(
+    spec: AsOfSpec, left: KeyedTuples, found: Ints, held: pa.Table, right: KeyedTuples
+) -> pa.Table:
+    tuples, matched = left.tuples, found >= 0
+    if not spec.keep and not matched.all():
+        tuples, found, matched = tuples.filter(pa.array(matched)), found[matched], matched[matched]
+    names = [name for name, _ in spec.sides[RIGHT]]
+    rights = pa.concat_tables([held.select(names), right.tuples.select(names)]).combine_chunks()
+    partners = rights.take(pa.array(found, mask=~matched))
+    columns = {name: tuples.column(name) for name, _ in spec.sides[LEFT]}
+    columns |= {name: partners.column(name) for name in names}
+    triggers = {f"trigger_{name}": tuples.column(name) for name in ORDER}
+    return pa.table({TS: tuples.column(TS).cast(TIME), **columns, **triggers})

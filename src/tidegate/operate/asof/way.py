@@ -1,0 +1,110 @@
+"""The interface of the two ways to look: back to earlier right tuples, or ahead to later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import ORDER, TS, ints
+from tidegate.operate.asof.key import KeyCodes, hashed, present
+from tidegate.operate.asof.spec import GROUP, AsOfSpec, Columns
+from tidegate.operate.kernels.order import Ints, Mask
+from tidegate.operate.operator import InstanceWork
+
+
+@dataclass(frozen=True)
+class KeyedTuples:
+    """The tuples of one side in a batch, in the total order, with their keys."""
+
+    tuples: pa.Table
+    keys: Sequence[pa.Array]
+
+    @staticmethod
+    def of(spec: AsOfSpec, side: int, tables: Sequence[pa.Table]) -> KeyedTuples:
+        """Tables in the order of their splits; most often that is the total order already."""
+        if not tables:
+            fixed = [("bucket", pa.int32()), *((n, pa.int64()) for n in ORDER)]
+            empty = pa.schema([*fixed, *spec.sides[side]]).empty_table()
+            return KeyedTuples(empty, spec.keys_of(side, empty))
+        tuples = pa.concat_tables(tables).combine_chunks()
+        order = [ints(tuples, name) for name in ORDER]
+        if not _ascending(order):
+            tuples = tuples.take(pa.array(np.lexsort(order[::-1])))
+        return KeyedTuples(tuples, spec.keys_of(side, tuples))
+
+    @property
+    def rows(self) -> int:
+        return int(self.tuples.num_rows)
+
+    @property
+    def times(self) -> Ints:
+        return ints(self.tuples, TS)
+
+    @property
+    def has_key(self) -> Mask:
+        return present(self.keys, self.rows)
+
+    def stored(self, spec: AsOfSpec, rows: Ints, side: int, **marks: bool) -> pa.Table:
+        """Some of the tuples as the state keeps them; without the columns of another side."""
+        schema, places = spec.state_schema, pa.array(rows)
+        tuples, keys = self.tuples.take(places), [k.take(places) for k in self.keys]
+        found: dict[str, pa.Array] = {name: tuples.column(name) for name in ("bucket", *ORDER)}
+        found[GROUP] = pa.array(hashed(keys, len(rows)))
+        found |= dict(zip((n for n, _ in spec.key_fields), keys, strict=True))
+        found |= {name: pa.array(np.full(len(rows), value)) for name, value in marks.items()}
+        if side == spec.way.stored:
+            found |= {name: tuples.column(name) for name, _ in spec.sides[side]}
+        columns = [
+            found[f.name] if f.name in found else pa.nulls(len(rows), f.type) for f in schema
+        ]
+        return pa.table(columns, schema=pa.schema(list(schema)))
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a batch makes: rows with the columns of both sides, in order, and what is stored.
+
+    `rows` has the columns of the sides, `ts` the instant at which each was decided, and the order
+    of its left tuple under the names of ORDER behind `trigger_`.
+    """
+
+    rows: pa.Table
+    state: pa.Table
+
+
+class Way(Protocol):
+    """One of the two; frozen and picklable."""
+
+    stored: ClassVar[int]
+    """The side whose tuples are kept from batch to batch."""
+    marks: ClassVar[Columns]
+    """What the state says of a tuple beside its columns."""
+    word: ClassVar[str]
+    """What rows are in the order of, in words."""
+    keeps: ClassVar[str]
+    """What the state has, in words."""
+
+    def advance(
+        self, work: InstanceWork, spec: AsOfSpec, left: KeyedTuples, right: KeyedTuples
+    ) -> Step:
+        """Decide what the tuples of a batch allow to decide."""
+
+    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: KeyCodes) -> pa.Table:
+        """Stored rows, the oldest first, without those that newer ones among them replace."""
+
+
+def _ascending(columns: Sequence[Ints]) -> bool:
+    """Whether rows are sorted by some columns, the first of which counts most."""
+    equal = np.ones(max(len(columns[0]) - 1, 0), np.bool_)
+    for column in columns:
+        step = np.diff(column)
+        if (equal & (step < 0)).any():
+            return False
+        equal &= step == 0
+        if not equal.any():
+            break
+    return True

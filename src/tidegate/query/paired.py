@@ -1,0 +1,77 @@
+"""What joins of two streams have in common: rows with the columns of both sides.
+
+Each column has the name of its side (`r.x`, `s.a`; in Python `left.x`, `right.a`), so that the
+conditions and the select list above a join are expressions like any other.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from tidegate.errors import QueryError
+from tidegate.query.logical import Logical, asked
+from tidegate.query.name import EVENT_TIME, Names, SideName
+from tidegate.schema import TIME
+
+if TYPE_CHECKING:
+    from tidegate.query.clause.clause import Clause
+    from tidegate.query.clause.shed import Shed
+    from tidegate.query.node import Node
+
+SIDES = ("left", "right")
+
+
+class Paired(Logical):
+    """The part of a node whose rows are pairs of tuples of two others."""
+
+    left: Node
+    right: Node
+    labels: tuple[str, str]
+    clauses: tuple[Clause, ...] = ()
+    shared: tuple[str, ...] = ()
+    """Columns of the right side that equal those of the left: a result has them once."""
+    shed: ClassVar[Shed | None] = asked("SHED")
+    windowed = False
+    stateful = True
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+    @property
+    def drawn(self) -> tuple[str, ...]:
+        """The columns that say how pairs came through, all doubles."""
+        return ()
+
+    @cached_property
+    def names(self) -> Names:
+        return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1), *self.drawn))
+
+    def side_names(self, side: int) -> tuple[SideName, ...]:
+        """The columns of one side, its event time among them."""
+        return tuple(SideName(self.labels[side], n) for n in self.children[side].names)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        fields = [pa.field(EVENT_TIME, TIME)]
+        for label, child in zip(self.labels, self.children, strict=True):
+            fields += [pa.field(SideName(label, f.name), f.type) for f in child.schema]
+        fields += [pa.field(name, pa.float64()) for name in self.drawn]
+        return pa.schema(fields)
+
+    @property
+    def event_names(self) -> frozenset[str]:
+        return frozenset({EVENT_TIME})
+
+    def check_labels(self) -> None:
+        """Refuse two sides of one name."""
+        if self.labels[0].lower() == self.labels[1].lower():
+            raise QueryError(
+                "JOIN",
+                "both sides need a name of their own",
+                f"{self.labels[0]} twice",
+                "Give one of them another name with AS.",
+            )
