@@ -41,8 +41,8 @@ class Unit:
     def port(self, node: Node, output: bool) -> int:
         """The number of a top; the same rows in the same shape are given once."""
         for i, top in enumerate(self.tops):
-            paired = isinstance(node, Paired | TableJoin)
-            if top.node == node and (top.output == output or not paired):
+            joined = isinstance(node, Paired | TableJoin)
+            if top.node == node and (top.output == output or not joined):
                 return i
         self.tops.append(Consumed(node, output))
         return len(self.tops) - 1

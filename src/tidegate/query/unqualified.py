@@ -32,8 +32,8 @@ def unqualified_columns(node: Node, without: Collection[str] = ()) -> list[tuple
         named = ((n, n) for n in base.table.schema.names if n not in without)
         sides = [unqualified_columns(base.child), list(named)]
     elif isinstance(base, Paired):
-        right = [of for of in unqualified_columns(base.right) if of[1] not in base.shared]
-        sides = [unqualified_columns(base.left), right]
+        left, right = map(unqualified_columns, base.children)
+        sides = [left, [(name, own) for name, own in right if own not in base.shared]]
     else:
         return result_columns(node)
     found: dict[str, tuple[str, str]] = {}

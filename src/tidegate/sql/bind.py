@@ -171,27 +171,6 @@ class _Binder:
             )
         return _stateless(tree, scope, node, items)
 
-    def _joined(self, first: exp.Expression, joins: Sequence[exp.Join]) -> Relation:
-        """FROM with its joins, from left to right."""
-        tables = [self._table(join.this) for join in joins]
-        if not [join for join, table in zip(joins, tables) if table is None]:
-            relation = self._relation(first)  # a window there is one over the rows
-        else:
-            relation = self._side(first)
-        asof = [join.method.upper() == "ASOF" for join in joins]
-        for number, (join, table) in enumerate(zip(joins, tables, strict=True)):
-            if table is not None:
-                named = (join.this.alias_or_name, _short_text(join.this))
-                relation = join_table(join, relation, table, *named)
-                continue
-            if all(asof[number:]) and relation.pair is None and relation.reach is not None:
-                raise refuse_window(relation)
-            if not asof[number]:
-                refuse_kind(join)
-            bound = asof_relations if asof[number] else join_relations
-            relation = bound(join, relation, self._side(join.this))
-        return replace(relation, reach=None)
-
     def _table(self, tree: exp.Expression) -> TableDef | None:
         """The table that the right side of a join names; None where it is a stream."""
         windowed = isinstance(tree, StreamWindow)
@@ -208,6 +187,26 @@ class _Binder:
                 f"Write JOIN {name} ON ...",
             )
         return table
+
+    def _joined(self, first: exp.Expression, joins: Sequence[exp.Join]) -> Relation:
+        """FROM with its joins, from left to right."""
+        tables = [self._table(join.this) for join in joins]
+        if None not in tables:
+            relation = self._relation(first)
+        else:
+            relation = self._side(first)
+        asof = [join.method.upper() == "ASOF" for join in joins]
+        for number, (join, table) in enumerate(zip(joins, tables, strict=True)):
+            if table is not None:
+                named = (join.this.alias_or_name, _short_text(join.this))
+                relation = join_table(join, relation, table, *named)
+                continue
+            if all(asof[number:]) and relation.pair is None and relation.reach is not None:
+                raise refuse_window(relation)
+            refuse_kind(join)
+            bound = asof_relations if asof[number] else join_relations
+            relation = bound(join, relation, self._side(join.this))
+        return replace(relation, reach=None)
 
     def _side(self, tree: exp.Expression) -> Relation:
         if isinstance(tree, StreamWindow):

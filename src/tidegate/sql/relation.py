@@ -54,7 +54,6 @@ class JoinedSides:
 
     @staticmethod
     def of(left: Relation, right: Relation | Scope) -> JoinedSides:
-        """Of two relations, or of one and the columns of a table."""
         parts = [_scopes(r, side) for r, side in zip((left, right), SIDES, strict=True)]
         names = [scope.alias or "" for scopes in parts for scope in scopes]
         for name in names:
@@ -70,7 +69,7 @@ class JoinedSides:
             labels[0] += "_"
         named = zip(parts, labels, (left, right), strict=True)
         sides = [
-            replace(s, within=(label, *s.within)) if _is_pair(relation) else s
+            replace(s, within=(label, *s.within)) if _is_joined(relation) else s
             for scopes, label, relation in named
             for s in scopes
         ]
@@ -121,7 +120,7 @@ def without_aggregate_in_on(condition: exp.Expression) -> exp.Expression:
     return condition
 
 
-def _is_pair(relation: Relation | Scope) -> bool:
+def _is_joined(relation: Relation | Scope) -> bool:
     return isinstance(relation, Relation) and relation.pair is not None
 
 

@@ -38,12 +38,6 @@ class CreateStream(exp.Expression):
     }
 
 
-class JoinedStreams(exp.Expression):
-    """Streams and their joins in parentheses, over which a window may stand."""
-
-    arg_types = {"this": True, "joins": True}
-
-
 class CreateTable(exp.Expression):
     """`CREATE TABLE this (columns) FROM uris VALID FROM valid REFRESH EVERY refresh OPTIONS`."""
 
@@ -55,6 +49,12 @@ class CreateTable(exp.Expression):
         "refresh": False,
         "options": False,
     }
+
+
+class JoinedStreams(exp.Expression):
+    """Streams and their joins in parentheses, over which a window may stand."""
+
+    arg_types = {"this": True, "joins": True}
 
 
 class InsertInto(exp.Expression):

@@ -37,10 +37,10 @@ def join_table(join: exp.Join, left: Relation, table: TableDef, alias: str, text
             " ".join([*filter(None, words), "JOIN"]),
             "A table has no event time, so its rows cannot stand alone. Write the stream first.",
         )
-    said = f"{left.text} JOIN {text}"
     sides = JoinedSides.of(left, Scope(alias, tuple(table.schema.names), ()))
-    scope, predicate = join_condition(join, sides, said)
+    text = f"{left.text} JOIN {text}"
+    scope, predicate = join_condition(join, sides, text)
     node = TableJoin(left.node, table, predicate, _HOW[words], sides.labels)
     if node.filters:
         return replace(left, node=node)
-    return Relation(node, None, left.window, said, left.reach, scope)
+    return Relation(node, None, left.window, text, left.reach, scope)
