@@ -29,9 +29,8 @@ def _rank(starts: Ints, peers: Flags) -> Ints:
 
 
 def _dense_rank(starts: Ints, peers: Flags) -> Ints:
-    values = np.cumsum(~peers)
-    numbers: Ints = values - values[starts] + 1 if len(values) else values
-    return numbers
+    values: Ints = np.cumsum(~peers)
+    return np.asarray(values - values[starts] + 1)
 
 
 RANKINGS: dict[str, Callable[[Ints, Flags], Ints]] = {
