@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from tests.fuzz.aggregate import Call, draw_call
 from tests.fuzz.expression import Expr, Grammar, compared
+from tests.fuzz.first import first_of_each
 from tests.fuzz.row import (
     BOOLEAN,
     DATE,
@@ -270,15 +271,21 @@ def _time_window(chance: Chance, relations: Sequence[Relation]) -> Query:
     inside = ", ".join([*(o[1] for o in order), *(f"{n} NULLS FIRST" for n in grouping.names), "1"])
     rank = f'row_number() OVER (PARTITION BY "~start" ORDER BY {inside}) AS "~rank"'
     kept = f' WHERE "~rank" <= {limit}' if limit is not None else ""
+    first, by, place = "", "", ""
+    if limit is None:
+        first, by, place = first_of_each(chance, grouping.columns, grouping.names, order)
+    rank, kept = (f"{rank}, {place}", ' WHERE "~place"') if place else (rank, kept)
     duck = (
         f'SELECT *, "~start" AS "~from", "~start" + {range_us} AS "~to", '
         f'"~start" + {range_us - 1} AS "~ts", row_number() OVER (ORDER BY "~start", '
         f'"~rank") AS "~seq" FROM (SELECT *, {rank} FROM ({grouped})){kept}'
     )
     tail = f" ORDER BY {', '.join(o[0] for o in order)}" if order else ""
-    tail += f" LIMIT {limit}" if limit is not None else ""
+    tail += f" LIMIT {limit}" if limit is not None else by
     return Query(
-        grouping.spark(f"RANGE {range_ms} MILLISECONDS SLIDE {slide_ms} MILLISECONDS", tail),
+        grouping.spark(
+            f"RANGE {range_ms} MILLISECONDS SLIDE {slide_ms} MILLISECONDS", first + tail
+        ),
         duck,
         grouping.columns,
         windowed=True,

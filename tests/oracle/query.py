@@ -68,6 +68,8 @@ class Windowed:
     having: Callable[[Row], bool] = lambda row: True
     order: tuple[Order, ...] = ()
     limit: int | None = None
+    per: Callable[[Row], Any] | None = None
+    """Whose first `limit` rows are kept, in place of those of the window."""
 
 
 @dataclass
@@ -149,7 +151,12 @@ def ordered(query: Windowed, rows: Sequence[Cells], names: Sequence[str]) -> lis
     for _, group in sorted(by_end.items()):
         for order in reversed(query.order):
             group = _ordered(group, names, order)
-        output += group[: query.limit]
+        counts: dict[Any, int] = {}
+        for cells in group:
+            part = query.per and sort_key(query.per(dict(zip(names, cells[2:], strict=True))))
+            counts[part] = counts.get(part, 0) + 1
+            if query.limit is None or counts[part] <= query.limit:
+                output.append(cells)
     return output
 
 

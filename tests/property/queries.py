@@ -195,6 +195,20 @@ WINDOWED = {
             limit=2,
         ),
     ),
+    "the first two of each window and key": Query(
+        select(
+            ["g", "b"],
+            ["SUM(i)", "COUNT(*)"],
+            "RANGE 15 MICROSECONDS SLIDE 5 MICROSECONDS",
+            "{group} ORDER BY a0 DESC LIMIT 2 BY b",
+        ),
+        Windowed(
+            spec_of(["g", "b"], ["SUM(i)", "COUNT(*)"], 15, 5),
+            order=(Order(lambda r: r["a0"], True, False),),
+            limit=2,
+            per=lambda r: r["b"],
+        ),
+    ),
     "a union of two streams": Query(
         select(
             ["k"],

@@ -206,7 +206,18 @@ MISTAKES = {
         "(SELECT ...)."
     ),
     "SELECT fare FROM rides QUALIFY fare > 1": (
-        "SQL line 1, column 24: rows are not numbered yet; got QUALIFY. There is no way yet."
+        "QUALIFY: numbers the rows of each window; got a stream without one. Give the stream a "
+        "window and an aggregate."
+    ),
+    f"SELECT route FROM rides {HOUR} GROUP BY route QUALIFY route > 'a'": (
+        "QUALIFY: must say how many of the first rows of each partition are kept; got "
+        "route > 'a'. Write for example QUALIFY ROW_NUMBER() OVER (PARTITION BY route ORDER BY n "
+        "DESC) <= 3; ROW_NUMBER, RANK or DENSE_RANK with <=, < or = 1."
+    ),
+    "SELECT fare FROM rides LIMIT 3 BY route": (
+        "LIMIT BY: takes the first rows of each window; got a stream without one. Give the stream "
+        "a window and an aggregate; for the first tuple of each key write SELECT DISTINCT ON (key) "
+        "... KEEP FIRST WITHIN '1 hour'."
     ),
     f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 110 PERCENT": "WITH ERROR: the error must be "
     "between 0 and 100 percent; got 110 PERCENT. Write for example ERROR 10 PERCENT, in "

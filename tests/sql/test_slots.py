@@ -52,6 +52,9 @@ SAMPLES = (
     "SELECT a.tip FROM rides AS a ASOF LEFT JOIN calls AS b MATCH_CONDITION (a.ts >= b.ts)",
     f"SELECT COUNT(*) AS n FROM (rides AS a {FIVE} CROSS JOIN calls AS b {FIVE}) {FIVE}",
     "SELECT DISTINCT ON (route) fare FROM rides KEEP FIRST WITHIN 1 HOUR",
+    f"SELECT route, tip, COUNT(*) AS n FROM rides {FIVE} GROUP BY route, tip LIMIT 3 BY tip",
+    f"SELECT route, COUNT(*) AS n FROM rides {FIVE} GROUP BY route "
+    "QUALIFY DENSE_RANK() OVER (PARTITION BY route ORDER BY n) < 3",
     "WITH w (a) AS (SELECT route FROM rides) SELECT * FROM w",
     "SELECT * EXCEPT (fare) FROM rides",
     "SELECT r.* REPLACE (fare + 1 AS fare) FROM rides AS r",
@@ -166,6 +169,8 @@ def others(value: Any, required: bool) -> Iterator[Any]:
             yield from (_changed(value, at, "this", text) for text in _texts(leaf))
         unread = [s for s in value.arg_types if s not in ACTS.get(type(value), value.arg_types)]
         yield from (_changed(value, 0, slot, "x") for slot in unread)
+        if not any(value.args.values()):  # a call without arguments
+            yield exp.column("x")
     elif isinstance(value, exp.DataType.Type):
         yield exp.DataType.Type.BINARY
     else:

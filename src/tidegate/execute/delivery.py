@@ -91,7 +91,7 @@ class Delivery:
         """One per task; where they divide the time is decided by the rows, not by instances."""
         if not self.rows:
             return []
-        parts = 1 if self.port.limit is not None else -(-self.rows // SPAN_ROWS)
+        parts = 1 if self.port.leaves_out else -(-self.rows // SPAN_ROWS)
         low, width = self.low_us, self.high_us - self.low_us + 1
         bounds = [MIN_US, *(low + width * i // parts for i in range(1, parts)), MAX_US]
         size = -(-self.rows // parts)

@@ -23,6 +23,7 @@ from tidegate.plan.recorded import READY, RecordedQuery, RecordedSubquery, Texts
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import WINDOW, NamedExpr, is_column
 from tidegate.query.node import Order
+from tidegate.query.ranking import TopRanked
 from tidegate.query.table import TableDef
 from tidegate.remote.scheme import shown
 from tidegate.schema import columns_text, type_name
@@ -42,6 +43,7 @@ class PortForm:
     order: Sequence[Order] = ()
     limit: int | None = None
     windowed: bool = False
+    ranked: TopRanked | None = None
 
     @property
     def mark(self) -> list[str]:
@@ -49,6 +51,8 @@ class PortForm:
         for key in self.order:
             text = meaning(spark_sql(key.expression))
             lines.append(f"order {text} {key.descending} {key.nulls_lead}")
+        if self.ranked is not None:
+            lines.append(self.ranked.said(lambda e: meaning(spark_sql(e))))
         lines += [f"output {name!r} {meaning(spark_sql(e))}" for name, e in self.columns]
         return [*lines, f"limit {self.limit}"] if self.windowed else lines
 
@@ -60,6 +64,8 @@ class PortForm:
             nulls = "first" if key.nulls_lead else "last"
             lines.append(f"order by {written(key.expression, texts)} {way} nulls {nulls}")
         lines += [] if self.limit is None else [f"limit {self.limit}"]
+        if self.ranked is not None:
+            lines.append(self.ranked.said(lambda e: written(e, texts)))
         for name, expression in self.columns:
             if self.windowed and name in WINDOW and is_column(expression, [name]):
                 continue

@@ -130,5 +130,5 @@ def _can_follow(nodes: list[Node], alone: bool) -> bool:
     first = nodes[orders[0]]
     assert isinstance(first, Top)
     later = nodes[orders[0] + 1 :]
-    limited = first.limit is not None
+    limited = first.limit is not None or first.ranked is not None
     return len(orders) == 1 and not (limited and any(isinstance(n, Filter | Branch) for n in later))

@@ -211,7 +211,8 @@ def _port(port: Port, subquery: Subquery, label: str) -> list[str]:
     lines = [f"rows{label}: {' + '.join(steps)}, the same task"] if steps else []
     order = subquery.operator.order.text(ordered=bool(port.order))
     limit = f", limit {port.limit} per window" if port.limit is not None else ""
-    return [*lines, f"rows{label} by {order}{limit}: collect"]
+    first = f", the first {port.ranked.most} of each" if port.ranked is not None else ""
+    return [*lines, f"rows{label} by {order}{first}{limit}: collect"]
 
 
 def _function(function: UserFunction) -> str:

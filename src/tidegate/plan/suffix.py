@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from tidegate.query.name import conjuncts, substitute
 from tidegate.query.node import Branch, Filter, Node, Order, Project, Top
+from tidegate.query.ranking import TopRanked
 
 
 @dataclass
@@ -23,6 +24,7 @@ class Suffix:
     where: list[exp.Expression] = field(default_factory=list)
     order: tuple[Order, ...] = ()
     limit: int | None = None
+    ranked: TopRanked | None = None
     selected: bool = False
 
     def extend(self, node: Node, base: Node) -> None:
@@ -43,3 +45,5 @@ class Suffix:
                 for o in node.order
             )
             self.limit = node.limit
+            if node.ranked is not None:
+                self.ranked = node.ranked.over(lambda e: substitute(e, self.columns))

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
-from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
@@ -24,6 +23,7 @@ from tidegate.query.name import (
     named_text,
 )
 from tidegate.query.passthrough import Passthrough
+from tidegate.query.ranking import Order, TopRanked
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import Use, Window
 from tidegate.schema import TIME
@@ -131,28 +131,6 @@ class Aggregate(Logical):
         return frozenset()
 
 
-@dataclass(frozen=True)
-class Order:
-    """One key of ORDER BY; without NULLS FIRST/LAST, NULL is the smallest value, as in Spark."""
-
-    expression: exp.Expression
-    descending: bool = False
-    nulls_first: bool | None = None
-
-    @property
-    def nulls_lead(self) -> bool:
-        """Where NULL goes, decided."""
-        return not self.descending if self.nulls_first is None else self.nulls_first
-
-    @property
-    def text(self) -> str:
-        """The key for people; where NULL goes is said where it is not as usual."""
-        way = " DESC" if self.descending else ""
-        unusual = self.nulls_lead == self.descending
-        nulls = f" NULLS {'FIRST' if self.nulls_lead else 'LAST'}" if unusual else ""
-        return f"{expression_text(self.expression)}{way}{nulls}"
-
-
 @dataclass(frozen=True, eq=False)
 class Top(Passthrough):
     """The rows of each window in this order, at most `limit` of them; ties in order of the key."""
@@ -160,6 +138,8 @@ class Top(Passthrough):
     child: Node
     order: tuple[Order, ...]
     limit: int | None
+    ranked: TopRanked | None = None
+    """Rows that are left out before they are counted for the limit."""
 
     def __post_init__(self) -> None:
         if not self.child.windowed:
@@ -179,14 +159,20 @@ class Top(Passthrough):
             for o in self.order
         )
         set_fields(self, order=fixed)
-        for key in self.order:
+        if self.ranked is not None:
+            ranked = self.ranked.over(lambda e: canonical(e, names, "PARTITION BY"))
+            set_fields(self, ranked=ranked)
+        for key in (*self.order, *(self.ranked.order if self.ranked else ())):
             check_type(self.child, key.expression, "ORDER BY", ordered=True)
+        for expression in self.ranked.per if self.ranked else ():
+            check_type(self.child, expression, "PARTITION BY", ordered=True)
 
     @property
     def summary(self) -> str:
         keys = ", ".join(key.text for key in self.order)
         text = f"order by {keys or 'key'}"
-        return text if self.limit is None else f"{text}, limit {self.limit} per window"
+        text = text if self.limit is None else f"{text}, limit {self.limit} per window"
+        return text if self.ranked is None else f"{text}, {self.ranked.said(expression_text)}"
 
 
 def aggregate_of(node: Node) -> Aggregate:

@@ -14,6 +14,7 @@ from tidegate.operate.process.first_rows import FirstRows, limit_of, one_key
 from tidegate.query.name import EVENT_TIME, canonical, column, expression_text, is_column
 from tidegate.query.node import Order, ProcessNode, Project, Top
 from tidegate.query.process import Output
+from tidegate.query.ranking import TopRanked
 from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified_columns
 
@@ -51,10 +52,12 @@ class Limit(ProcessNode):
         return f"limit {limit_of(self.factory)}"
 
 
-def ordered(node: Node, order: Sequence[Order], limit: int | None) -> Node:
+def ordered(
+    node: Node, order: Sequence[Order], limit: int | None, ranked: TopRanked | None = None
+) -> Node:
     """ORDER BY and LIMIT: per window after one, else the order of event time and the first rows."""
     if node.windowed:
-        return Top(node, tuple(order), limit)
+        return Top(node, tuple(order), limit, ranked)
     for key in order:
         plain = canonical(key.expression, node.names, "ORDER BY")
         if node.own_time and is_column(plain, {EVENT_TIME, *node.event_names}):

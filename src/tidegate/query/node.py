@@ -19,7 +19,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.query.aggregation import Aggregate, Order, Top, aggregate_of
+from tidegate.query.aggregation import Aggregate, Top, aggregate_of
 from tidegate.query.asof import AsOf
 from tidegate.query.check import check_type, set_fields, types_of, union_type
 from tidegate.query.dedup import Dedup
@@ -41,6 +41,7 @@ from tidegate.query.name import (
 )
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.process import ProcessNode
+from tidegate.query.ranking import Order
 from tidegate.query.table_join import TableJoin
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.schema import TIME

@@ -30,10 +30,12 @@ from tidegate.query.node import (
     Join,
     Node,
     Order,
+    Top,
     Union,
     project,
 )
 from tidegate.query.process import Factory, Keys, process
+from tidegate.query.ranking import TopRanked
 from tidegate.query.surface import habit
 from tidegate.query.surface.arguments import (
     Column,
@@ -202,15 +204,28 @@ class Stream(StreamView):
 
     @nested
     @called_as('.top(10, by="fare")')
-    def top(self, n: int, by: Column | None = None, descending: bool = True) -> Stream:
-        """The first n rows of every window by a column, the greatest first; ties by key."""
+    def top(
+        self,
+        n: int,
+        by: Column | None = None,
+        descending: bool = True,
+        *,
+        per: Column | Sequence[Column] = (),
+    ) -> Stream:
+        """The first n rows of every window by a column, the greatest first; ties by key.
+
+        With `per`, a column or several, the first n of every window and value of these.
+        """
         if isinstance(n, bool) or not isinstance(n, int):
             raise QueryError("top", "needs a whole number of rows", repr(n))
         names = self.node.names
         order = () if by is None else (Order(read_expression(by, names, "top"), descending),)
-        if not self.node.windowed and by is None:
+        if not self.node.windowed and by is None and not per:
             return self.limit(n)
-        return self._with(ordered(self.node, order, n))
+        if not per:
+            return self._with(ordered(self.node, order, n))
+        parts = [e for _, e in named_columns(self.node, [per], {}, "top")]
+        return self._with(Top(self.node, order, None, TopRanked(tuple(parts), order, n)))
 
     @nested
     @called_as('.order_by("fare", descending=True)')

@@ -40,6 +40,7 @@ from tidegate.sql.function import (
 )
 from tidegate.sql.group import Grouping
 from tidegate.sql.join import join_relations, refuse_aggregate, refuse_kind
+from tidegate.sql.rank import first_rows, refuse_partitions
 from tidegate.sql.relation import Relation
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import Create, Script, read_script
@@ -129,7 +130,10 @@ class _Binder:
             return node
         items = tuple((n, column(n)) for n in node.names)
         scope = Scope(None, node.names)
-        return ordered(node, order_keys(order, items, scope), limit_rows(limit))
+        keys = order_keys(order, items, scope)
+        if not node.windowed:
+            refuse_partitions(tree)
+        return ordered(node, keys, *first_rows(tree, keys, items, scope, lambda e, _: e))
 
     def _select(self, tree: exp.Select) -> Node:
         tree = _distinct_as_group(tree)
@@ -329,17 +333,21 @@ def _aggregate(
     if clause := tree.args.get("having"):
         plain = group.with_aliases(scope.plain(clause.this, "HAVING"), columns_first=True)
         having = group.rewrite(plain, "HAVING")
+
+    def resolve(expression: exp.Expression, where: str) -> exp.Expression:
+        return group.rewrite(group.with_aliases(expression, False), where)
+
     order = tuple(
-        replace(o, expression=group.rewrite(group.with_aliases(o.expression, False), "ORDER BY"))
+        replace(o, expression=resolve(o.expression, "ORDER BY"))
         for o in order_keys(tree.args.get("order"), items, scope)
     )
-    limit = limit_rows(tree.args.get("limit"))
+    limit, ranked = first_rows(tree, order, items, scope, resolve)
     node: Node = having_over(
         Aggregate(child, relation.window, tuple(group.keys), tuple(group.calls)),
         conjuncts(having) if having is not None else (),
     )
-    if order or limit is not None:
-        node = Top(node, order, limit)
+    if order or limit is not None or ranked is not None:
+        node = Top(node, order, limit, ranked)
     return project(node, outputs)
 
 
@@ -354,15 +362,18 @@ def _stateless(
             clause.this.sql(dialect="spark", comments=False),
             "Write the condition in WHERE.",
         )
+    if not node.windowed:
+        refuse_partitions(tree)
     order, limit = tree.args.get("order"), tree.args.get("limit")
-    if order is not None or limit is not None:
+    if order is not None or limit is not None or tree.args.get("qualify"):
         aliases = dict(items)
         keys = tuple(
             replace(o, expression=_through(o.expression, aliases))
             for o in order_keys(order, items, scope)
         )
         if node.windowed:
-            return project(ordered(node, keys, limit_rows(limit)), items)
+            first = first_rows(tree, keys, items, scope, lambda e, _: _through(e, aliases))
+            return project(ordered(node, keys, *first), items)
         ordered(node, keys, None)
         return ordered(project(node, items), (), limit_rows(limit))
     return project(node, items)

@@ -31,24 +31,25 @@ Places = Mapping[int, tuple[exp.Expr, tuple[Sequence[Token], int]]]
 _NONE = object()
 
 _SLOTS = """
-this: From Where Having DataTypeParam Paren Boolean Var Neg Not BitwiseNot RespectNulls Avg Sum \
-Median Stddev Variance CountIf First Last FirstValue LastValue LogicalAnd LogicalOr
+this: From Where Having Qualify DataTypeParam Paren Boolean Var Neg Not BitwiseNot RespectNulls \
+Avg Sum Median Stddev Variance CountIf First Last FirstValue LastValue LogicalAnd LogicalOr
 this expression: Dot Extract IntervalSpan Filter EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ \
 EqualNull Is Escape And Or Add Sub Mul Div Mod IntDiv DPipe BitwiseAnd BitwiseOr BitwiseXor ArgMax \
 ArgMin
 expressions: Order With Schema Tuple
+this partition_by order: Window
 expressions on: Distinct
 this expressions: DataType Anonymous Count Max Min
 this unit: TimestampTrunc DateTrunc Interval
 this expression negate: Like ILike
 this alias: CTE Alias
-expressions from_ where group having order limit joins with_ distinct: Select
+expressions from_ where group having order limit joins with_ distinct qualify: Select
 this alias order limit: Subquery
 this expression with_ order limit: Union
 this on using kind method side match_condition: Join
 expressions all: Group
 this desc nulls_first: Ordered
-expression limit_options: Limit
+expression expressions limit_options: Limit
 count limit_options: Fetch
 this columns: TableAlias
 this alias db catalog: Table
@@ -93,6 +94,7 @@ _TRUE = (
 MARKS: dict[tuple[type[exp.Expr], str], object] = {
     **{(getattr(exp, kind), slot): True for kind, slot in (m.split(".") for m in _TRUE.split())},
     (exp.Fetch, "direction"): "FIRST",
+    (exp.Window, "over"): "OVER",
     (exp.Bracket, "offset"): 1,
     (exp.ArrayInsert, "offset"): 1,
 }

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.collect.order import HIDDEN
+from tidegate.collect.ranking import PARTITION, RANKED
 from tidegate.collect.window import first_per_window, in_order, window_order
 from tidegate.operate.kernels.expression import evaluate
-from tidegate.operate.kernels.order import flat, integers
+from tidegate.operate.kernels.order import canonical, flat, integers
 from tidegate.operate.port import Port
 
 WINDOW = ("window_start", "window_end")
@@ -35,7 +36,14 @@ def window_rows(port: Port, keys: Sequence[str], results: pa.Table) -> pa.Table:
         named[f"{HIDDEN}o{place:03d}"] = evaluate(key.expr, results)
     for place, name in enumerate(keys):
         named[f"{HIDDEN}k{place:03d}"] = results.column(name)
+    if port.ranked is not None:
+        for place, expr in enumerate(port.ranked.per):
+            named[f"{PARTITION}{place:03d}"] = canonical(flat(evaluate(expr, results)))
+        for place, key in enumerate(port.ranked.order):
+            named[f"{RANKED}{place:03d}"] = canonical(flat(evaluate(key.expr, results)))
     rows = pa.table(named).combine_chunks()
+    if port.ranked is not None:
+        rows = port.ranked.ranking.first(rows)
     if port.limit is not None:
         ordered = in_order(rows, window_order(rows, port.directions))
         rows = first_per_window(ordered, port.limit)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.operate.port import OrderKey, Port
+from tidegate.operate.port import OrderKey, Port, RankedRows
 from tidegate.plan.canonical import PortForm
 from tidegate.plan.cut import Unit
 from tidegate.plan.determinism import require_deterministic
@@ -17,7 +17,8 @@ from tidegate.plan.suffix import Suffix
 from tidegate.query.check import bind_after
 from tidegate.query.instant import event_offset
 from tidegate.query.name import WINDOW, column
-from tidegate.query.node import Aggregate, Node
+from tidegate.query.node import Aggregate, Node, Order
+from tidegate.query.ranking import TopRanked
 from tidegate.schema import TIME
 
 Ports = tuple[tuple[Port, ...], list[str], tuple[tuple[str, ...], ...]]
@@ -42,7 +43,9 @@ def window_ports(
         suffix = _suffix(base, top.node, places or {})
         ports.append(_port(suffix, known, event_offset(base)))
         columns = list(suffix.columns.items())
-        form = PortForm(columns, suffix.where, suffix.order, suffix.limit, windowed=True)
+        form = PortForm(
+            columns, suffix.where, suffix.order, suffix.limit, windowed=True, ranked=suffix.ranked
+        )
         lines += form.mark
         shown.append(tuple(form.words(texts)))
     return tuple(ports), lines, tuple(shown)
@@ -60,7 +63,8 @@ def _suffix(base: Aggregate, top: Node, places: Mapping[str, exp.Expression]) ->
 
 def _port(suffix: Suffix, types: dict[str, pa.DataType], offset_us: int) -> Port:
     """What was gathered, bound to kernels."""
-    for part in (*suffix.where, *suffix.columns.values(), *(o.expression for o in suffix.order)):
+    orders = (*suffix.order, *(suffix.ranked.order if suffix.ranked is not None else ()))
+    for part in (*suffix.where, *suffix.columns.values(), *(o.expression for o in orders)):
         require_deterministic(part, "SELECT")
     outputs = tuple(
         (n, fold(bind_after(e, types, "SELECT")))
@@ -72,11 +76,23 @@ def _port(suffix: Suffix, types: dict[str, pa.DataType], offset_us: int) -> Port
         schema=pa.schema([*fields, *(pa.field(n, e.type) for n, e in outputs)]),
         outputs=outputs,
         where=tuple(fold(bind_after(e, types, "HAVING", predicate=True)) for e in suffix.where),
-        order=tuple(
-            OrderKey(fold(bind_after(o.expression, types, "ORDER BY")), o.descending, o.nulls_lead)
-            for o in suffix.order
-        ),
+        order=_order(suffix.order, types),
+        ranked=_ranked(suffix.ranked, types),
         limit=suffix.limit,
         time=WINDOW[1],
         offset_us=offset_us,
     )
+
+
+def _order(keys: Sequence[Order], types: Mapping[str, pa.DataType]) -> tuple[OrderKey, ...]:
+    return tuple(
+        OrderKey(fold(bind_after(o.expression, types, "ORDER BY")), o.descending, o.nulls_lead)
+        for o in keys
+    )
+
+
+def _ranked(asked: TopRanked | None, types: Mapping[str, pa.DataType]) -> RankedRows | None:
+    if asked is None:
+        return None
+    per = tuple(fold(bind_after(e, types, "PARTITION BY")) for e in asked.per)
+    return RankedRows(per, _order(asked.order, types), asked.kind, asked.most)

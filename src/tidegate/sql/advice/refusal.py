@@ -22,7 +22,6 @@ REFUSALS = {
     name: entry
     for entry in read_advice(f"""
 laterals :: a tuple gives one row; got LATERAL VIEW. {PROCESS}
-qualify :: rows are not numbered yet; got QUALIFY
 windows :: OVER is not available yet, so it has no use for a window; got WINDOW
 offset :: the first rows of a window can be taken, not later ones; got OFFSET
 cluster :: rows are in the order of event time; got CLUSTER BY
@@ -64,7 +63,6 @@ with_ties :: LIMIT must be a whole number of rows; got WITH TIES
 with_fill :: windows without tuples are not put out; got WITH FILL
 key_expressions :: a query cannot read itself; got USING KEY
 Select.kind :: rows are put out as columns; got SELECT AS. Leave AS and its word out.
-Limit.expressions :: the first rows of each group are not available yet; got LIMIT ... BY
 In.unnest :: IN must have a list of values; got IN
 In.field :: the list of IN must stand in parentheses; got IN. Write {{this}} IN (...).
 Cast.default Cast.action TryCast.default TryCast.action ::
@@ -176,7 +174,8 @@ def _join(node: exp.Expr) -> str | None:
 
 def _inside(node: exp.Expr) -> str | None:
     """ORDER BY and LIMIT as a clause of a query, DISTINCT as one and in an aggregate."""
-    clause = isinstance(node.parent, exp.Query) and node.arg_key in ("order", "limit", "distinct")
+    within = exp.Query | exp.Window
+    clause = isinstance(node.parent, within) and node.arg_key in ("order", "limit", "distinct")
     aggregate = is_aggregate(node.this if isinstance(node, exp.Filter) else node.parent or node)
     counts = isinstance(node, exp.Distinct | exp.Filter) and aggregate
     return None if clause or counts else type(node).__name__
@@ -206,6 +205,7 @@ _CASES: dict[type[exp.Expr], Callable[[exp.Expr], str | None]] = {
     exp.CTE: lambda node: None if node.args.get("materialized") is None else "materialized",
     exp.TableAlias: _alias,
     exp.WithinGroup: _within,
+    exp.Window: lambda node: None if node.find_ancestor(exp.Qualify) else "Window",
     **dict.fromkeys((exp.Order, exp.Limit, exp.Distinct, exp.Filter), _inside),
 }
 """Classes that may stand in some places only, or with some words only: the name of the refusal."""

@@ -1,0 +1,65 @@
+"""The order of rows inside a window, and which rows of each partition are the first in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from tidegate.errors import QueryError
+from tidegate.query.name import expression_text
+
+
+@dataclass(frozen=True)
+class Order:
+    """One key of ORDER BY; without NULLS FIRST/LAST, NULL is the smallest value, as in Spark."""
+
+    expression: exp.Expression
+    descending: bool = False
+    nulls_first: bool | None = None
+
+    @property
+    def nulls_lead(self) -> bool:
+        """Where NULL goes, decided."""
+        return not self.descending if self.nulls_first is None else self.nulls_first
+
+    @property
+    def text(self) -> str:
+        """The key for people; where NULL goes is said where it is not as usual."""
+        way = " DESC" if self.descending else ""
+        unusual = self.nulls_lead == self.descending
+        nulls = f" NULLS {'FIRST' if self.nulls_lead else 'LAST'}" if unusual else ""
+        return f"{expression_text(self.expression)}{way}{nulls}"
+
+
+@dataclass(frozen=True)
+class TopRanked:
+    """Of each window and partition the rows whose number in an order is at most `most`.
+
+    `kind` is ROW_NUMBER, where the key of the group breaks ties, RANK or DENSE_RANK.
+    """
+
+    per: tuple[exp.Expression, ...]
+    order: tuple[Order, ...]
+    most: int
+    kind: str = "ROW_NUMBER"
+
+    def __post_init__(self) -> None:
+        if self.most < 0:
+            raise QueryError("LIMIT", "must not be negative", str(self.most))
+
+    def over(self, change: Callable[[exp.Expression], exp.Expression]) -> TopRanked:
+        """The same with other expressions; where NULL goes is decided then."""
+        order = tuple(Order(change(o.expression), o.descending, o.nulls_lead) for o in self.order)
+        return replace(self, per=tuple(map(change, self.per)), order=order)
+
+    def said(self, text: Callable[[exp.Expression], str]) -> str:
+        """What it does in one line, with this text for expressions."""
+        order = [
+            f"{text(o.expression)}{' DESC' if o.descending else ''} "
+            f"NULLS {'FIRST' if o.nulls_lead else 'LAST'}"
+            for o in self.order
+        ]
+        per = ", ".join(map(text, self.per)) or "nothing"
+        return f"{self.kind} by {', '.join(order) or 'key'} <= {self.most} per window and {per}"
