@@ -29,12 +29,13 @@ _NONE = object()
 
 _SLOTS = """
 this: From Where Having DataTypeParam Paren Boolean Var Neg Not BitwiseNot RespectNulls Avg Sum \
-Median Stddev Variance CountIf First Last FirstValue LastValue LogicalAnd LogicalOr
+Median Stddev Variance CountIf First Last FirstValue LastValue LogicalAnd LogicalOr \
+IgnoreNulls
 this expression: Dot Extract IntervalSpan Filter EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ \
-EqualNull Is Escape And Or Add Sub Mul Div Mod IntDiv DPipe BitwiseAnd BitwiseOr BitwiseXor ArgMax \
-ArgMin
-expressions: Order With Distinct Schema Tuple
-this expressions: DataType Anonymous Count Max Min
+EqualNull WithinGroup Is Escape And Or Add Sub Mul Div Mod IntDiv DPipe BitwiseAnd BitwiseOr \
+BitwiseXor
+expressions: With Distinct Schema Tuple
+this expressions: Order DataType Anonymous Count Max Min
 this unit: TimestampTrunc DateTrunc Interval
 this expression negate: Like ILike
 this alias: CTE Alias
