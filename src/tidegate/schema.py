@@ -320,6 +320,8 @@ def type_name(type_: pa.DataType) -> str:
         return "time"
     if pa.types.is_decimal(type_):
         return f"decimal({type_.precision},{type_.scale})"
+    if is_list(type_):
+        return f"array<{type_name(type_.value_type)}>"
     return names.get(str(type_), str(type_))
 
 

@@ -15,6 +15,7 @@ from typing import TypeVar
 from tests.fuzz.aggregate import Call, draw_call
 from tests.fuzz.expression import Expr, Grammar, compared
 from tests.fuzz.first import first_of_each
+from tests.fuzz.gathered import draw_gathered
 from tests.fuzz.row import (
     BOOLEAN,
     DATE,
@@ -243,7 +244,8 @@ def _grouping(chance: Chance, relations: Sequence[Relation]) -> Grouping:
     grammar = Grammar(chance, columns)
     keys = [grammar.any() for _ in range(chance.choice([0, 1, 1, 2]))]
     keys = list({k.spark: k for k in keys if any(c.spark in k.spark for c in columns)}.values())
-    calls = [draw_call(chance, grammar) for _ in range(chance.integers(1, 4))]
+    draws = (draw_call, draw_call, draw_call, draw_gathered)
+    calls = [_one(chance, draws)(chance, grammar) for _ in range(chance.integers(1, 4))]
     having = ("", "")
     if chance.random() < 0.2:
         having = (" HAVING COUNT(*) > 1", " HAVING COUNT(*) > 1")

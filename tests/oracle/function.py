@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
@@ -224,6 +225,70 @@ def _quantile(values: list[Any], function: Function) -> float:
     return below if below == above else (high - place) * below + (place - low) * above
 
 
+def _from_above(values: list[Any], function: Function) -> float:
+    numbers = sorted((float(v) + 0.0 for v in values), key=sort_key, reverse=True)
+    place = (len(numbers) - 1) * function.parameters[0]
+    low, high = math.floor(place), math.ceil(place)
+    first, second = numbers[low], numbers[high]
+    return first if first == second else (high - place) * first + (place - low) * second
+
+
+def _at_share(values: list[Any], share: float, descending: bool) -> Any:
+    """The first value in order of which the share up to it, and itself, is at least this one."""
+    ranked = sorted((one_zero(v) for v in values), key=sort_key, reverse=descending)
+    return ranked[max(math.ceil(share * len(ranked)) - 1, 0)]
+
+
+def _discrete(values: list[Any], function: Function) -> float:
+    return float(_at_share(list(map(float, values)), function.parameters[0], descending=False))
+
+
+def _discrete_from_above(values: list[Any], function: Function) -> float:
+    return float(_at_share(list(map(float, values)), function.parameters[0], descending=True))
+
+
+def _of_its_type(values: list[Any], function: Function) -> Any:
+    return _at_share(values, function.parameters[0], descending=False)
+
+
+def _mode(values: list[Any], function: Function) -> Any:
+    """Values that occur equally often: the smallest, or the greatest where DESC asks for it."""
+    times = Counter(sort_key(v) for v in values)
+    most = max(times.values())
+    tied = [one_zero(v) for v in values if times[sort_key(v)] == most]
+    return (max if function.kind == "mode_desc" else min)(tied, key=sort_key)
+
+
+def _set(values: list[Any], function: Function) -> list[Any]:
+    found = {sort_key(v): one_zero(v) for v in values}
+    return [found[key] for key in sorted(found)]
+
+
+def _text_of_set(values: list[Any], function: Function) -> str:
+    return str(function.parameters[0]).join(_set(values, function))
+
+
+def _list(tuples: Tuples, function: Function) -> list[Any]:
+    """Sorting is stable, so one pass for each key, the last one first, orders by all of them."""
+    kept = [t for t in tuples if t[0] is not None]
+    for at, way in reversed(list(enumerate(function.parameters[-1], start=1))):
+        with_key = [t for t in kept if t[at] is not None]
+        without = [t for t in kept if t[at] is None]
+        # NaN is greater than any number, in both directions; equal keys keep their order.
+        with_key.sort(key=lambda t, at=at: sort_key(t[at]), reverse=way.descending)  # type: ignore[misc]
+        kept = [*without, *with_key] if way.nulls_first else [*with_key, *without]
+    return [t[0] for t in kept]
+
+
+def _text(tuples: Tuples, function: Function) -> str | None:
+    found = _list(tuples, function)
+    return str(function.parameters[0]).join(found) if found else None
+
+
+def _last_by(tuples: Tuples, function: Function) -> Any:
+    return _greatest_by(tuples[::-1], function)
+
+
 def _all_true(values: list[Any], function: Function) -> bool:
     return all(values)
 
@@ -238,6 +303,9 @@ OF_TUPLES: dict[str, Callable[[Tuples, Function], Any]] = {
     "last": _last,
     "min_by": _least_by,
     "max_by": _greatest_by,
+    "last_by": _last_by,
+    "array_agg": _list,
+    "string_agg": _text,
     "corr": _correlation,
     "covar_samp": _sample,
     "covar_pop": _population,
@@ -247,6 +315,7 @@ OF_TUPLES: dict[str, Callable[[Tuples, Function], Any]] = {
 OF_ANY: dict[str, Callable[[list[Any], Function], Any]] = {
     "distinct": _distinct,
     "count_if": _count_true,
+    "collect_set": _set,
     "approx_count_distinct": _approximate,
 }
 """Functions of the values that are not NULL, however few."""
@@ -259,6 +328,13 @@ OF_SOME: dict[str, Callable[[list[Any], Function], Any]] = {
     "var": _variance,
     "stddev": _deviation,
     "quantile": _quantile,
+    "percentile_cont_desc": _from_above,
+    "percentile_disc": _discrete,
+    "percentile_disc_desc": _discrete_from_above,
+    "approx_percentile": _of_its_type,
+    "mode": _mode,
+    "mode_desc": _mode,
+    "string_set": _text_of_set,
     "bool_and": _all_true,
     "bool_or": _any_true,
 }

@@ -49,6 +49,22 @@ class Nothing(Aggregator):
         (agg.approx_count_distinct("x"), "approx_count_distinct(`x`, 0.05)"),
         (agg.approx_count_distinct("x", 0.01), "approx_count_distinct(`x`, 0.01)"),
         (agg.approx_count_distinct("x", rsd=0.1), "approx_count_distinct(`x`, 0.1)"),
+        (agg.percentile_cont("x", 0.9), "quantile(`x`, 0.9)"),
+        (
+            agg.percentile_cont("x", 0.9, descending=True),
+            "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY `x` DESC)",
+        ),
+        (agg.percentile_disc("x", fraction=0.5), "percentile_disc(`x`, 0.5)"),
+        (agg.approx_percentile("x", 0.5), "approx_percentile(`x`, 0.5, 10000)"),
+        (agg.mode("x"), "mode(`x`)"),
+        (agg.mode("x", descending=True), "MODE() WITHIN GROUP (ORDER BY `x` DESC)"),
+        (agg.array_agg("x"), "array_agg(`x`)"),
+        (
+            agg.array_agg("x", order_by=["y", col("z") + 1], descending=True),
+            "array_agg(`x` ORDER BY `y` DESC, `z` + 1 DESC)",
+        ),
+        (agg.string_agg("x", ", ", order_by="y"), "string_agg(`x`, ', ' ORDER BY `y`)"),
+        (agg.collect_set("x"), "collect_set(`x`)"),
     ],
 )
 def test_calls_say_themselves(call: agg.AggregateCall, text: str) -> None:
@@ -71,8 +87,8 @@ def test_a_quantile_lies_between_0_and_1(fraction: float) -> None:
 def test_what_cannot_be_called() -> None:
     with pytest.raises(QueryError, match="the function must be an Aggregator; got 'x'"):
         agg.aggregate("x")  # type: ignore[arg-type]
-    with pytest.raises(QueryError, match="the kind must be known; got mode"):
-        agg.AggregateCall("mode")
+    with pytest.raises(QueryError, match="the kind must be known; got moda"):
+        agg.AggregateCall("moda")
     with pytest.raises(QueryError, match="sum: takes one argument; got 0"):
         agg.AggregateCall("sum")
     with pytest.raises(QueryError, match="corr: takes two arguments; got 1"):
@@ -85,6 +101,12 @@ def test_what_cannot_be_called() -> None:
         agg.quantile("x", "half")
     with pytest.raises(QueryError, match=r"the relative standard deviation must be between 0\.001"):
         agg.approx_count_distinct("x", rsd=0)
+    with pytest.raises(QueryError, match="ARRAY_AGG: descending needs order_by; got none"):
+        agg.array_agg("x", descending=True)
+    with pytest.raises(QueryError, match="array_agg: takes of, order_by, descending; got by"):
+        agg.array_agg("x", by="y")
+    with pytest.raises(QueryError, match="the separator must be a text in quotes; got 1"):
+        agg.string_agg("x", 1)
     with pytest.raises(QueryError, match="corr: takes x, y; got z"):
         agg.corr("x", z="y")
     with pytest.raises(QueryError, match="a user aggregate needs its Aggregator"):
@@ -138,7 +160,7 @@ def test_what_calls_a_function_documents_itself() -> None:
         (
             agg.max_("x"),
             pa.list_(pa.int64()),
-            "max(`x`): the argument must have an order; got list<item: int64>.",
+            "max(`x`): the argument must have an order; got array<bigint>.",
         ),
     ],
 )

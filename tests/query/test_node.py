@@ -146,7 +146,7 @@ def test_the_rows_of_windows() -> None:
 
 
 def test_a_key_must_be_a_plain_value() -> None:
-    with pytest.raises(QueryError, match="GROUP BY: s must be a plain value; got list"):
+    with pytest.raises(QueryError, match="GROUP BY: s must be a plain value; got array"):
         Aggregate(Input(RIDES), HOUR, (("s", column("stops")),), ())
 
 

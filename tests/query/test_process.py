@@ -191,7 +191,7 @@ ONE = Trips()
         ),
         (
             lambda: rides.process(Trips, keys=["route", "stops"]),
-            "process Trips keys: stops must be a plain value; got list<item: string>.",
+            "process Trips keys: stops must be a plain value; got array<string>.",
         ),
         (
             lambda: rides.select("stops", key="route").process(Trips, keys="stops"),

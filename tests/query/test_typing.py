@@ -63,7 +63,7 @@ def bound(text: str, **options: object) -> Expr:
         ("`Mixed Case`", "int"),
         ("p.x", "int"),
         ("p.q.z", "string"),
-        ("xs", "list<item: int32>"),
+        ("xs", "array<int>"),
         ("NULL", "string"),
         ("LENGTH(s)", "int"),
         ("(i)", "int"),

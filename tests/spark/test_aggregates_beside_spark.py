@@ -31,6 +31,31 @@ EXACT += ["BOOL_AND(i > -50)", "ANY(x > y)", "BOOL_OR(f)", "COUNT_IF(f)", "COUNT
 EXACT += ["BOOL_AND(NULL)", "EVERY(b) FILTER (WHERE i > 1000)", "SOME(DISTINCT b)"]
 EXACT += ["COUNT_IF(i > 3) FILTER (WHERE b)", "APPROX_COUNT_DISTINCT(b)"]
 EXACT += ["APPROX_COUNT_DISTINCT(NULL)", "APPROX_COUNT_DISTINCT(c, 0.01)"]
+SHARES = ("0", "0.1", "0.25", "0.5", "0.9", "1")
+FLOATS += [
+    f"{f}({p}) WITHIN GROUP (ORDER BY {x}{way})"
+    for f in ("PERCENTILE_CONT", "PERCENTILE_DISC")
+    for p in SHARES
+    for x in ("x", "i", "d")
+    for way in ("", " DESC")
+]
+EXACT += [f"APPROX_PERCENTILE({x}, {p})" for p in SHARES for x in ("x", "i", "n", "d", "day")]
+EXACT += [
+    f"MODE() WITHIN GROUP (ORDER BY {x}{w})" for x in ("i", "s", "day") for w in ("", " DESC")
+]
+EXACT += [
+    "LISTAGG(s, ',') WITHIN GROUP (ORDER BY u)",
+    "STRING_AGG(s) WITHIN GROUP (ORDER BY u DESC)",
+]
+EXACT += ["LISTAGG(s, '') WITHIN GROUP (ORDER BY i NULLS LAST, u DESC) FILTER (WHERE b)"]
+EXACT += [
+    "LISTAGG(DISTINCT s, '+') WITHIN GROUP (ORDER BY s)",
+    "STRING_AGG(s) FILTER (WHERE u > 999)",
+]
+EXACT += [
+    f"{f}({x})" for f in ("ARRAY_AGG", "COLLECT_LIST", "COLLECT_SET") for x in ("i", "s", "n")
+]
+EXACT += ["ARRAY_AGG(i) FILTER (WHERE u > 999)", "PERCENTILE_APPROX(i, 0.5, 100000)"]
 
 
 def table(seed: int) -> pa.Table:
@@ -93,6 +118,8 @@ def same(ours: Any, theirs: Any) -> bool:
         return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
     if isinstance(ours, datetime) and isinstance(theirs, datetime):
         return ours.astimezone(UTC) == theirs.astimezone(UTC)
+    if isinstance(ours, list) and isinstance(theirs, list):  # Spark's are in any order
+        return sorted(ours) == sorted(theirs)
     return type(ours) is type(theirs) and bool(ours == theirs)
 
 

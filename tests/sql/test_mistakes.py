@@ -54,8 +54,8 @@ MISTAKES = {
     "COUNT. Write the condition in HAVING.",
     f"SELECT SUM(AVG(fare)) FROM rides {HOUR}": "SUM: an aggregate cannot be inside another; got "
     "AVG(fare). Aggregate in a subquery first.",
-    f"SELECT MODE(fare) FROM rides {HOUR}": (
-        "SELECT: no aggregate has this name; got MODE. There is no way yet in SQL; in Python "
+    f"SELECT PRODUCT(fare) FROM rides {HOUR}": (
+        "SELECT: no aggregate has this name; got PRODUCT. There is no way yet in SQL; in Python "
         "there is tg.aggregate: see docs/python.md."
     ),
     f"SELECT SUMM(fare) FROM rides {HOUR}": "SELECT: no aggregate has this name; got SUMM. "
@@ -76,7 +76,7 @@ MISTAKES = {
     f"SELECT CORR(fare, paid) FROM rides {HOUR}": "corr(fare, paid): the argument must be a "
     "number; got boolean for paid. CAST it to one, or use COUNT, MIN or MAX.",
     f"SELECT MIN_BY(fare, stops) FROM rides {HOUR}": "min_by(fare, stops): the argument must have "
-    "an order; got list<item: string> for stops.",
+    "an order; got array<string> for stops.",
     f"SELECT SOME(fare) FROM rides {HOUR}": "bool_or(fare): the argument must be boolean; got "
     "double. Compare it with something.",
     f"SELECT COUNT_IF(fare) FROM rides {HOUR}": "count_if(fare): the argument must be boolean; got "
@@ -104,7 +104,7 @@ MISTAKES = {
     f"SELECT SUM(paid) FROM rides {HOUR}": "sum(paid): the argument must be a number; got boolean. "
     "CAST it to one, or use COUNT, MIN or MAX.",
     f"SELECT stops FROM rides {HOUR} GROUP BY stops": "GROUP BY: stops must be a plain value; got "
-    "list<item: string>.",
+    "array<string>.",
     "SELECT COUNT(*) FROM rides [RANGE 1 HOUR SLIDE 2 HOURS]": "window: SLIDE must not be longer "
     "than RANGE; got RANGE 1 hour SLIDE 2 hours. Tuples between the windows would be lost; filter "
     "them with WHERE instead.",
@@ -278,20 +278,27 @@ NOT_YET = {
         "WITH LATENCY 2 seconds: is not available yet. There is no way yet."
     ),
     f"SELECT SUM(DISTINCT fare) FROM rides {HOUR}": (
-        "SUM(DISTINCT): is not available yet: only COUNT can be. There is no way yet."
+        "SUM(DISTINCT): is not available yet: only COUNT, ARRAY_AGG and STRING_AGG can be. "
+        "There is no way yet."
     ),
     f"SELECT CORR(DISTINCT fare, tip) FROM rides {HOUR}": (
-        "CORR(DISTINCT): is not available yet: only COUNT can be. There is no way yet."
+        "CORR(DISTINCT): is not available yet: only COUNT, ARRAY_AGG and STRING_AGG can be. "
+        "There is no way yet."
     ),
     f"SELECT COUNT_IF(DISTINCT paid) FROM rides {HOUR}": (
-        "COUNT_IF(DISTINCT): is not available yet: only COUNT can be. There is no way yet."
+        "COUNT_IF(DISTINCT): is not available yet: only COUNT, ARRAY_AGG and STRING_AGG can be. "
+        "There is no way yet."
     ),
-    f"SELECT FIRST(fare) IGNORE NULLS FROM rides {HOUR}": (
-        "SQL line 1, column 20: IGNORE NULLS is not available yet; got IGNORE NULLS. There "
+    f"SELECT MAX(fare) IGNORE NULLS FROM rides {HOUR}": (
+        "SQL line 1, column 18: IGNORE NULLS is not available yet; got IGNORE NULLS. There "
         "is no way yet."
     ),
-    f"SELECT LAST(fare) FILTER (WHERE tip > 1) FROM rides {HOUR}": (
-        "LAST: FILTER is not available yet. There is no way yet."
+    f"SELECT COLLECT_SET(fare ORDER BY tip) FROM rides {HOUR}": (
+        "SQL line 1, column 25: this function takes tuples in the order of event time; got ORDER "
+        "BY. There is no way yet."
+    ),
+    f"SELECT ARRAY_AGG(DISTINCT fare ORDER BY tip) FROM rides {HOUR}": (
+        "ARRAY_AGG: a set has the order of its values; got ORDER BY. There is no way yet."
     ),
 }
 

@@ -86,6 +86,8 @@ SAMPLES = (
             *("QUANTILE(tip, 0.3)", "APPROX_COUNT_DISTINCT(tip, 0.1)", "COUNT_IF(paid)"),
             *("FIRST(tip)", "LAST(tip)", "FIRST_VALUE(tip)", "LAST_VALUE(tip)", "STDDEV(tip)"),
             *("VARIANCE(tip)", "BOOL_AND(paid)", "BOOL_OR(paid)", "FIRST(tip) RESPECT NULLS"),
+            *("FIRST(tip) IGNORE NULLS", "ARRAY_AGG(tip ORDER BY fare DESC)"),
+            *("PERCENTILE_CONT(0.3) WITHIN GROUP (ORDER BY fare DESC)", "COLLECT_SET(tip)"),
         )
     ),
     "SELECT INTERVAL '1.5' SECOND AS a, INTERVAL '3' DAY AS b FROM rides",

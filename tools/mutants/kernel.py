@@ -71,10 +71,24 @@ MUTANTS = (
     ),
     Mutant(
         "FILTER goes on after a condition that is NULL",
-        "sql/function.py",
-        "only_where(conjuncts(condition), value)",
-        "only_where([condition], value)",
+        "sql/call.py",
+        "written.conditions += conjuncts(wrapper.expression.this)",
+        "written.conditions.append(wrapper.expression.this)",
         "tests/session/test_guards.py",
+    ),
+    Mutant(
+        "LAST with FILTER is that of the first tuple",
+        "operate/aggregate/functions/extreme_by.py",
+        "tied[order if self.last else order[::-1]]",
+        "tied[order[::-1]]",
+        "tests/operate/aggregate/test_pane.py",
+    ),
+    Mutant(
+        "a list is in the order in which partial results are merged",
+        "operate/aggregate/functions/gathered.py",
+        "if not _ascending(sort_keys):",
+        "if groups.n < 0:",
+        "tests/operate/aggregate/test_pane.py",
     ),
     Mutant(
         "an argument of CORR is evaluated beside a NULL",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from inspect import Parameter as Slot
@@ -13,8 +13,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.operate.aggregate.definition import AggregateFunction, Rule
+from tidegate.operate.aggregate.definition import (
+    AggregateFunction,
+    OrderedFunction,
+    Rule,
+    WithinFunction,
+)
 from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.parameter import Constant, Way, Ways
 from tidegate.operate.aggregate.registry import find, find_python
 from tidegate.operate.aggregate.user import Aggregator
 from tidegate.query.expression import Expression, to_node
@@ -163,14 +169,16 @@ def builder(name: str) -> Builder:
     definition = find_python(name)
     if definition is None:
         raise KeyError(name)
-    columns = _column_names(len(definition.arguments))
-    slots = (*columns, *(parameter.name for parameter in definition.parameters))
+    columns = _column_names(definition.width(ordered=False))
+    constants = [p for p in definition.parameters if not isinstance(p, Ways)]
+    words = _order_words(definition)
+    slots = (*columns, *(constant.name for constant in constants))
 
     def build(*of: object, **named: object) -> AggregateCall:
         given = dict(zip(slots, of, strict=False))
-        unknown = [key for key in named if key in given or key not in slots]
+        unknown = [key for key in named if key in given or key not in (*slots, *words)]
         if unknown:
-            raise QueryError(name, f"takes {', '.join(slots)}", unknown[0])
+            raise QueryError(name, f"takes {', '.join((*slots, *words))}", unknown[0])
         if len(of) > len(slots):
             raise QueryError(name, definition.arity, str(len(of)))
         given |= named
@@ -178,26 +186,59 @@ def builder(name: str) -> Builder:
         if definition.star and isinstance(first, str) and first == "*":
             given = {}
         arguments = tuple(to_node(given[c]) for c in columns if given.get(c) is not None)
-        parameters = tuple(given.get(p.name) for p in definition.parameters)
-        return AggregateCall(definition.name, arguments, parameters)
+        parameters = tuple(given.get(p.name) for p in constants)
+        kind, arguments, more = _in_order(definition, arguments, given)
+        return AggregateCall(kind, arguments, (*parameters, *more))
 
-    build.__signature__ = _signature(definition, columns)  # type: ignore[attr-defined]
+    build.__signature__ = _signature(definition, columns, constants)  # type: ignore[attr-defined]
     build.__name__ = build.__qualname__ = name
     build.__doc__ = definition.doc
     return build
+
+
+def _order_words(definition: AggregateFunction) -> tuple[str, ...]:
+    """The keywords that say in which order a function takes the tuples."""
+    if isinstance(definition, OrderedFunction):
+        return ("order_by", "descending")
+    return ("descending",) if isinstance(definition, WithinFunction) else ()
+
+
+def _in_order(
+    definition: AggregateFunction,
+    columns: tuple[exp.Expression, ...],
+    given: Mapping[str, object],
+) -> tuple[str, tuple[exp.Expression, ...], tuple[Any, ...]]:
+    """The kind, columns and last parameters of a call with the order that keywords ask for."""
+    by, descending = given.get("order_by"), bool(given.get("descending"))
+    keys = tuple(
+        to_node(k) for k in (by if isinstance(by, list | tuple) else (by,)) if by is not None
+    )
+    if descending and isinstance(definition, OrderedFunction) and not keys:
+        raise QueryError(
+            definition.where, "descending needs order_by", "none", 'Write order_by="ts".'
+        )
+    ways = (Way(descending, not descending),) * max(len(keys), int(descending))
+    made = definition.by(columns, keys, ways) if ways else None
+    return made or (definition.name, columns, ())
 
 
 def _column_names(count: int) -> tuple[str, ...]:
     return ("of",) if count == 1 else tuple("xyzuvw"[:count])
 
 
-def _signature(definition: AggregateFunction, columns: Sequence[str]) -> Signature:
-    """What `help` shows: the columns, then the parameters with their defaults."""
+def _signature(
+    definition: AggregateFunction, columns: Sequence[str], constants: Sequence[Constant]
+) -> Signature:
+    """What `help` shows: the columns, then the parameters with their defaults, then the order."""
     needed = None if definition.star else Slot.empty
     slots = [_slot(name, Argument, needed) for name in columns]
-    for parameter in definition.parameters:
-        default = Slot.empty if parameter.default is None else parameter.default
-        slots.append(_slot(parameter.name, float, default))
+    for constant in constants:
+        default = Slot.empty if constant.default is None else constant.default
+        slots.append(_slot(constant.name, constant.python_type, default))
+    kinds = {"order_by": (Argument | Sequence[Argument] | None, None), "descending": (bool, False)}
+    for word in _order_words(definition):
+        annotation, default = kinds[word]
+        slots.append(Slot(word, Slot.KEYWORD_ONLY, annotation=annotation, default=default))
     return Signature(slots, return_annotation=AggregateCall)
 
 
@@ -213,8 +254,11 @@ def aggregate(function: Aggregator, *of: Argument) -> AggregateCall:
 
 
 approx_count_distinct = builder("approx_count_distinct")
+approx_percentile = builder("approx_percentile")
+array_agg = builder("array_agg")
 bool_and = builder("bool_and")
 bool_or = builder("bool_or")
+collect_set = builder("collect_set")
 corr = builder("corr")
 count = builder("count")
 count_distinct = builder("count_distinct")
@@ -229,7 +273,11 @@ mean = avg = builder("mean")
 median = builder("median")
 min_ = builder("min")
 min_by = builder("min_by")
+mode = builder("mode")
+percentile_cont = builder("percentile_cont")
+percentile_disc = builder("percentile_disc")
 quantile = builder("quantile")
 stddev = builder("stddev")
+string_agg = builder("string_agg")
 sum_ = builder("sum")
 var = builder("var")

@@ -15,6 +15,7 @@ from sqlglot.parsers.spark import SparkParser
 
 from tidegate.errors import QueryError
 from tidegate.nesting import nested
+from tidegate.operate.aggregate.definition import WithinFunction
 from tidegate.operate.aggregate.registry import TABLE
 from tidegate.sql.advice.foreign import refuse_foreign
 from tidegate.sql.advice.remedy import NEEDS_AS, UNEXPECTED, WORDS, remedy
@@ -45,9 +46,12 @@ _PLAIN = {
 }
 
 
-_OF_SEVERAL = tuple(name for f in TABLE if len(f.arguments) > 1 for name in f.sql)
-"""Aggregates of several columns. sqlglot has a place for each of them, and where one is missing or
-too many are there it says so without naming the function; here they are calls like others."""
+_OF_SEVERAL = tuple(
+    name for f in TABLE if len(f.arguments) > 1 or isinstance(f, WithinFunction) for name in f.sql
+)
+"""Aggregates of several columns, and those of an order. sqlglot has a place for each of them, and
+where one is missing or too many are there it says so without naming the function; here they are
+calls like others."""
 
 
 def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:

@@ -3,46 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlglot import exp
 
 from tidegate.errors import NO_WAY, QueryError, UnavailableError, near
-from tidegate.operate.aggregate.definition import AggregateFunction, Parameter
-from tidegate.operate.aggregate.registry import find_sql, sql_names
-from tidegate.query.aggregate import AggregateCall, only_where
-from tidegate.query.name import conjuncts
-from tidegate.query.types.spelling import spelling
-
-QUANTILES = ("APPROX_PERCENTILE", "PERCENTILE_APPROX")
-LISTS = (
-    *("ARRAY_AGG", "COLLECT_LIST", "COLLECT_SET", "STRING_AGG", "LISTAGG", "GROUP_CONCAT"),
-    *("MAP_AGG", "JSON_ARRAYAGG", *QUANTILES),
+from tidegate.operate.aggregate.definition import (
+    AggregateFunction,
+    OrderedFunction,
+    WithinFunction,
 )
+from tidegate.operate.aggregate.parameter import Constant, Way
+from tidegate.operate.aggregate.registry import find, find_sql, sql_names
+from tidegate.query.aggregate import AggregateCall, only_where
+from tidegate.query.types.spelling import spelling
+from tidegate.sql.call import WRAPPERS, WrittenCall
+
+_STRANGE = ("GROUP_CONCAT", "MAP_AGG", "JSON_ARRAYAGG")
+LISTS = (*_STRANGE, "COLLECT_SET", "APPROX_PERCENTILE", "PERCENTILE_APPROX")
 """Aggregates that sqlglot knows under one name each; here they keep their own."""
 
 _OWN = (
-    *("MODE", "SKEWNESS", "KURTOSIS", "HISTOGRAM_NUMERIC", "BIT_AND", "BIT_OR", "BIT_XOR"),
+    *("SKEWNESS", "KURTOSIS", "HISTOGRAM_NUMERIC", "BIT_AND", "BIT_OR", "BIT_XOR"),
     *("PRODUCT", "ENTROPY", "REGR_SLOPE", "REGR_INTERCEPT"),
 )
 _OVER = ("LAG", "LEAD", "ROW_NUMBER", "RANK", "DENSE_RANK")
 
 AGGREGATES = {
-    **dict.fromkeys((*LISTS, *_OVER), NO_WAY),
-    **dict.fromkeys(QUANTILES, "Use QUANTILE, which is exact and interpolates."),
+    **dict.fromkeys((*_STRANGE, *_OVER), NO_WAY),
+    "GROUP_CONCAT": "Use STRING_AGG(x, ','), with ORDER BY before the parenthesis closes.",
     **dict.fromkeys(
         _OWN, "There is no way yet in SQL; in Python there is tg.aggregate: see docs/python.md."
     ),
 }
 """By the name of an aggregate of other SQL that is not there, what to do."""
 
-_WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
-
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate call, with whatever is written around it."""
     if isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATES:
         return True
-    return isinstance(node, (exp.AggFunc, *_WRAPPERS)) or _definition(node) is not None
+    return isinstance(node, (exp.AggFunc, *WRAPPERS)) or _definition(node) is not None
 
 
 def has_aggregate(node: exp.Expr) -> bool:
@@ -60,7 +61,7 @@ def inside_aggregate(node: exp.Expr) -> bool:
 
 def aggregate_name(node: exp.Expr) -> str:
     """The name of an aggregate's function, for messages."""
-    while isinstance(node, _WRAPPERS):
+    while isinstance(node, WRAPPERS):
         node = node.this
     if isinstance(node, exp.Anonymous):
         return node.name.upper()
@@ -71,16 +72,11 @@ def aggregate_name(node: exp.Expr) -> str:
 def read_aggregate(node: exp.Expression) -> AggregateCall:
     """The call that an aggregate of the select list means; its columns must be plain already."""
     name = aggregate_name(node)
-    condition: exp.Expression | None = None
-    if isinstance(node, exp.Filter):
-        node, condition = node.this, node.expression.this
-    if isinstance(node, exp.RespectNulls):
-        node = node.this
-    function = _definition(node)
+    written = WrittenCall.of(node)
+    function = _definition(written.call)
     if function is None:
         raise unknown_aggregate(name, "SELECT")
-    given, distinct = _given(node)
-    for inner in (*given, *([condition] if condition is not None else [])):
+    for inner in (*written.given, *written.conditions, *(key for key, _ in written.order)):
         if has_aggregate(inner):
             raise QueryError(
                 name,
@@ -88,28 +84,64 @@ def read_aggregate(node: exp.Expression) -> AggregateCall:
                 inner.sql(dialect="spark"),
                 "Aggregate in a subquery first.",
             )
-    arguments = given[: len(function.arguments)]
-    constants = given[len(function.arguments) :]
-    if not function.takes(len(arguments)) or len(constants) > len(function.parameters):
-        raise QueryError(name, function.arity, str(len(given)))
-    if distinct and function.distinct is None:
-        raise UnavailableError(
-            f"{name}(DISTINCT)", "is not available yet: only COUNT can be", None, NO_WAY
-        )
-    if function.star and not distinct and all(map(_never_null, arguments)):
+    if written.distinct:
+        function = _distinct(function, name)
+        if [(key, way.descending) for key, way in written.order] == [(written.given[0], False)]:
+            written.order = []  # sets are in this order anyway
+    width = function.width(bool(written.order))
+    arguments, constants = written.given[:width], written.given[width:]
+    kind, arguments, more = _ordered(function, name, arguments, written.order)
+    if not function.takes(len(arguments)) or len(constants) > len(function.parameters) - len(more):
+        raise QueryError(name, function.arity, str(len(written.given)))
+    if function.star and all(map(_never_null, arguments)):
         arguments = ()
-    if condition is not None:
-        arguments = _filtered(function, name, arguments, condition)
-    kind = function.distinct if distinct and function.distinct else function.name
+    if written.conditions:
+        kind, arguments = _filtered(find(kind), name, arguments, written.conditions)
     pairs = zip(function.parameters, constants, strict=False)
-    parameters = tuple(_constant(function, parameter, node) for parameter, node in pairs)
-    return AggregateCall(kind, arguments, parameters)
+    parameters = [_constant(function, parameter, node) for parameter, node in pairs]
+    missing = [None] * (len(function.parameters) - len(parameters) - len(more)) if more else []
+    return AggregateCall(kind, arguments, (*parameters, *missing, *more))
+
+
+def _distinct(function: AggregateFunction, name: str) -> AggregateFunction:
+    if function.distinct is None:
+        able = "only COUNT, ARRAY_AGG and STRING_AGG can be"
+        raise UnavailableError(f"{name}(DISTINCT)", f"is not available yet: {able}", None, NO_WAY)
+    return find(function.distinct)
+
+
+def _ordered(
+    function: AggregateFunction,
+    name: str,
+    columns: tuple[exp.Expression, ...],
+    order: Sequence[tuple[exp.Expression, Way]],
+) -> tuple[str, tuple[exp.Expression, ...], tuple[Any, ...]]:
+    """The kind, columns and last parameters of a call with what ORDER BY says."""
+    if not order:
+        return function.name, columns, ()
+    keys, ways = zip(*order, strict=True)
+    made = function.by(columns, keys, ways)
+    if made is None:
+        raise UnavailableError(name, "a set has the order of its values", "ORDER BY", NO_WAY)
+    return made
 
 
 def unknown_aggregate(name: str, where: str) -> QueryError:
     """What to say of an aggregate that is not there."""
     remedy = AGGREGATES.get(name.upper()) or near(name, sql_names())
     return QueryError(where, "no aggregate has this name", name, remedy)
+
+
+def takes_order(node: exp.Expr) -> bool:
+    """Whether a call is of a function that may have ORDER BY, in its parentheses or after."""
+    function = _definition(WrittenCall.of(node).call)
+    return isinstance(function, OrderedFunction | WithinFunction)
+
+
+def ignores_nulls(node: exp.Expr) -> bool:
+    """Whether a call is of a function that can be told to leave NULL out."""
+    function = _definition(WrittenCall.of(node).call)
+    return function is not None and function.filtered is not None
 
 
 def refuse_unknown(expression: exp.Expression) -> None:
@@ -131,22 +163,6 @@ def _definition(node: exp.Expr) -> AggregateFunction | None:
     return next((found for name in names if (found := find_sql(name))), None)
 
 
-def _given(node: exp.Expr) -> tuple[tuple[exp.Expression, ...], bool]:
-    """What stands between the parentheses in its order, but for a star; whether it is DISTINCT."""
-    slots = ("expressions",) if isinstance(node, exp.Anonymous) else tuple(node.arg_types)
-    found: list[exp.Expression] = []
-    distinct = False
-    for slot in slots:
-        value = node.args.get(slot)
-        for part in value if isinstance(value, list) else [value]:
-            if isinstance(part, exp.Distinct):
-                distinct = True
-                found += part.expressions
-            elif isinstance(part, exp.Expression) and not isinstance(part, exp.Star):
-                found.append(part)
-    return tuple(found), distinct
-
-
 def _never_null(node: exp.Expression) -> bool:
     return isinstance(node, exp.Literal | exp.Boolean)
 
@@ -155,18 +171,22 @@ def _filtered(
     function: AggregateFunction,
     name: str,
     arguments: tuple[exp.Expression, ...],
-    condition: exp.Expression,
-) -> tuple[exp.Expression, ...]:
-    """FILTER (WHERE c) as arguments that are NULL where c is not true."""
+    conditions: Sequence[exp.Expression],
+) -> tuple[str, tuple[exp.Expression, ...]]:
+    """FILTER (WHERE c) as arguments, or another one after them, that are NULL where c is not."""
+    if function.filtered is not None:
+        return function.filtered, (*arguments, only_where(conditions, exp.true()))
     if not function.skips_null:
         raise UnavailableError(name, "FILTER is not available yet", None, NO_WAY)
-    return tuple(
-        only_where(conjuncts(condition), value) for value in arguments or (exp.Literal.number(1),)
-    )
+    values = arguments or (exp.Literal.number(1),)
+    return function.name, tuple(only_where(conditions, value) for value in values)
 
 
-def _constant(function: AggregateFunction, parameter: Parameter, node: exp.Expression) -> float:
-    """A parameter as a number; it must be written as one."""
-    if not isinstance(node, exp.Literal) or node.is_string:
+def _constant(function: AggregateFunction, parameter: Constant, node: exp.Expression) -> Any:
+    """The value of a parameter; it must be written as a literal."""
+    value = None
+    if isinstance(node, exp.Literal):
+        value = parameter.of_literal(node.name, node.is_string)
+    if value is None:
         raise QueryError(function.where, parameter.kind, node.sql(dialect="spark"))
-    return float(node.name)
+    return value

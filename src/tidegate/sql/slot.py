@@ -32,14 +32,15 @@ _NONE = object()
 
 _SLOTS = """
 this: From Where Having Qualify DataTypeParam Paren Boolean Var Neg Not BitwiseNot RespectNulls \
-Avg Sum Median Stddev Variance CountIf First Last FirstValue LastValue LogicalAnd LogicalOr
+Avg Sum Median Stddev Variance CountIf First Last FirstValue LastValue LogicalAnd LogicalOr \
+IgnoreNulls
 this expression: Dot Extract IntervalSpan Filter EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ \
-EqualNull Is Escape And Or Add Sub Mul Div Mod IntDiv DPipe BitwiseAnd BitwiseOr BitwiseXor ArgMax \
-ArgMin
-expressions: Order With Schema Tuple
+EqualNull WithinGroup Is Escape And Or Add Sub Mul Div Mod IntDiv DPipe BitwiseAnd BitwiseOr \
+BitwiseXor
+expressions: With Schema Tuple
 this partition_by order: Window
 expressions on: Distinct
-this expressions: DataType Anonymous Count Max Min
+this expressions: Order DataType Anonymous Count Max Min
 this unit: TimestampTrunc DateTrunc Interval
 this expression negate: Like ILike
 this alias: CTE Alias

@@ -225,14 +225,10 @@ MISTAKES = {
         "SELECT ABS(fare) FILTER (WHERE fare > 1) AS f FROM rides",
         "SQL line 1, column 18: only an aggregate has FILTER; got FILTER. Leave it out.",
     ),
-    "filter of first": told(
-        ("SELECT FIRST(fare) FILTER (WHERE fare > 1) AS f FROM rides [RANGE 10 SECONDS]"),
-        "FIRST: FILTER is not available yet. There is no way yet.",
-    ),
     "order in an aggregate": told(
         "SELECT FIRST(fare ORDER BY note) AS f FROM rides [RANGE 10 SECONDS]",
         (
-            "SQL line 1, column 19: a function takes tuples in the order of event time; "
+            "SQL line 1, column 19: this function takes tuples in the order of event time; "
             "got ORDER BY. There is no way yet."
         ),
     ),
@@ -250,13 +246,10 @@ MISTAKES = {
             "HAVING. There is no way yet."
         ),
     ),
-    "percentile_disc": told(
+    "within group": told(
+        "SELECT MAX(fare) WITHIN GROUP (ORDER BY fare) AS f FROM rides [RANGE 10 SECONDS]",
         (
-            "SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY fare) AS f FROM rides "
-            "[RANGE 10 SECONDS]"
-        ),
-        (
-            "SQL line 1, column 29: aggregates take tuples in the order of event time; got "
+            "SQL line 1, column 18: this aggregate takes tuples in the order of event time; got "
             "WITHIN GROUP. There is no way yet."
         ),
     ),

@@ -59,57 +59,11 @@ MISTAKES = {
         "SELECT route FROM rides WHERE route SIMILAR TO 'a%'",
         "WHERE: SIMILAR TO is not there; got route SIMILAR TO 'a%'. Use RLIKE or LIKE.",
     ),
-    "array_agg": told(
-        "SELECT route, ARRAY_AGG(fare) AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
-        "SELECT: no aggregate has this name; got ARRAY_AGG. There is no way yet.",
-    ),
-    "collect_list": told(
-        "SELECT route, COLLECT_LIST(fare) AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
-        "SELECT: no aggregate has this name; got COLLECT_LIST. There is no way yet.",
-    ),
-    "string_agg": told(
-        ("SELECT route, STRING_AGG(note, ',') AS f FROM rides [RANGE 10 SECONDS] GROUP BY route"),
-        "SELECT: no aggregate has this name; got STRING_AGG. There is no way yet.",
-    ),
-    "listagg": told(
-        "SELECT route, LISTAGG(note, ',') AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
-        "SELECT: no aggregate has this name; got LISTAGG. There is no way yet.",
-    ),
-    "percentile_cont": told(
+    "group_concat": told(
+        "SELECT route, GROUP_CONCAT(note, ',') AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
         (
-            "SELECT route, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY fare) AS f FROM rides "
-            "[RANGE 10 SECONDS] GROUP BY route"
-        ),
-        (
-            "SQL line 1, column 36: aggregates take tuples in the order of event time; got "
-            "WITHIN GROUP. Write QUANTILE(fare, 0.5)."
-        ),
-    ),
-    "approx_percentile": told(
-        (
-            "SELECT route, APPROX_PERCENTILE(fare, 0.5) AS f FROM rides [RANGE 10 SECONDS] GROUP "
-            "BY route"
-        ),
-        (
-            "SELECT: no aggregate has this name; got APPROX_PERCENTILE. Use QUANTILE, "
-            "which is exact and interpolates."
-        ),
-    ),
-    "percentile_approx": told(
-        (
-            "SELECT route, PERCENTILE_APPROX(fare, 0.5) AS f FROM rides [RANGE 10 SECONDS] GROUP "
-            "BY route"
-        ),
-        (
-            "SELECT: no aggregate has this name; got PERCENTILE_APPROX. Use QUANTILE, "
-            "which is exact and interpolates."
-        ),
-    ),
-    "mode": told(
-        "SELECT route, MODE(fare) AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
-        (
-            "SELECT: no aggregate has this name; got MODE. There is no way yet in SQL; in "
-            "Python there is tg.aggregate: see docs/python.md."
+            "SELECT: no aggregate has this name; got GROUP_CONCAT. Use STRING_AGG(x, ','), with "
+            "ORDER BY before the parenthesis closes."
         ),
     ),
     "any_value": told(
@@ -137,15 +91,8 @@ MISTAKES = {
     ),
     "sum distinct": told(
         "SELECT route, SUM(DISTINCT fare) AS f FROM rides [RANGE 10 SECONDS] GROUP BY route",
-        "SUM(DISTINCT): is not available yet: only COUNT can be. There is no way yet.",
-    ),
-    "first ignore": told(
         (
-            "SELECT route, FIRST(note) IGNORE NULLS AS f FROM rides [RANGE 10 SECONDS] GROUP BY "
-            "route"
-        ),
-        (
-            "SQL line 1, column 27: IGNORE NULLS is not available yet; got IGNORE NULLS. "
+            "SUM(DISTINCT): is not available yet: only COUNT, ARRAY_AGG and STRING_AGG can be. "
             "There is no way yet."
         ),
     ),

@@ -195,12 +195,7 @@ EDITS = {
     ),
     "elsewhere: avg time": ("AVG(dropoff)", "mean(unix_micros(dropoff) / 1e6)"),
     "elsewhere: similar to": ("SIMILAR TO", "LIKE"),
-    "elsewhere: percentile_cont": (
-        "PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY fare)",
-        "QUANTILE(fare, 0.5)",
-    ),
-    "elsewhere: approx_percentile": ("APPROX_PERCENTILE(fare, 0.5)", "QUANTILE(fare, 0.5)"),
-    "elsewhere: percentile_approx": ("PERCENTILE_APPROX(fare, 0.5)", "QUANTILE(fare, 0.5)"),
+    "elsewhere: group_concat": ("GROUP_CONCAT(note, ',')", "STRING_AGG(note, ',')"),
     "elsewhere: any_value": ("ANY_VALUE", "FIRST_VALUE"),
     "elsewhere: cte recursive": ("WITH RECURSIVE", "WITH"),
     "elsewhere: distinct": ("rides", "rides [RANGE 1 HOUR]"),

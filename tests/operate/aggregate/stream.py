@@ -6,7 +6,7 @@ import datetime as dt
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tests.oracle.function import About
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.pane import AggregateSpec, Function, close, fold, merge
 from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.parameter import Way
 from tidegate.operate.aggregate.user import Aggregator, State
 from tidegate.route.hash import Hash
 from tidegate.route.mapping import even
@@ -43,12 +44,22 @@ POOLS: dict[str, tuple[pa.DataType, list[Any]]] = {
 }
 
 ANY = ("min", "max", "first", "last", "distinct", "count", "approx_count_distinct")
-NUMERIC = ("sum", "mean", "var", "stddev", "quantile")
+ANY += ("mode", "mode_desc", "collect_set", "array_agg")
+SHARES = ("quantile", "percentile_cont_desc", "percentile_disc", "percentile_disc_desc")
+NUMERIC = ("sum", "mean", "var", "stddev", *SHARES, "approx_percentile")
 NUMBERS = ("int", "small", "float", "edge", "single", "wild", "price")
 COMBINATIONS: list[tuple[str, ...]] = [(kind, x) for x in POOLS for kind in ANY]
 COMBINATIONS += [(kind, x) for x in NUMBERS for kind in NUMERIC]
 COMBINATIONS += [(kind, "flag") for kind in ("bool_and", "bool_or", "count_if")]
-PAIRS = [(kind, x, y) for kind in ("min_by", "max_by") for x in POOLS for y in POOLS]
+COMBINATIONS += [(kind, x) for kind in ("approx_percentile",) for x in ("day", "time")]
+COMBINATIONS += [(kind, "text") for kind in ("string_agg", "string_set")]
+PAIRS = [
+    (kind, x, y)
+    for kind in ("min_by", "max_by", "last_by", "array_agg", "array_agg")
+    for x in POOLS
+    for y in POOLS
+]
+PAIRS += [("string_agg", "text", y) for y in POOLS]
 PAIRS += [
     (kind, x, y) for kind in ("corr", "covar_samp", "covar_pop") for x in NUMBERS for y in NUMBERS
 ]
@@ -90,20 +101,30 @@ def sum_of_products(arguments: list[tuple[Any, ...]]) -> int:
     return sum((x or 0) % 1000 * ((y or 0) % 1000) + 1 for x, y in arguments)
 
 
-def fraction_of(kind: str, fraction: float) -> tuple[float, ...]:
-    """The parameters of a function: a quantile has one."""
-    return (fraction,) if kind == "quantile" else ()
+WAYS = [Way(*flags) for flags in product((False, True), repeat=2)]
+
+
+def parameters_of(
+    kind: str, fraction: float, ways: tuple[Way, ...] = (), separator: str = ", "
+) -> tuple[Any, ...]:
+    """The parameters of a function: shares have a fraction, lists a way for each key."""
+    if kind in (*SHARES, "approx_percentile"):
+        return (fraction,)
+    texts = (separator,) if kind.startswith("string_") else ()
+    return (*texts, ways) if kind in ("array_agg", "string_agg") else texts
 
 
 @st.composite
 def functions(draw: st.DrawFn) -> tuple[Function, ...]:
     which = st.sampled_from(COMBINATIONS) | st.sampled_from(PAIRS)
     chosen = draw(st.lists(which, min_size=1, max_size=6))
-    fraction = draw(st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]))
+    fraction = draw(st.sampled_from([0.0, 0.25, 0.3, 0.5, 0.9, 1.0]))
     made = []
     for i, (kind, *columns) in enumerate(chosen):
         types = tuple(POOLS[x][0] for x in columns)
-        made.append(Function(f"a{i}", kind, tuple(columns), types, fraction_of(kind, fraction)))
+        ways = tuple(draw(st.sampled_from(WAYS)) for _ in columns[1:])
+        given = parameters_of(kind, fraction, ways, draw(st.sampled_from(["", ", "])))
+        made.append(Function(f"a{i}", kind, tuple(columns), types, given))
     made.append(Function("n", "count"))
     types = (POOLS["int"][0], POOLS["small"][0])
     made.append(Function("u", "user", ("int", "small"), types, (SumOfProducts(),)))
@@ -152,6 +173,8 @@ def same(mine: Any, twin: Any) -> bool:
         if isinstance(twin, About):
             return abs(mine - twin) <= twin.within
         return mine == twin and math.copysign(1, mine) == math.copysign(1, twin)
+    if isinstance(mine, list) and isinstance(twin, list):
+        return len(mine) == len(twin) and all(map(same, mine, twin))
     return type(mine) is type(twin) and bool(mine == twin)
 
 

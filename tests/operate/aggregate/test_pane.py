@@ -21,8 +21,8 @@ from tests.operate.aggregate.stream import (
     Course,
     by_hash,
     courses,
-    fraction_of,
     lines,
+    parameters_of,
     rows_for,
     run,
     same,
@@ -141,9 +141,10 @@ def measured(rows: int, seed: int) -> tuple[AggregateSpec, pa.Table]:
     keys = np.minimum(chance.geometric(0.01, rows), 300)
     values = chance.normal(size=rows) * 10.0 ** chance.integers(-6, 6, rows)
     kinds = ("sum", "mean", "var", "stddev", "quantile", "distinct", "min", "last")
-    kinds += ("approx_count_distinct",)
+    kinds += ("approx_count_distinct", "mode", "percentile_disc", "percentile_cont_desc")
+    kinds += ("array_agg", "collect_set")
     functions = [
-        Function(f"a{i}", kind, ("x",), (pa.float64(),), fraction_of(kind, 0.3))
+        Function(f"a{i}", kind, ("x",), (pa.float64(),), parameters_of(kind, 0.3))
         for i, kind in enumerate(kinds)
     ]
     for kind in ("corr", "covar_samp", "covar_pop", "min_by", "max_by"):
@@ -244,7 +245,7 @@ def test_many_windows_are_expanded_in_steps(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def one_group(kind: str, values: list[Any] | np.ndarray[Any, Any], type_: pa.DataType) -> Any:
-    function = Function("a", kind, ("x",), (type_,), fraction_of(kind, 0.5))
+    function = Function("a", kind, ("x",), (type_,), parameters_of(kind, 0.5))
     spec = AggregateSpec(PaneWindow(10, 10), (), (function,))
     column = pa.array(values, type_)
     zeros = np.zeros(len(column), np.int64)
@@ -341,7 +342,7 @@ def test_a_spec_pickles_and_compares_by_value() -> None:
         ("stddev", (pa.bool_(),), (), "STDDEV: the argument must be a number; got boolean"),
         ("quantile", (pa.int64(),), (1.5,), "QUANTILE: the fraction must be between 0 and 1; got"),
         ("quantile", (pa.int64(),), (), "the fraction must be a number between 0 and 1; got nothi"),
-        ("min", (pa.list_(pa.int64()),), (), "MIN: the argument must have an order; got list"),
+        ("min", (pa.list_(pa.int64()),), (), "MIN: the argument must have an order; got array"),
         ("mean", (), (), "AVG: every argument must have a type; got 1 arguments and 0 types"),
         ("mean", (pa.int64(),), (0.5,), "AVG: takes one argument; got 1 parameters"),
     ],
@@ -375,3 +376,8 @@ def test_a_course_without_cuts_is_the_plain_run() -> None:
     rows = [{"ts": i, "src": 0, "seq": i} for i in range(9)]
     tables = run(spec, rows, Course([], 0, [0], []))
     assert [lines(t) for t in tables] == [[(0, 4, 4), (4, 8, 4), (8, 12, 1)]]
+
+
+def test_a_percentile_of_decimals_is_the_nearest_double() -> None:
+    values = [Decimal("1.005"), None, Decimal("2.675")]
+    assert one_group("percentile_disc", values, pa.decimal128(12, 3)) == 1.005

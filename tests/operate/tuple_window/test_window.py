@@ -17,9 +17,9 @@ from tests.cost import calls, times_dearer
 from tests.operate.aggregate.stream import (
     NAN,
     POOLS,
-    fraction_of,
     functions,
     lines,
+    parameters_of,
     rows_for,
     same,
     sum_of_products,
@@ -37,7 +37,7 @@ COUNT = (Function("n", "count"),)
 FLOATS = ("sum", "mean", "var", "stddev")
 PAIRS = ("corr", "covar_samp", "covar_pop", "min_by", "max_by")
 KINDS = (*FLOATS, *PAIRS, "quantile", "distinct", "min", "max", "first", "last", "count")
-KINDS += ("approx_count_distinct",)
+KINDS += ("approx_count_distinct", "mode", "array_agg", "collect_set", "percentile_disc")
 
 
 @st.composite
@@ -230,7 +230,7 @@ def measures(rows: int, slide: int, kinds: tuple[str, ...] = KINDS) -> TupleSpec
     for k in kinds:
         columns = ("x", "y") if k in PAIRS else ("x",)
         types = (pa.float64(),) * len(columns)
-        chosen.append(Function(f"a_{k}", k, columns, types, fraction_of(k, 0.3)))
+        chosen.append(Function(f"a_{k}", k, columns, types, parameters_of(k, 0.3)))
     arguments = (("x", pa.float64()), ("y", pa.float64()))
     return TupleSpec(rows, slide, (("k", pa.int64()),), arguments, tuple(chosen))
 

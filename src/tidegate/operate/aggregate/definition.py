@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.estimate import KEPT
+from tidegate.operate.aggregate.parameter import Constant, Way, Ways
 from tidegate.operate.kernels.family import Family
 from tidegate.operate.kernels.order import is_ordered
 from tidegate.schema import type_name
+
+T = TypeVar("T")
 
 _WORDS = ("no", "one", "two", "three", "four")
 
@@ -41,6 +44,14 @@ class Rule:
         return type_ if self.accepts(type_) else None
 
 
+class TextRule(Rule):
+    """Text, and what Spark takes for it: every plain value but bytes."""
+
+    def target(self, type_: pa.DataType) -> pa.DataType | None:
+        foreign = pa.types.is_nested(type_) or pa.types.is_binary(type_)
+        return None if foreign else self.text
+
+
 def _is_number(type_: pa.DataType) -> bool:
     kinds = pa.types
     return bool(kinds.is_integer(type_) or kinds.is_floating(type_) or kinds.is_decimal(type_))
@@ -48,6 +59,9 @@ def _is_number(type_: pa.DataType) -> bool:
 
 MOST_ARGUMENTS = 64
 """Of a function that takes any number of columns."""
+
+MOST_KEYS = 8
+"""Of ORDER BY inside a call."""
 
 ANYTHING = Rule("the argument must be there", lambda _: True, null=pa.string(), text=pa.string())
 NUMBER = Rule(
@@ -58,6 +72,13 @@ NUMBER = Rule(
     remedy="CAST it to one, or use COUNT, MIN or MAX.",
 )
 ORDERED = Rule("the argument must have an order", is_ordered, null=pa.string(), text=pa.string())
+TIME_OR_NUMBER = Rule(
+    "the argument must be a number, a date or a time",
+    lambda type_: _is_number(type_) or bool(pa.types.is_temporal(type_)),
+    null=pa.float64(),
+    text=pa.float64(),
+)
+TEXT = TextRule("the argument must be text", is_ordered, null=pa.string(), text=pa.string())
 BOOLEAN = Rule(
     "the argument must be boolean",
     lambda type_: bool(pa.types.is_boolean(type_)),
@@ -65,43 +86,6 @@ BOOLEAN = Rule(
     text=pa.bool_(),
     remedy="Compare it with something.",
 )
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A constant that a call gives after its columns: a number from `low` to `high`.
-
-    `name` is its keyword in Python, `meaning` its name in messages. Without a default it must be
-    given.
-    """
-
-    name: str
-    meaning: str
-    low: float
-    high: float
-    default: float | None = None
-
-    @property
-    def kind(self) -> str:
-        """What must be given in its place."""
-        return f"the {self.meaning} must be a number {self._bounds}"
-
-    @property
-    def _bounds(self) -> str:
-        return f"between {self.low:g} and {self.high:g}"
-
-    def value(self, given: Any, where: str) -> float:
-        """What was given as a number, the default for None; QueryError if it cannot be used."""
-        if given is None and self.default is not None:
-            return self.default
-        try:
-            value = float(given)
-        except (TypeError, ValueError):
-            got = "nothing" if given is None else repr(given)
-            raise QueryError(where, self.kind, got) from None
-        if not self.low <= value <= self.high:
-            raise QueryError(where, f"the {self.meaning} must be {self._bounds}", str(value))
-        return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +104,8 @@ class AggregateFunction:
     - `distinct` names the function that f(DISTINCT x) is: itself where repetitions change nothing,
       None where there is none.
     - `skips_null`: a tuple whose last argument is NULL does not count. FILTER (WHERE c) is then
-      arguments that are NULL where c does not hold; else FILTER is not available.
+      arguments that are NULL where c does not hold; else FILTER is not available, but where
+      `filtered` names a function that takes another argument after them, which is NULL there.
     - `decides` is the place of the argument that is looked at first: where it is NULL the tuple
       does not count, and the others are not evaluated. None: all are.
     - `in_order`: its kernels also get the columns of the total order, after its own.
@@ -142,10 +127,11 @@ class AggregateFunction:
     sql: tuple[str, ...] = ()
     arguments: tuple[Rule, ...] = ()
     least: int | None = None
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[Constant, ...] = ()
     means: tuple[str, tuple[float, ...]] | None = None
     distinct: str | None = None
     skips_null: bool = True
+    filtered: str | None = None
     decides: int | None = None
     in_order: bool = False
     edge: int | None = None
@@ -185,6 +171,16 @@ class AggregateFunction:
             raise QueryError(self.where, self.arity, f"{len(parameters)} parameters")
         return tuple(p.value(v, self.where) for p, v in zip_longest(self.parameters, parameters))
 
+    def width(self, ordered: bool) -> int:
+        """How many columns a call may have in its parentheses, with ORDER BY or without."""
+        return len(self.arguments)
+
+    def by(
+        self, columns: tuple[T, ...], keys: tuple[T, ...], ways: tuple[Way, ...]
+    ) -> tuple[str, tuple[T, ...], tuple[Any, ...]] | None:
+        """The name, columns and last parameters of a call with ORDER BY; None where it has none."""
+        return None
+
     def check(self, types: Sequence[pa.DataType]) -> None:
         """Refuse columns that the kernels cannot take; implicit casts must be done already."""
         if not self.takes(len(types)):
@@ -211,6 +207,79 @@ class AggregateFunction:
         if self.form is not None:
             return self.form.format(inside=inside)
         return f"{self.title(parameters)}({inside})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderedFunction(AggregateFunction):
+    """A function of one column that takes tuples in the order of keys: f(x ORDER BY y DESC).
+
+    The keys are arguments after the column, their ways the last parameter. Ties, and calls without
+    keys, are in the total order of the tuples.
+    """
+
+    least: int | None = 1
+    decides: int | None = 0
+    in_order: bool = True
+    holistic: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arguments", (*self.arguments, *(ORDERED,) * MOST_KEYS))
+        object.__setattr__(self, "parameters", (*self.parameters, Ways()))
+
+    def width(self, ordered: bool) -> int:
+        return 1
+
+    def by(
+        self, columns: tuple[T, ...], keys: tuple[T, ...], ways: tuple[Way, ...]
+    ) -> tuple[str, tuple[T, ...], tuple[Any, ...]] | None:
+        return self.name, (*columns, *keys), (ways,)
+
+    @property
+    def arity(self) -> str:
+        most = len(self.parameters)
+        return f"takes {_WORDS[most]} argument{'' if most == 1 else 's'}"
+
+    def written(self, columns: Sequence[str], parameters: Sequence[Any]) -> str:
+        *constants, ways = parameters
+        inside = ", ".join([columns[0], *map(repr, constants)])
+        keys = [f"{key}{way.words}" for key, way in zip(columns[1:], ways, strict=True)]
+        return f"{self.name}({inside}{' ORDER BY ' if keys else ''}{', '.join(keys)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithinFunction(AggregateFunction):
+    """A function whose column may be the key of WITHIN GROUP (ORDER BY x [DESC]).
+
+    `descending` names the function that it is with DESC.
+    """
+
+    descending: str
+
+    def width(self, ordered: bool) -> int:
+        return 0 if ordered else 1
+
+    def by(
+        self, columns: tuple[T, ...], keys: tuple[T, ...], ways: tuple[Way, ...]
+    ) -> tuple[str, tuple[T, ...], tuple[Any, ...]] | None:
+        if len(ways) != 1:
+            raise QueryError(self.where, "WITHIN GROUP must have one key", str(len(ways)))
+        return self.descending if ways[0].descending else self.name, columns or keys, ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescendingFunction(AggregateFunction):
+    """What a function is with WITHIN GROUP (ORDER BY x DESC); `word` is its name in SQL."""
+
+    python: str | None = None
+    word: str
+
+    @property
+    def where(self) -> str:
+        return self.word
+
+    def written(self, columns: Sequence[str], parameters: Sequence[Any]) -> str:
+        inside = ", ".join(self.shown(parameters))
+        return f"{self.word}({inside}) WITHIN GROUP (ORDER BY {columns[0]} DESC)"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -240,5 +240,4 @@ class WindowAggregate(Operator):
 def _call(function: Function, texts: Mapping[str, str]) -> str:
     """A function by its arguments as the query writes them."""
     given = [texts.get(a, a).replace("`", "") for a in function.arguments]
-    star = ["*"] if not given and function.definition.star else []
-    return f"{function.title}({', '.join([*given, *star, *function.shown])})"
+    return function.definition.written(given, function.parameters)

@@ -14,7 +14,7 @@ from tidegate.errors import NO_WAY
 from tidegate.query.name import expression_text
 from tidegate.query.surface.advice import Advice, read_advice
 from tidegate.query.types.spelling import spelling, sql_text
-from tidegate.sql.function import is_aggregate
+from tidegate.sql.function import ignores_nulls, is_aggregate, takes_order
 
 PROCESS = "There is no way yet in SQL; in Python there is tg.Process: see docs/process.md."
 
@@ -72,9 +72,7 @@ InsertInto.with_ ::
     WITH must stand after the name of the output; got WITH before INSERT INTO. Write INSERT INTO
     {{name}} WITH ... SELECT ...
 Window :: OVER is not available yet; got OVER
-WithinGroup :: aggregates take tuples in the order of event time; got WITHIN GROUP
-percentile ::
-    aggregates take tuples in the order of event time; got WITHIN GROUP. Write {{quantile}}.
+WithinGroup :: this aggregate takes tuples in the order of event time; got WITHIN GROUP
 HavingMax :: an aggregate takes all tuples of its group; got HAVING
 IgnoreNulls :: IGNORE NULLS is not available yet; got IGNORE NULLS
 Aliases :: an expression is one column; got AS. Give it one name.
@@ -94,7 +92,7 @@ column_list ::
     FROM: only a window and an alias may follow a stream; got {{parent}}. Leave the list of columns
     out, and name them in a subquery: (SELECT route AS r FROM rides).
 star :: COUNT: COUNT(*) counts tuples, whatever their columns are; got EXCEPT. Write COUNT(*).
-Order :: a function takes tuples in the order of event time; got ORDER BY
+Order :: this function takes tuples in the order of event time; got ORDER BY
 Limit :: an aggregate takes all tuples of its group; got LIMIT
 Distinct :: only an aggregate can be DISTINCT; got DISTINCT. Leave it out.
 Filter :: only an aggregate has FILTER; got FILTER. Leave it out.
@@ -144,18 +142,12 @@ def _join_words(node: exp.Expr) -> str:
     return " ".join([*filter(None, words), "JOIN"]).replace("STRAIGHT_JOIN JOIN", "STRAIGHT_JOIN")
 
 
-def _quantile(node: exp.Expr) -> str:
-    value, share = node.expression.find(exp.Ordered).this, node.this.this
-    return f"QUANTILE({expression_text(value)}, {expression_text(share)})"
-
-
 _FIELDS: dict[str, Callable[[exp.Expr], str]] = {
     "this": lambda node: _text(node.this),
     "name": lambda node: str(node.this.name),
     "parent": lambda node: _text(node.parent or node),
     "spelling": spelling,
     "join": _join_words,
-    "quantile": _quantile,
 }
 
 
@@ -176,7 +168,11 @@ def _inside(node: exp.Expr) -> str | None:
     """ORDER BY and LIMIT as a clause of a query, DISTINCT as one and in an aggregate."""
     within = exp.Query | exp.Window
     clause = isinstance(node.parent, within) and node.arg_key in ("order", "limit", "distinct")
-    aggregate = is_aggregate(node.this if isinstance(node, exp.Filter) else node.parent or node)
+    if isinstance(node, exp.Order) and not clause:
+        return None if takes_order(node.parent or node) else "Order"
+    above = node.this if isinstance(node, exp.Filter) else node.parent or node
+    above = above.parent or above if isinstance(above, exp.Order) else above
+    aggregate = is_aggregate(above)
     counts = isinstance(node, exp.Distinct | exp.Filter) and aggregate
     return None if clause or counts else type(node).__name__
 
@@ -187,11 +183,12 @@ def _star(node: exp.Expr) -> str | None:
     return None if selected or not any(node.args.values()) else "star"
 
 
-def _within(node: exp.Expr) -> str:
-    order = node.expression.find(exp.Ordered)
-    ascending = order is not None and not order.args.get("desc")
-    known = ascending and isinstance(node.this, exp.PercentileCont)
-    return "percentile" if known else "WithinGroup"
+def _within(node: exp.Expr) -> str | None:
+    return None if takes_order(node) else "WithinGroup"
+
+
+def _ignoring(node: exp.Expr) -> str | None:
+    return None if ignores_nulls(node) else "IgnoreNulls"
 
 
 def _alias(node: exp.Expr) -> str | None:
@@ -206,6 +203,7 @@ _CASES: dict[type[exp.Expr], Callable[[exp.Expr], str | None]] = {
     exp.TableAlias: _alias,
     exp.WithinGroup: _within,
     exp.Window: lambda node: None if node.find_ancestor(exp.Qualify) else "Window",
+    exp.IgnoreNulls: _ignoring,
     **dict.fromkeys((exp.Order, exp.Limit, exp.Distinct, exp.Filter), _inside),
 }
 """Classes that may stand in some places only, or with some words only: the name of the refusal."""

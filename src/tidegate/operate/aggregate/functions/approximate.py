@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.operate.aggregate.definition import ORDERED, AggregateFunction, Parameter
+from tidegate.operate.aggregate.definition import ORDERED, AggregateFunction
+from tidegate.operate.aggregate.parameter import Parameter
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.hyperloglog import (

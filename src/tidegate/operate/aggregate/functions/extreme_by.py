@@ -22,13 +22,14 @@ class ExtremeBy(ChosenValue):
     """The value, NULL or not, beside the smallest or largest key that is not NULL.
 
     Of tuples with equal keys (NaN equals NaN, -0.0 equals 0.0) the first in the total order wins,
-    for the largest key too: the result is that of one tuple, whatever the cut and the order of
-    merging. Its columns are the value, the key, ts, src and seq, in rows and in states alike; in
-    the state of a group without keys all are NULL.
+    for the largest key too, or with `last` the last: the result is that of one tuple, whatever the
+    cut and the order of merging. Its columns are the value, the key, ts, src and seq, in rows and
+    in states alike; in the state of a group without keys all are NULL.
     """
 
     key: pa.DataType
     largest: bool
+    last: bool = False
 
     @property
     def state(self) -> tuple[tuple[str, pa.DataType], ...]:
@@ -45,9 +46,10 @@ class ExtremeBy(ChosenValue):
         tied = np.flatnonzero(keys == best[codes])
         picked = pa.array(rows[tied])
         places = (integers(column.take(picked)) for column in columns[2:])
-        latest_first = tied[rows_in_order(*places)[::-1]]
+        order = rows_in_order(*places)
+        winner_last = tied[order if self.last else order[::-1]]
         chosen = np.full(groups.n, -1, np.int64)
-        chosen[codes[latest_first]] = rows[latest_first]
+        chosen[codes[winner_last]] = rows[winner_last]
         without = chosen < 0
         winners = pa.array(chosen, mask=without if bool(without.any()) else None)
         return [column.take(winners) for column in columns]
@@ -56,7 +58,7 @@ class ExtremeBy(ChosenValue):
 MIN_BY = AggregateFunction(
     name="min_by",
     python="min_by",
-    sql=("MIN_BY",),
+    sql=("MIN_BY", "ARG_MIN"),
     doc="The first column where the second is smallest; of several such tuples, in the first.",
     arguments=(ANYTHING, ORDERED),
     decides=1,
@@ -67,11 +69,20 @@ MIN_BY = AggregateFunction(
 MAX_BY = AggregateFunction(
     name="max_by",
     python="max_by",
-    sql=("MAX_BY",),
+    sql=("MAX_BY", "ARG_MAX"),
     doc="The first column where the second is greatest; of several such tuples, in the first.",
     arguments=(ANYTHING, ORDERED),
     decides=1,
     distinct="max_by",
     in_order=True,
     family=lambda type_, key: ExtremeBy(type_, key, largest=True),
+)
+LAST_BY = AggregateFunction(
+    name="last_by",
+    python=None,
+    doc="The first column where the second is greatest; of several such tuples, in the last.",
+    arguments=(ANYTHING, ORDERED),
+    decides=1,
+    in_order=True,
+    family=lambda type_, key: ExtremeBy(type_, key, largest=True, last=True),
 )

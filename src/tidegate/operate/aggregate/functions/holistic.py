@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.operate.aggregate.definition import (
     NUMBER,
     ORDERED,
     AggregateFunction,
-    Parameter,
 )
 from tidegate.operate.aggregate.estimate import QUANTILES
+from tidegate.operate.aggregate.parameter import Parameter
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups, rank_integers
+from tidegate.operate.kernels.lists import inside_lists, list_bounds, list_offsets, list_sizes
 from tidegate.operate.kernels.order import (
     Floats,
     Ints,
@@ -45,10 +45,10 @@ class Quantile:
         return [_sorted_lists(groups, one_zero(floats(columns[0].drop_null())))]
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        return [_sorted_lists(_inside(groups, states[0]), floats(states[0].flatten()))]
+        return [_sorted_lists(inside_lists(groups, states[0]), floats(states[0].flatten()))]
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
-        sizes = _sizes(states[0])
+        sizes = list_sizes(states[0])
         values = floats(states[0].flatten())
         starts = np.cumsum(sizes) - sizes
 
@@ -61,7 +61,7 @@ class Quantile:
         return self.of_places(sizes, places)
 
     def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
-        first, last = _within(states[0], first), _within(states[0], last)
+        first, last = list_bounds(states[0], first), list_bounds(states[0], last)
         values = floats(states[0].flatten())
         return self.of_places(last - first, Sliding(values, first, last).places)
 
@@ -88,11 +88,14 @@ class Quantile:
 
 
 @dataclass(frozen=True)
-class Distinct:
-    """How many different values that are not NULL; NaN equals NaN and -0.0 equals 0.0."""
+class DistinctValues:
+    """The different values that are not NULL, ascending; NaN equals NaN and -0.0 equals 0.0."""
 
     type: pa.DataType
-    result = pa.int64()
+
+    @property
+    def result(self) -> pa.DataType:
+        return pa.list_(self.type)
 
     @property
     def state(self) -> tuple[tuple[str, pa.DataType], ...]:
@@ -103,39 +106,32 @@ class Distinct:
         return [_distinct_lists(groups, columns[0].drop_null())]
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
-        return [_distinct_lists(_inside(groups, states[0]), states[0].flatten())]
+        return [_distinct_lists(inside_lists(groups, states[0]), states[0].flatten())]
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
-        return pa.array(_sizes(states[0]))
+        return states[0]
+
+
+@dataclass(frozen=True)
+class Distinct(DistinctValues):
+    """How many different values that are not NULL."""
+
+    @property
+    def result(self) -> pa.DataType:
+        return pa.int64()
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        return pa.array(list_sizes(states[0]))
 
     def slide(self, states: Sequence[pa.Array], first: Ints, last: Ints) -> pa.Array:
         codes = rank_integers(ordered(states[0].flatten()).keys)
-        bounds = _within(states[0], first), _within(states[0], last)
+        bounds = list_bounds(states[0], first), list_bounds(states[0], last)
         return pa.array(distinct_counts(codes.codes, codes.size, *bounds))
-
-
-def _sizes(lists: pa.Array) -> Ints:
-    sizes: Ints = pc.list_value_length(lists).to_numpy().astype(np.int64)
-    return sizes
-
-
-def _within(lists: pa.Array, places: Ints) -> Ints:
-    """Where lists begin among the values of all of them; one place more is where the last ends."""
-    return np.append(0, np.cumsum(_sizes(lists)))[places]
-
-
-def _inside(groups: Groups, lists: pa.Array) -> Groups:
-    """The groups of the values inside the lists."""
-    return Groups(np.repeat(groups.codes, _sizes(lists)), groups.n)
-
-
-def _offsets(counts: Ints) -> pa.Array:
-    return pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
 
 
 def _sorted_lists(groups: Groups, values: Floats) -> pa.Array:
     return pa.ListArray.from_arrays(
-        _offsets(groups.counts), pa.array(sorted_values(groups, values))
+        list_offsets(groups.counts), pa.array(sorted_values(groups, values))
     )
 
 
@@ -146,7 +142,7 @@ def _distinct_lists(groups: Groups, column: pa.Array) -> pa.Array:
     new = np.ones(len(order), np.bool_)
     new[1:] = (codes[1:] != codes[:-1]) | (keys[1:] != keys[:-1])
     counts = np.bincount(codes[new], minlength=groups.n)
-    return pa.ListArray.from_arrays(_offsets(counts), values.decode(keys[new]))
+    return pa.ListArray.from_arrays(list_offsets(counts), values.decode(keys[new]))
 
 
 QUANTILE = AggregateFunction(
