@@ -49,6 +49,7 @@ SAMPLES = (
     f"SELECT route, a.tip FROM rides AS a {FIVE} JOIN calls AS b {FIVE} USING (route)",
     f"SELECT a.tip FROM rides AS a {FIVE} CROSS JOIN calls AS b {FIVE} ON a.fare > b.fare",
     f"SELECT route, a.tip FROM rides AS a {FIVE} NATURAL JOIN calls AS b [ROWS 3]",
+    f"SELECT route, a.tip FROM rides AS a {FIVE} LEFT JOIN calls AS b {FIVE} USING (route)",
     "WITH w (a) AS (SELECT route FROM rides) SELECT * FROM w",
     "SELECT * EXCEPT (fare) FROM rides",
     "SELECT r.* REPLACE (fare + 1 AS fare) FROM rides AS r",

@@ -2,7 +2,8 @@
 
 Its columns are those of both sides, each under the name of its side (`r.x`, `s.a`; in Python
 `left.x`, `right.a`), so that the conditions and the select list above it are expressions like any
-other. The event time of a pair is the later of the two.
+other. The event time of a pair is the later of the two. Other kinds than the inner join show each
+row at a time of its own, see `tidegate.operate.join.kind`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
+from tidegate.operate.join.kind import INNER, JoinKind
 from tidegate.query.check import AFTER_STATE, bind_after, types_of
 from tidegate.query.clause.column import KEPT
 from tidegate.query.logical import Logical, asked
@@ -58,6 +60,7 @@ class Join(Logical):
     right_window: JoinWindow
     predicate: exp.Expression | PredicateFunction | None
     labels: tuple[str, str] = SIDES
+    kind: JoinKind = INNER
     clauses: tuple[Clause, ...] = ()
     """WITH SHED: it drops tuples of its sides, and the last column says how probable a pair was.
     WITH ERROR after it: how far the aggregate over the pairs may be off, so that no more is
@@ -77,12 +80,19 @@ class Join(Logical):
             )
         for window in (self.left_window, self.right_window):
             window.check_side()
+            if self.kind.tracked and window.extent[0] is None:
+                raise QueryError(
+                    self.kind.summary.upper(),
+                    "needs windows of time, which tell when no partner can come any more",
+                    f"[{window}]",
+                    "Write [RANGE 5 MINUTES] in place of it, or JOIN for the pairs alone.",
+                )
         if not isinstance(self.predicate, exp.Expression):
             return
-        predicate = canonical(self.predicate, self.names, "ON")
+        predicate = canonical(self.predicate, self._names((0, 1)), "ON")
         object.__setattr__(self, "predicate", predicate)
         with suppress(UnknownKernel):
-            types = types_of(self)
+            types = self.pair_types
             if any(c.stateless for c in self.children):
                 bind_predicate(predicate, types, "ON")
             else:
@@ -93,7 +103,7 @@ class Join(Logical):
         windows = zip(self.labels, (self.left_window, self.right_window), strict=True)
         sides = " and ".join(f"{label} [{window}]" for label, window in windows)
         way = "".join(f", {clause}" for clause in self.clauses)
-        return f"join {sides} on {self._condition}{way}"
+        return f"{self.kind.summary} {sides} on {self._condition}{way}"
 
     @property
     def _condition(self) -> str:
@@ -110,7 +120,21 @@ class Join(Logical):
 
     @cached_property
     def names(self) -> Names:
-        return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1), *self.drawn))
+        return self._names(self.kind.shown)
+
+    def _names(self, sides: tuple[int, ...]) -> Names:
+        named = (name for side in sides for name in self.side_names(side))
+        return Names((EVENT_TIME, *named, *self.drawn))
+
+    @property
+    def decided_us(self) -> int:
+        """How long after its own time a tuple without a partner is decided at most."""
+        windows = (self.left_window, self.right_window)
+        return max((windows[side].extent[0] or 0 for side in self.kind.tracked), default=0)
+
+    @cached_property
+    def own_time(self) -> bool:
+        return bool(self.kind.tracked)
 
     @property
     def drawn(self) -> tuple[str, ...]:
@@ -123,11 +147,16 @@ class Join(Logical):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        fields = [pa.field(EVENT_TIME, TIME)]
+        types = self.pair_types
+        return pa.schema([pa.field(name, types[name]) for name in self.names])
+
+    @cached_property
+    def pair_types(self) -> dict[str, pa.DataType]:
+        """The types of all that the condition may look at, the columns of both sides."""
+        types = {EVENT_TIME: TIME}
         for label, child in zip(self.labels, self.children, strict=True):
-            fields += [pa.field(SideName(label, f.name), f.type) for f in child.schema]
-        fields += [pa.field(name, pa.float64()) for name in self.drawn]
-        return pa.schema(fields)
+            types |= {SideName(label, name): type_ for name, type_ in types_of(child).items()}
+        return types | dict.fromkeys(self.drawn, pa.float64())
 
     @property
     def event_names(self) -> frozenset[str]:

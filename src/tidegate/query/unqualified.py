@@ -27,7 +27,8 @@ def unqualified_columns(node: Node) -> list[tuple[str, str]]:
     if not isinstance(base, Join):
         return result_columns(node)
     found: dict[str, tuple[str, str]] = {}
-    for label, child in zip(base.labels, base.children, strict=True):
+    for side in base.kind.shown:
+        label, child = base.labels[side], base.children[side]
         for name, own in unqualified_columns(child):
             if name.lower() in found or name == EVENT_TIME:
                 raise QueryError(

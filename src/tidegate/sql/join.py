@@ -9,12 +9,14 @@ from functools import reduce
 from sqlglot import exp
 
 from tidegate.errors import QueryError, near
+from tidegate.operate.join.kind import LEFT
 from tidegate.query.join import SIDES
 from tidegate.query.name import NamedExpr, find_name, result_name
 from tidegate.query.node import Join, Node, data_names
 from tidegate.query.window import JoinWindow, Window
 from tidegate.sql.advice.subquery import aggregate_of_pairs, join_of_pairs
 from tidegate.sql.function import aggregate_name, is_aggregate
+from tidegate.sql.join_kind import SQL_KINDS, join_words
 from tidegate.sql.scope import PairScope, Scope
 
 
@@ -58,7 +60,8 @@ def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
     first, second = (
         replace(r.single, alias=r.alias or side) for r, side in zip((left, right), SIDES)
     )
-    scope = PairScope(first, second)
+    kind = SQL_KINDS[join_words(join)]
+    scope = PairScope(first, second, whole=kind.tracked if kind.pairs and kind.tracked else (LEFT,))
     condition = join.args.get("on")
     predicate: exp.Expression | None = None
     if using := join.args.get("using") or _natural(join, scope):
@@ -70,14 +73,17 @@ def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
         raise QueryError(
             "JOIN",
             "needs ON and a condition",
-            f"{left.text} JOIN {right.text}",
+            f"{left.text} {kind.summary.upper()} {right.text}",
             "Write ON ..., or CROSS JOIN for all pairs.",
         )
     assert left.reach is not None
     assert right.reach is not None
     labels = (first.alias or "", second.alias or "")
-    node = Join(left.node, right.node, left.reach, right.reach, predicate, labels)
-    return Relation(node, None, None, f"{left.text} JOIN {right.text}", pair=scope)
+    node = Join(left.node, right.node, left.reach, right.reach, predicate, labels, kind)
+    if not kind.pairs:
+        scope = replace(scope, right=replace(second, names=(), implicit=()))
+    text = f"{left.text} {kind.summary.upper()} {right.text}"
+    return Relation(node, None, None, text, pair=scope)
 
 
 def refuse_more(first: exp.Expression, joins: Sequence[exp.Join]) -> None:
@@ -119,7 +125,9 @@ def star_items(written: exp.Expression, scope: PairScope, left_out: set[str]) ->
                     f"{name} in {scope.left.alias} and in {scope.right.alias}",
                     "List the columns, and rename one of the two with AS.",
                 )
-            items[key] = (result_name(name, side.names), side.column(name))
+            both = key in scope.shared and len(sides) > 1
+            value = scope.shared_column(name) if both else side.column(name)
+            items[key] = (result_name(name, side.names), value)
     return list(items.values())
 
 

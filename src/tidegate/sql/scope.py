@@ -82,12 +82,14 @@ class Scope:
 class PairScope:
     """The two relations of a join; what stands for a column is the name it has in the join.
 
-    `shared` are the columns of USING: both sides have them, and the name alone means the left one.
+    `shared` are the columns of USING: both sides have them, and the name alone means that of the
+    sides `whole`, the first that is not NULL.
     """
 
     left: Scope
     right: Scope
     shared: tuple[str, ...] = ()
+    whole: tuple[int, ...] = (0,)
 
     def plain(self, expression: exp.Expression, where: str) -> exp.Expression:
         """A copy in which every column is named as in the join; the bare event time stays."""
@@ -114,6 +116,13 @@ class PairScope:
             found = find_name(parts[1], side.names)
             if found is None and any(s.holds(parts[0]) for s in sides):
                 return self._unqualified(parts, where)
+            if found is None and not side.names:
+                raise QueryError(
+                    where,
+                    "rows of a semi or anti join have the columns of its left side only",
+                    f"{parts[0]}.{parts[1]}",
+                    "Write JOIN, or LEFT JOIN, for those of both.",
+                )
             if found is None:
                 raise no_column(parts[1], side.names, where, f"{parts[0]}.{parts[1]}")
             return field(side.column(found), *parts[2:])
@@ -135,7 +144,17 @@ class PairScope:
         if len(holders) > 1 and parts[0].lower() not in self.shared:
             held = [str(s.flat(find_name(parts[0], s.names) or "")) for s in holders]
             raise ambiguous(".".join(parts), held, where)
+        if len(holders) > 1:
+            return field(self.shared_column(parts[0]), *parts[1:])
         return field(holders[0].column(find_name(parts[0], holders[0].names) or ""), *parts[1:])
+
+    def shared_column(self, name: str) -> exp.Expression:
+        """What a column of USING is in a row."""
+        sides = [(self.left, self.right)[side] for side in self.whole]
+        values = [side.column(find_name(name, side.names) or "") for side in sides]
+        if len(values) == 1:
+            return values[0]
+        return exp.Coalesce(this=values[0], expressions=values[1:])
 
 
 def owner_of(reference: exp.Column) -> str | None:

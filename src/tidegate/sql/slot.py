@@ -41,7 +41,7 @@ this alias: CTE Alias
 expressions from_ where group having order limit joins with_ distinct: Select
 this alias order limit: Subquery
 this expression with_ order limit: Union
-this on using kind method: Join
+this on using kind method side: Join
 expressions all: Group
 this desc nulls_first: Ordered
 expression limit_options: Limit
