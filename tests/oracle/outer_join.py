@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.oracle.join import LEFT, RIGHT, Row
+from tests.oracle.join import LEFT, RIGHT, Cells, Joined, Row, Within, pairs
 
 KEEPS = {"left": (LEFT,), "right": (RIGHT,), "full": (LEFT, RIGHT), "anti": (LEFT,)}
 """Of which sides tuples without a partner are put out."""
@@ -37,6 +37,15 @@ def outer_rows(
             rows.append(OuterRow(t["ts"] + ranges_us[side], t["ts"], *pair))
     # The sort is stable: pairs are before what has no partner, and that in the order of tuples.
     return sorted(rows, key=lambda row: row.at)
+
+
+def outer_join(query: Joined, tuples: Sequence[Row]) -> list[Cells]:
+    """The output: the time that a row shows, then the select list; a missing tuple has no cells."""
+    assert isinstance(query.left, Within)
+    assert isinstance(query.right, Within)
+    found = [(ts, a, b) for ts, a, b in pairs(query, tuples) if query.on(a, b) is True]
+    rows = outer_rows(query.how, tuples, found, (query.left.range_us, query.right.range_us))
+    return [(row.ts, *query.select(row.left or {}, row.right or {})) for row in rows]
 
 
 def _of_pairs(how: str, found: Sequence[tuple[int, Row, Row]]) -> Iterator[OuterRow]:

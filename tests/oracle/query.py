@@ -9,6 +9,7 @@ from typing import Any
 from tests.oracle.aggregate import sort_key, windows
 from tests.oracle.gate import PlainSource
 from tests.oracle.join import Joined, comparisons, join
+from tests.oracle.outer_join import outer_join
 from tidegate.operate.aggregate.pane import AggregateSpec
 
 Row = Mapping[str, Any]
@@ -87,7 +88,8 @@ def interpret(query: Stateless | Windowed | Joined, streams: Sequence[PlainStrea
     tuples = in_total_order(streams, answer)
     if isinstance(query, Joined):
         rows = [row for _, row in tuples]
-        answer.rows, answer.comparisons = join(query, rows), comparisons(query, rows)
+        answer.comparisons = comparisons(query, rows)
+        answer.rows = join(query, rows) if query.how == "inner" else outer_join(query, rows)
         return answer
     passed = [(place, row) for place, row in tuples if query.where(row)]
     if isinstance(query, Stateless):
