@@ -55,6 +55,7 @@ SAMPLES = (
     f"SELECT route, tip, COUNT(*) AS n FROM rides {FIVE} GROUP BY route, tip LIMIT 3 BY tip",
     f"SELECT route, COUNT(*) AS n FROM rides {FIVE} GROUP BY route "
     "QUALIFY DENSE_RANK() OVER (PARTITION BY route ORDER BY n) < 3",
+    f"SELECT route, a.tip FROM rides AS a {FIVE} LEFT JOIN calls AS b {FIVE} USING (route)",
     "WITH w (a) AS (SELECT route FROM rides) SELECT * FROM w",
     "SELECT * EXCEPT (fare) FROM rides",
     "SELECT r.* REPLACE (fare + 1 AS fare) FROM rides AS r",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from tidegate.errors import QueryError
+from tidegate.query.check import types_of
 from tidegate.query.logical import Logical, asked
 from tidegate.query.name import EVENT_TIME, Names, SideName
 from tidegate.schema import TIME
@@ -46,9 +47,19 @@ class Paired(Logical):
         """The columns that say how pairs came through, all doubles."""
         return ()
 
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """The sides whose columns a row has."""
+        return (0, 1)
+
     @cached_property
     def names(self) -> Names:
-        return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1), *self.drawn))
+        return self.names_of(self.shown)
+
+    def names_of(self, sides: tuple[int, ...]) -> Names:
+        """The columns of rows that show these sides."""
+        named = (name for side in sides for name in self.side_names(side))
+        return Names((EVENT_TIME, *named, *self.drawn))
 
     def side_names(self, side: int) -> tuple[SideName, ...]:
         """The columns of one side, its event time among them."""
@@ -56,11 +67,16 @@ class Paired(Logical):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        fields = [pa.field(EVENT_TIME, TIME)]
+        types = self.pair_types
+        return pa.schema([pa.field(name, types[name]) for name in self.names])
+
+    @cached_property
+    def pair_types(self) -> dict[str, pa.DataType]:
+        """The types of all that a condition may look at, the columns of both sides."""
+        types: dict[str, pa.DataType] = {EVENT_TIME: TIME}
         for label, child in zip(self.labels, self.children, strict=True):
-            fields += [pa.field(SideName(label, f.name), f.type) for f in child.schema]
-        fields += [pa.field(name, pa.float64()) for name in self.drawn]
-        return pa.schema(fields)
+            types |= {SideName(label, name): type_ for name, type_ in types_of(child).items()}
+        return types | dict.fromkeys(self.drawn, pa.float64())
 
     @property
     def event_names(self) -> frozenset[str]:

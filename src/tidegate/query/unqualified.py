@@ -29,15 +29,16 @@ def unqualified_columns(node: Node, without: Collection[str] = ()) -> list[tuple
     while isinstance(base, Filter | Branch):
         base = base.child
     if isinstance(base, TableJoin) and not base.filters:
-        named = ((n, n) for n in base.table.schema.names if n not in without)
-        sides = [unqualified_columns(base.child), list(named)]
+        held = [(n, n) for n in base.table.schema.names if n not in without]
+        named = list(zip(base.labels, (unqualified_columns(base.child), held), strict=True))
     elif isinstance(base, Paired):
         left, right = map(unqualified_columns, base.children)
-        sides = [left, [(name, own) for name, own in right if own not in base.shared]]
+        sides = (left, [(name, own) for name, own in right if own not in base.shared])
+        named = [(base.labels[side], sides[side]) for side in base.shown]
     else:
         return result_columns(node)
     found: dict[str, tuple[str, str]] = {}
-    for label, columns in zip(base.labels, sides, strict=True):
+    for label, columns in named:
         for name, own in columns:
             if name.lower() in found or name == EVENT_TIME:
                 raise QueryError(

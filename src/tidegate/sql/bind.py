@@ -39,7 +39,7 @@ from tidegate.sql.function import (
     unknown_aggregate,
 )
 from tidegate.sql.group import Grouping
-from tidegate.sql.join import join_relations, refuse_aggregate, refuse_kind
+from tidegate.sql.join import join_relations, refuse_aggregate
 from tidegate.sql.rank import first_rows, refuse_partitions
 from tidegate.sql.relation import Relation
 from tidegate.sql.scope import PairScope, Scope
@@ -207,7 +207,6 @@ class _Binder:
                 continue
             if all(asof[number:]) and relation.pair is None and relation.reach is not None:
                 raise refuse_window(relation)
-            refuse_kind(join)
             bound = asof_relations if asof[number] else join_relations
             relation = bound(join, relation, self._side(join.this))
         return replace(relation, reach=None)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tidegate.errors import QueryError
+from tidegate.operate.join.kind import INNER, JoinKind
 from tidegate.query.name import NamedExpr, find_name, result_name
 from tidegate.query.node import Join
 from tidegate.query.window import Distance, JoinWindow
 from tidegate.sql.advice.subquery import aggregate_of_pairs, join_of_pairs
+from tidegate.sql.join_kind import SQL_KINDS, join_words
 from tidegate.sql.relation import JoinedSides, Relation, joined_by_and, without_aggregate_in_on
 from tidegate.sql.scope import PairScope
-from tidegate.sql.slot import REFUSED
 
 
 def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
@@ -23,22 +24,26 @@ def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
         raise QueryError(
             "MATCH_CONDITION", "is for an as-of join", "JOIN", "Write ASOF JOIN, or use ON alone."
         )
+    kind = SQL_KINDS[join_words(join)]
     reaches = [_reach(relation, left, join) for relation in (left, right)]
     sides = JoinedSides.of(left, right)
-    scope, predicate = join_condition(join, sides, f"{left.text} JOIN {right.text}")
-    node = Join(left.node, right.node, reaches[0], reaches[1], predicate, sides.labels)
+    said = f"{left.text} {kind.summary.upper()} {right.text}"
+    scope, predicate = join_condition(join, sides, said, kind)
+    node = Join(left.node, right.node, reaches[0], reaches[1], predicate, sides.labels, kind)
+    if not kind.pairs:
+        scope = scope.left
     text = f"{left.text} [{left.reach}]" if left.pair is None else left.text
     text += f" {join.sql(dialect='tidegate', comments=False).strip()}"
     return Relation(node, None, None, text, _longest(*reaches), scope)
 
 
 def join_condition(
-    join: exp.Join, sides: JoinedSides, text: str
+    join: exp.Join, sides: JoinedSides, text: str, kind: JoinKind = INNER
 ) -> tuple[PairScope, exp.Expression | None]:
     """The condition of ON, USING or NATURAL, and the scope after it; None for all pairs."""
     scope, condition = sides.scope, join.args.get("on")
     if using := join.args.get("using") or _natural(join, scope):
-        scope, equalities = sides.using(using)
+        scope, equalities = sides.using(using, kind)
         return scope, joined_by_and(equalities)
     if condition is not None:
         return scope, scope.plain(without_aggregate_in_on(condition), "ON")
@@ -47,12 +52,6 @@ def join_condition(
             "JOIN", "needs ON and a condition", text, "Write ON ..., or CROSS JOIN for all pairs."
         )
     return scope, None
-
-
-def refuse_kind(join: exp.Join) -> None:
-    """Refuse a join of two streams that is for a stream and a table."""
-    if (error := join.meta.get(REFUSED)) is not None:
-        raise error
 
 
 def _reach(relation: Relation, left: Relation, join: exp.Join) -> JoinWindow:
@@ -110,7 +109,8 @@ def star_items(written: exp.Expression, scope: PairScope, left_out: set[str]) ->
                     "List the columns, and rename one of the two with AS.",
                 )
             owners[key] = side.alias or ""
-            items[key] = (result_name(name, side.names), side.column(name))
+            value = side.column(name) if whole else scope.value(side, name)
+            items[key] = (result_name(name, side.names), value)
     return list(items.values())
 
 

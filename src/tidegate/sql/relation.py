@@ -9,6 +9,7 @@ from functools import reduce
 from sqlglot import exp
 
 from tidegate.errors import QueryError, near
+from tidegate.operate.join.kind import INNER, LEFT, RIGHT, JoinKind
 from tidegate.query.name import find_name
 from tidegate.query.node import Node, data_names
 from tidegate.query.paired import SIDES
@@ -69,20 +70,26 @@ class JoinedSides:
             labels[0] += "_"
         named = zip(parts, labels, (left, right), strict=True)
         sides = [
-            replace(s, within=(label, *s.within)) if _is_joined(relation) else s
+            replace(s, within=(label, *s.within)) if _pair(relation) else s
             for scopes, label, relation in named
             for s in scopes
         ]
-        return JoinedSides((labels[0], labels[1]), PairScope(tuple(sides), len(parts[0])))
+        whole = [c for pair in map(_pair, (left, right)) if pair for c in pair.whole]
+        scope = PairScope(tuple(sides), len(parts[0]), whole=tuple(whole))
+        return JoinedSides((labels[0], labels[1]), scope)
 
-    def using(self, columns: Sequence[exp.Identifier]) -> tuple[PairScope, list[exp.Expression]]:
+    def using(
+        self, columns: Sequence[exp.Identifier], kind: JoinKind = INNER
+    ) -> tuple[PairScope, list[exp.Expression]]:
         """The equalities of USING, and the scope in which its columns need no qualifier."""
         equalities: list[exp.Expression] = []
         scope, right = self.scope, self.scope.sides[self.scope.left_count :]
+        lefts = replace(scope, sides=scope.sides[: scope.left_count])
         hidden: dict[str, list[str]] = {}
+        whole = dict(scope.whole)
         for identifier in columns:
             name = identifier.name
-            left = PairScope(scope.sides[: scope.left_count]).shared_column(name)
+            left = lefts.shared_column(name)
             owner = next((s for s in right if find_name(name, s.names)), None)
             if left is None or owner is None:
                 lacking = scope.sides[: scope.left_count] if left is None else right
@@ -96,10 +103,13 @@ class JoinedSides:
             equal = exp.EQ(this=left, expression=owner.column(find_name(name, owner.names) or ""))
             equalities.append(equal)
             hidden.setdefault(owner.alias or "", []).append(name.lower())
+            if kind.can_miss(LEFT):
+                held_by = lefts.shared_owners(name) if kind.can_miss(RIGHT) else ()
+                whole[name.lower()] = (*held_by, owner.alias or "")
         sides = [
             replace(s, hidden=(*s.hidden, *hidden.get(s.alias or "", ()))) for s in scope.sides
         ]
-        return replace(scope, sides=tuple(sides)), equalities
+        return replace(scope, sides=tuple(sides), whole=tuple(whole.items())), equalities
 
 
 def joined_by_and(parts: Sequence[exp.Expression]) -> exp.Expression:
@@ -120,8 +130,8 @@ def without_aggregate_in_on(condition: exp.Expression) -> exp.Expression:
     return condition
 
 
-def _is_joined(relation: Relation | Scope) -> bool:
-    return isinstance(relation, Relation) and relation.pair is not None
+def _pair(relation: Relation | Scope) -> PairScope | None:
+    return relation.pair if isinstance(relation, Relation) else None
 
 
 def _scopes(relation: Relation | Scope, side: str) -> tuple[Scope, ...]:

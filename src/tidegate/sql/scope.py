@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -94,12 +94,15 @@ class PairScope:
     """The relations of a join; what stands for a column is the name it has in the join.
 
     The first `left_count` are its left side. Where pairs are `windowed`, a name that none of them
-    has may be one of the window or of the select list, and stays.
+    has may be one of the window or of the select list, and stays. `whole` has columns of USING that
+    are not those of the left side in every row, each with the names of the sides whose first value
+    that is not NULL it is.
     """
 
     sides: tuple[Scope, ...]
     left_count: int = 1
     windowed: bool = False
+    whole: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def plain(self, expression: exp.Expression, where: str) -> exp.Expression:
         """A copy in which every column is named as in the join; the bare event time stays."""
@@ -119,6 +122,27 @@ class PairScope:
         """The columns that * means for one side: without its event time or its window."""
         return tuple(n for n in side.names if n not in side.implicit)
 
+    @property
+    def left(self) -> PairScope:
+        """What is seen where rows have the columns of the left side alone."""
+        gone = [replace(s, names=(), implicit=()) for s in self.sides[self.left_count :]]
+        return replace(self, sides=(*self.sides[: self.left_count], *gone))
+
+    def value(self, side: Scope, name: str) -> exp.Expression:
+        """What a column of a side is without a qualifier, or as a part of *."""
+        owners = self._owners(side, name)
+        values = [s.column(find_name(name, s.names) or "") for s in self.sides if s.alias in owners]
+        if len(values) == 1:
+            return values[0]
+        return exp.Coalesce(this=values[0], expressions=values[1:])
+
+    def shared_owners(self, name: str) -> tuple[str, ...]:
+        """The sides whose first value that is not NULL a column of USING is."""
+        return self._owners(self._holders(name)[0], name)
+
+    def _owners(self, side: Scope, name: str) -> tuple[str, ...]:
+        return dict(self.whole).get(name.lower(), (side.alias or "",))
+
     def shared_column(self, name: str) -> exp.Expression | None:
         """A column of USING by its name alone; None where no side has it."""
         return self._unqualified([name], "USING") if self._holders(name) else None
@@ -133,6 +157,13 @@ class PairScope:
             found = find_name(parts[1], side.names)
             if found is None and any(s.holds(parts[0]) for s in sides):
                 return self._unqualified(parts, where)
+            if found is None and not side.names:
+                raise QueryError(
+                    where,
+                    "rows of a semi or anti join have the columns of its left side only",
+                    f"{parts[0]}.{parts[1]}",
+                    "Write JOIN, or LEFT JOIN, for those of both.",
+                )
             if found is None:
                 raise no_column(parts[1], side.names, where, f"{parts[0]}.{parts[1]}")
             return field(side.column(found), *parts[2:])
@@ -153,7 +184,8 @@ class PairScope:
         if len(holders) > 1:
             held = [s.shown(find_name(parts[0], s.names) or "") for s in holders]
             raise ambiguous(".".join(parts), held, where)
-        return field(holders[0].column(find_name(parts[0], holders[0].names) or ""), *parts[1:])
+        found = find_name(parts[0], holders[0].names) or ""
+        return field(self.value(holders[0], found), *parts[1:])
 
 
 def owner_of(reference: exp.Column) -> str | None:

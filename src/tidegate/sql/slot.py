@@ -22,9 +22,6 @@ from tidegate.sql.advice.refusal import PROCESS
 from tidegate.sql.advice.slip import place_of
 from tidegate.sql.syntax import CLASSES, InsertInto
 
-REFUSED = "refused"
-"""What a join is marked with that is not for two streams, and may be for a stream and a table."""
-
 Places = Mapping[int, tuple[exp.Expr, tuple[Sequence[Token], int]]]
 """By the id of a node: the node, its statement's tokens, and how many it was complete after."""
 
@@ -122,10 +119,7 @@ def refuse_leftovers(tree: exp.Expr, text: str, places: Places) -> None:
         if found is None and (slot := unread(node)) is not None:
             found = refusal.of_slot(node, slot)
         if found is not None:
-            error = _refused(found, node, slot, text, places)
-            if not isinstance(node, exp.Join) or slot is not None:
-                raise error
-            node.meta[REFUSED] = error
+            raise _refused(found, node, slot, text, places)
 
 
 def unread(node: exp.Expr) -> str | None:
