@@ -72,7 +72,8 @@ class Case:
     def plan(self, place: Place) -> Plan:
         """The plan, with the script's files taken from the case's folder."""
         script = read_script(self.sql)
-        uris = {c.name: [str(self.folder / uri) for uri in c.uris] for c in script.creates}
+        made = (*script.creates, *script.tables)
+        uris = {c.name: [str(self.folder / uri) for uri in c.uris] for c in made}
         return plan_for(bind(script, streams_of(script, uris=uris)), place)
 
     def check(self, outputs: Sequence[BatchOutput]) -> None:

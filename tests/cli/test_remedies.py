@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.mistake import clause, elsewhere, query
-from tests.cli.mistake.answer import ANSWERS
+from tests.cli.mistake import answer as answers
+from tests.cli.mistake import clause, elsewhere, query, remedy, table
 from tests.cli.mistake.kind import Mistake
-from tests.cli.mistake.remedy import EDITS, NO_WAY, ON_SPARK
+from tests.cli.mistake.remedy import NO_WAY, ON_SPARK
 from tests.cli.test_mistakes import ROWS, put
 from tidegate.cli.main import invoke
 from tidegate.errors import NO_WAY as NO_WAY_YET
@@ -22,10 +22,12 @@ from tidegate.errors import TidegateError
 from tidegate.sql.advice import foreign, refusal
 
 CATALOGUE = {
-    f"{table.__name__.rpartition('.')[2]}: {name}": mistake
-    for table in (query, elsewhere, clause)
-    for name, mistake in table.MISTAKES.items()
+    f"{module.__name__.rpartition('.')[2]}: {name}": mistake
+    for module in (query, elsewhere, clause, table)
+    for name, mistake in module.MISTAKES.items()
 }
+EDITS = remedy.EDITS | {f"table: {name}": edit for name, edit in table.EDITS.items()}
+ANSWERS = answers.ANSWERS | {f"table: {name}": text for name, text in table.ANSWERS.items()}
 MORE = {"rows.csv": "ts,a,b\n2024-01-01T00:00:01Z,1,2\n"}
 SQL = Path(refusal.__file__).parent.parent
 IN_PROGRAMS = ("text.py", "columns.py")
@@ -69,6 +71,7 @@ def test_every_refusal_is_in_one_list() -> None:
     assert len(listed) == len(set(listed))
     assert set(listed) == set(CATALOGUE)
     assert len(NO_WAY) > 40
+    assert len(NO_WAY) > 80
     assert len(EDITS) > 210
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tests.query.catalog import CALLS, ODD, RIDES, sql
 from tidegate.plan.physical import Edge
-from tidegate.plan.pushdown import EarlierRows, Origin, push_down
+from tidegate.plan.pushdown import EarlierRows, Leaf, push_down
 from tidegate.query.node import Aggregate, Input, Node, StreamDef
 from tidegate.query.typing import bind
 from tidegate.schema import TIME
@@ -23,9 +23,8 @@ RESULT = EarlierRows(
 )
 
 
-def types(origin: Origin, expressions: Sequence[exp.Expression]) -> list[pa.DataType]:
-    raw = {f.name: f.type for f in origin.schema}
-    return [bind(e, raw, "test").type for e in expressions]
+def types(leaf: Leaf, expressions: Sequence[exp.Expression]) -> list[pa.DataType]:
+    return [bind(e, leaf.types, "test").type for e in expressions]
 
 
 def no_results(node: Node) -> EarlierRows | None:

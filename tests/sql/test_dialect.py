@@ -136,10 +136,10 @@ def test_names_of_aggregates_that_spark_lacks() -> None:
 
 MISTAKES = {
     "CREATE TABLE x (a INT)": (
-        "line 1, column 1: tables are not available yet; got CREATE TABLE. There is no way yet."
+        "line 1, column 23: expected FROM 'uri'; got the end of the statement."
     ),
-    "CREATE STREM x": "line 1, column 8: expected STREAM after CREATE; got STREM. Did you mean "
-    "STREAM?",
+    "CREATE STREM x": "line 1, column 8: expected STREAM or TABLE after CREATE; got STREM. Did you "
+    "mean STREAM?",
     "CREATE STREAM": "line 1, column 14: expected the name of the stream; got the end of the "
     "statement.",
     "CREATE STREAM FROM 'x'": "line 1, column 15: expected the name of the stream; got FROM.",

@@ -70,6 +70,9 @@ SAMPLES = (
     "CREATE STREAM r (`a` STRING, b STRUCT<c: INT>, d DECIMAL(10, 2)) FROM 'u' TIME a DISORDER 2"
     " SECONDS IDLE '3 seconds' OPTIONS (header false); SELECT route FROM r",
     "CREATE STREAM r AS SELECT route FROM rides; SELECT route FROM r",
+    "CREATE TABLE z (`a` STRING, b TIMESTAMP) FROM 'u', 'v' VALID FROM b OPTIONS (header false);"
+    " SELECT route FROM rides",
+    "CREATE TABLE z FROM 'u' REFRESH EVERY '3 minutes'; SELECT route FROM rides",
     "INSERT INTO o SELECT route FROM rides",
     "SELECT COUNT(*) AS n FROM rides [RANGE 5 MINUTES SLIDE 1 MINUTE] WITH ERROR 10 PERCENT"
     " CONFIDENCE 90 PERCENT BUDGET 100 ROWS BY MEAN",
@@ -146,7 +149,7 @@ def outcome(statements: list[exp.Expression]) -> object:
             refuse_leftovers(statement, "", {})
         script = script_of(statements)
         made = {c.name: STREAMS["rides"] for c in script.creates}
-        return script.creates, bind(script, {**STREAMS, **made})
+        return script.creates, script.tables, bind(script, {**STREAMS, **made})
     except UserError as error:
         return str(error)
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # no parser makes this tree

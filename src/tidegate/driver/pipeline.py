@@ -219,6 +219,8 @@ class Pipeline:
         if cut is None:
             return None
         self.rows_at_hand = cut.rows
+        if self._replay is None:
+            self.tables.refresh(batch, cut.previous_us)
         spans.mark("gate")
         _log.debug("batch %d begins with %d rows", batch, cut.rows)
         self._seen("after gate", batch)

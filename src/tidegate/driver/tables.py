@@ -26,8 +26,12 @@ TableRecord = Mapping[str, Any]
 """One version in the manifest: `digest`, `file`, `from_us`, `rows`, `bytes`, `read`."""
 
 
+MOST_TOLD = 8
+"""So many versions of a table the manifest tells of; it has the rows of the newest alone."""
+
+
 class Tables:
-    """The versions of each table that tuples to come may need; grows with these alone."""
+    """What each table is for the next batch, with the newest versions of it for people."""
 
     def __init__(self, tables: Sequence[TableDef], store: Store, clock: Clock) -> None:
         self._tables = tables
@@ -41,18 +45,36 @@ class Tables:
         for table in self._tables:
             recorded = manifest.tables.get(table.name)
             if recorded is None:
-                self._held[table.name] = (self._kept(table, manifest.batch + 1, MIN_US),)
+                first = self._kept(table, self._read(table), manifest.batch + 1, MIN_US)
+                self._held[table.name] = (first,)
             else:
                 self._held[table.name] = tuple(recorded)
                 self._check(table, recorded[-1])
 
-    def versions(self, names: Collection[str]) -> dict[str, tuple[TableVersion, ...]]:
-        """The versions of some tables, the oldest first."""
-        return {
-            name: tuple(TableVersion(v["digest"], v["from_us"], v["file"]) for v in held)
-            for name, held in self._held.items()
-            if name in names
-        }
+    def refresh(self, batch: int, from_us: int) -> None:
+        """Before a batch: read tables again whose time has come; the new rows are for tuples from
+        `from_us` on, which are all that this batch and later ones have.
+
+        What cannot be read stays as it is until it is read next.
+        """
+        for table in self._tables:
+            every_us, now = table.refresh_us, self._clock.now()
+            if every_us is None or (now - self._read_at[table.name]) * 1e6 < every_us:
+                continue
+            try:
+                content = self._read(table)
+            except TidegateError as error:
+                _log.warning("%s cannot be read again: %s. Its rows stay.", table.where, error)
+                continue
+            held = self._held[table.name]
+            if content.digest != held[-1]["digest"]:
+                added = self._kept(table, content, batch, from_us)
+                self._held[table.name] = (*held, added)[-MOST_TOLD:]
+
+    def versions(self, names: Collection[str]) -> dict[str, TableVersion]:
+        """What the next batch has of some tables."""
+        newest = {name: held[-1] for name, held in self._held.items() if name in names}
+        return {name: TableVersion(v["digest"], v["file"]) for name, v in newest.items()}
 
     def recorded(self) -> dict[str, list[TableRecord]]:
         """What the next manifest says of them."""
@@ -61,11 +83,12 @@ class Tables:
     @property
     def files(self) -> tuple[str, ...]:
         """The files of the checkpoint that have their rows."""
-        return tuple(version["file"] for held in self._held.values() for version in held)
+        return tuple(held[-1]["file"] for held in self._held.values())
 
-    def _kept(self, table: TableDef, batch: int, from_us: int) -> TableRecord:
-        """Read a table, and keep what was read in the checkpoint."""
-        content = self._read(table)
+    def _kept(
+        self, table: TableDef, content: TableContent, batch: int, from_us: int
+    ) -> TableRecord:
+        """Keep what was read of a table in the checkpoint."""
         file = f"{FOLDER}/{owned(batch, self._store.owner)}-{content.digest[:16]}.arrow"
         self._store.files.make(FOLDER)
         self._store.write(file, content.data)
@@ -95,6 +118,7 @@ class Tables:
                     f"another column {field.name} in {', '.join(table.uris) or 'the rows given'}",
                     "Run with another --checkpoint to use the new columns.",
                 )
+        self._read_at[table.name] = self._clock.now()
         if table.refresh_us is not None:
             return
         try:

@@ -79,8 +79,8 @@ class Job:
     tasks may hold. `run` names the run of the query,
     and `before` the job whose state this one goes on with, as its instances have it in memory; None
     where they have not, as at a start. After a switch only the instances `same` have it: those that
-    own what they owned; None stands for all. `tables` has by name the versions of the tables that
-    tuples are joined to, the oldest first.
+    own what they owned; None stands for all. `tables` are by name the tables that tuples are joined
+    to.
 
     Files that tasks write begin with `name`, which has the `owner` of the checkpoint and stands for
     all that makes their bytes: the tasks of a driver that died, or that another took over from, may
@@ -103,7 +103,7 @@ class Job:
     run: str = ""
     before: str | None = None
     same: frozenset[int] | None = None
-    tables: Mapping[str, tuple[TableVersion, ...]] = field(default_factory=dict)
+    tables: Mapping[str, TableVersion] = field(default_factory=dict)
     name: str = field(init=False)
 
     @property

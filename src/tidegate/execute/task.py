@@ -208,7 +208,7 @@ def _evaluated(
     """The outputs of a prefix, over the columns read or what Spark made of them."""
     if prefix.lookups:
         assert tables is not None
-        kept, raw = join_tables(prefix.lookups, PlacedRows(kept, raw), tables.versions)
+        kept, raw = join_tables(prefix.lookups, PlacedRows(kept, raw), tables.index)
     for predicate in prefix.where:
         mask = pc.fill_null(evaluate(predicate, raw), False)
         raw, kept = raw.filter(mask), kept.filter(mask)

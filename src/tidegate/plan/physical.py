@@ -131,7 +131,7 @@ class Plan:
     again: Callable[[RecordedQuery], Plan] | None = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "again": None, "tables": ()}
+        return {**self.__dict__, "again": None}
 
     @property
     def names(self) -> dict[str, str]:
@@ -153,9 +153,14 @@ class Plan:
 
     @property
     def hold(self) -> bool:
-        """Whether tuples wait in the gate until they are ready: one that reads them needs it."""
+        """Whether tuples wait in the gate until they are ready: one that reads them needs it.
+
+        So does a table that is read again: what it was when a tuple came does not depend on the
+        cut.
+        """
         reading = (s for s in self.subqueries if any(d is not None for d in s.streams))
-        return any(s.operator.traits.waits for s in reading)
+        read_again = any(table.refresh_us is not None for table in self.tables)
+        return read_again or any(s.operator.traits.waits for s in reading)
 
     def output_ports(self, subquery: int) -> tuple[int, ...]:
         """The ports of a subquery that an output takes."""

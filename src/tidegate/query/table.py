@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -66,6 +67,9 @@ class TableDef:
                 "both",
                 "Leave one of them out.",
             )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "given": None}
 
     @property
     def where(self) -> str:

@@ -74,7 +74,8 @@ class Catalog:
                 "FROM",
                 "a query needs a stream, which a table can be joined to",
                 f"table {found}",
-                f"Write FROM stream JOIN {found} ON ...",
+                f"Join a stream to it, FROM ... JOIN {found} ON ..., or make it a stream with "
+                f"CREATE STREAM {found} FROM 'uri' TIME ts.",
             )
         return Input(stream) if isinstance(stream, StreamDef) else stream
 

@@ -105,7 +105,7 @@ def script_of(statements: Sequence[exp.Expression]) -> Script:
         else:
             raise QueryError(
                 "SQL",
-                "a script holds CREATE STREAM, CREATE TABLE, INSERT INTO and SELECT",
+                "a script holds CREATE STREAM, INSERT INTO and SELECT",
                 _short(statement.sql(dialect="tidegate", comments=False)),
                 "Leave it out; results go where --out says.",
             )

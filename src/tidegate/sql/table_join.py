@@ -35,7 +35,8 @@ def join_table(join: exp.Join, left: Relation, table: TableDef, alias: str, text
             "JOIN",
             f"a stream is joined to {table.where} by JOIN, LEFT JOIN, SEMI JOIN or ANTI JOIN",
             " ".join([*filter(None, words), "JOIN"]),
-            "A table has no event time, so its rows cannot stand alone. Write the stream first.",
+            f"Its rows have no event time, and cannot stand alone: leave {words[0] or words[1]} "
+            "out.",
         )
     sides = JoinedSides.of(left, Scope(alias, tuple(table.schema.names), ()))
     text = f"{left.text} JOIN {text}"

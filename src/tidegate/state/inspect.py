@@ -129,6 +129,7 @@ def _state(manifest: Manifest) -> dict[str, Any]:
         "epochs": [dict(epoch) for epoch in manifest.epochs],
         "epochs_logged": manifest.epochs_logged,
         "files": list(manifest.files),
+        "tables": {name: [dict(v) for v in of] for name, of in manifest.tables.items()},
     }
 
 
@@ -252,6 +253,7 @@ def _state_lines(state: Mapping[str, Any]) -> list[str]:
             f"state {name}: {counted(of['segments'], 'segment')}, {counted(of['rows'], 'row')}, "
             f"{size_text(of['bytes'])}, {counted(of['buckets'], 'live bucket')}"
         )
+    lines += [_table_line(n, v) for n, versions in state["tables"].items() for v in versions]
     for title in ("counters", "policy"):
         # What a policy remembers is for it alone, and long; --json has it.
         single = {n: v for n, v in state[title].items() if not isinstance(v, dict)}
@@ -262,6 +264,16 @@ def _state_lines(state: Mapping[str, Any]) -> list[str]:
         lines.append(f"epochs, after {before:,} that are in epoch/" if before else "epochs")
         lines += [_epoch_line(epoch) for epoch in state["epochs"]]
     return lines
+
+
+def _table_line(name: str, version: Mapping[str, Any]) -> str:
+    """One version of a table that streams are joined to."""
+    since = version["from_us"]
+    when = "" if since == MIN_US else f", for tuples from {frontier_text(since)} on"
+    return (
+        f"table {name}: {counted(version['rows'], 'row')}, {size_text(version['bytes'])}, version "
+        f"{version['digest'][:12]}, read {version['read']}{when}"
+    )
 
 
 def _epoch_line(epoch: Mapping[str, Any]) -> str:

@@ -471,20 +471,6 @@ MISTAKES = {
             "EMIT ON WINDOW CLOSE. Leave EMIT ON WINDOW CLOSE out."
         ),
     ),
-    "create table": told(
-        "CREATE TABLE x (a INT)",
-        (
-            "SQL line 1, column 1: tables are not available yet; got CREATE TABLE. There "
-            "is no way yet."
-        ),
-    ),
-    "create table as": told(
-        "CREATE TABLE x AS SELECT route FROM rides",
-        (
-            "SQL line 1, column 1: tables are not available yet; got CREATE TABLE. There "
-            "is no way yet."
-        ),
-    ),
     "create view": told(
         "CREATE VIEW x AS SELECT route FROM rides; SELECT route FROM x",
         (

@@ -163,17 +163,6 @@ MISTAKES = {
         ),
         options=(),
     ),
-    "CREATE TABLE": Mistake(
-        message=(
-            "SQL line 1, column 1: tables are not available yet; got CREATE TABLE. There "
-            "is no way yet."
-        ),
-        sql=(
-            "CREATE TABLE rides FROM 'rides.csv'; SELECT COUNT(*) AS n FROM rides [RANGE 10 "
-            "SECONDS]"
-        ),
-        options=(),
-    ),
     "CREATE STREAM without FROM": Mistake(
         message="SQL line 1, column 21: expected FROM 'uri' or AS SELECT; got 'rides.csv'.",
         sql=("CREATE STREAM rides 'rides.csv'; SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]"),

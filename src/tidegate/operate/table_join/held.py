@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from tidegate.batch import from_bytes
 from tidegate.operate.table_join.index import TableIndex
-from tidegate.operate.table_join.join import HeldVersion
 from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.state.handle import StoreHandle
 
@@ -23,29 +22,22 @@ _indexes: OrderedDict[tuple[str, TableLookup], TableIndex] = OrderedDict()
 
 
 class TableVersion(NamedTuple):
-    """What was read of a table, by the digest of its bytes; for tuples from `from_us` on."""
+    """What was read of a table, by the digest of its bytes, and the file that has it."""
 
     digest: str
-    from_us: int
     file: str
-    """Its name in the checkpoint."""
 
 
 @dataclass(frozen=True)
 class HeldTables:
     """The tables of a job; they are read from the checkpoint when they are first asked for."""
 
-    tables: Mapping[str, Sequence[TableVersion]]
+    tables: Mapping[str, TableVersion]
     store: StoreHandle
 
-    def versions(self, lookup: TableLookup) -> list[HeldVersion]:
-        """The versions of a lookup's table, the oldest first."""
-        return [
-            HeldVersion(version.from_us, self._index(version, lookup))
-            for version in self.tables[lookup.table]
-        ]
-
-    def _index(self, version: TableVersion, lookup: TableLookup) -> TableIndex:
+    def index(self, lookup: TableLookup) -> TableIndex:
+        """The table of a lookup."""
+        version = self.tables[lookup.table]
         key = (version.digest, lookup)
         if key not in _indexes:
             _indexes[key] = TableIndex(lookup, self.rows(version))

@@ -12,19 +12,11 @@ import pyarrow.compute as pc
 from tidegate.batch import SEQ, TS, ints
 from tidegate.errors import TaskError
 from tidegate.operate.kernels.expression import evaluate
-from tidegate.operate.kernels.order import Ints
 from tidegate.operate.table_join.index import Pairs, TableIndex
 from tidegate.operate.table_join.lookup import ANTI, LEFT, SEMI, TableLookup
 
 PART_BITS = 24
 """The positions of tuples are shifted by so many bits, which number the rows made of one tuple."""
-
-
-class HeldVersion(NamedTuple):
-    """A version of a table, for the tuples from an event time on."""
-
-    from_us: int
-    rows: TableIndex
 
 
 class PlacedRows(NamedTuple):
@@ -37,12 +29,12 @@ class PlacedRows(NamedTuple):
 def join_tables(
     lookups: Sequence[TableLookup],
     rows: PlacedRows,
-    held: Callable[[TableLookup], Sequence[HeldVersion]],
+    held: Callable[[TableLookup], TableIndex],
 ) -> PlacedRows:
     """The rows that tuples become, in the order of the tuples, then of the tables' rows.
 
-    `held` gives the versions of a lookup's table, the oldest first. Whatever a tuple becomes
-    depends on it and on its event time alone.
+    `held` gives the table of a lookup. Whatever a tuple becomes depends on it and on its event time
+    alone.
     """
     for lookup in lookups:
         for condition in lookup.where:
@@ -52,31 +44,18 @@ def join_tables(
     return _numbered(rows) if any(lookup.multiplies for lookup in lookups) else rows
 
 
-def _join(lookup: TableLookup, rows: PlacedRows, versions: Sequence[HeldVersion]) -> PlacedRows:
-    times = ints(rows.places, TS)
-    of = np.searchsorted([v.from_us for v in versions[1:]], times, side="right")
-    used = np.unique(of)
-    if len(used) <= 1:
-        index = versions[int(used[0]) if len(used) else -1].rows
-        return _joined(lookup, rows, index, *index.pairs(rows.columns, times))
-    parts, tuples = [], []
-    for number in used:
-        mine = np.flatnonzero(of == number)
-        index, some = versions[number].rows, _taken(rows, mine)
-        p, s = _kept(lookup.how, len(mine), index.pairs(some.columns, times[mine]))
-        parts.append(_joined_rows(lookup, _taken(some, p), index, s))
-        tuples.append(mine[p])
-    order = np.argsort(np.concatenate(tuples), kind="stable")
-    together = (pa.concat_tables(tables).combine_chunks() for tables in zip(*parts))
-    return _taken(PlacedRows(*together), order)
-
-
-def _joined(
-    lookup: TableLookup, rows: PlacedRows, index: TableIndex, p: Ints, s: Ints
-) -> PlacedRows:
-    p, kept = _kept(lookup.how, rows.places.num_rows, (p, s))
-    whole = len(p) == rows.places.num_rows and bool((p == np.arange(len(p))).all())
-    return _joined_rows(lookup, rows if whole else _taken(rows, p), index, kept)
+def _join(lookup: TableLookup, rows: PlacedRows, index: TableIndex) -> PlacedRows:
+    count = rows.places.num_rows
+    p, s = _kept(lookup.how, count, index.pairs(rows.columns, ints(rows.places, TS)))
+    if len(p) != count or not bool((p == np.arange(count)).all()):
+        where = pa.array(p)
+        rows = PlacedRows(rows.places.take(where), rows.columns.take(where))
+    columns = rows.columns
+    if lookup.adds and index.rows is not None:
+        at = pa.array(s, mask=s < 0) if lookup.how == LEFT else pa.array(s)
+        for name in lookup.adds:
+            columns = columns.append_column(name, index.rows.column(name).take(at))
+    return PlacedRows(rows.places, columns)
 
 
 def _kept(how: str, tuples: int, pairs: Pairs) -> Pairs:
@@ -95,20 +74,6 @@ def _kept(how: str, tuples: int, pairs: Pairs) -> Pairs:
         return p[order], np.concatenate([s, np.full(len(alone), -1)])[order]
     p = np.flatnonzero(matched if how == SEMI else ~matched)
     return p, np.full(len(p), -1)
-
-
-def _joined_rows(lookup: TableLookup, rows: PlacedRows, index: TableIndex, s: Ints) -> PlacedRows:
-    columns = rows.columns
-    if lookup.adds and index.rows is not None:
-        at = pa.array(s, mask=s < 0) if lookup.how == LEFT else pa.array(s)
-        for name in lookup.adds:
-            columns = columns.append_column(name, index.rows.column(name).take(at))
-    return PlacedRows(rows.places, columns)
-
-
-def _taken(rows: PlacedRows, at: Ints) -> PlacedRows:
-    where = pa.array(at)
-    return PlacedRows(rows.places.take(where), rows.columns.take(where))
 
 
 def _numbered(rows: PlacedRows) -> PlacedRows:

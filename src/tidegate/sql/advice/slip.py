@@ -9,7 +9,7 @@ from sqlglot import Token, TokenType
 from tidegate.errors import QueryError, likely
 from tidegate.nesting import MOST_NESTED, REMEDY, REQUIREMENT
 
-STATEMENTS = "expected CREATE STREAM, CREATE TABLE, INSERT INTO or SELECT"
+STATEMENTS = "expected CREATE STREAM, INSERT INTO or SELECT"
 MOST_DIGITS = 400
 """Of a number as written; no type holds as many."""
 
