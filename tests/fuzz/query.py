@@ -124,7 +124,8 @@ def draw_query(chance: Chance, relations: Sequence[Relation], joins: bool) -> Qu
     """One operator over relations, the newest one among them; pairs of pairs would be too many."""
     from tests.fuzz import window
 
-    kinds = [_stateless, _union, _time_window, _time_window, _tuple_window, window.session]
+    kinds = [_stateless, _union, _time_window, _time_window, _tuple_window]
+    kinds += [window.session, window.calendar]
     kinds += [_join, _join] if joins else []
     return _one(chance, kinds)(chance, relations)
 
