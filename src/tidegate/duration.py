@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
@@ -21,10 +22,27 @@ _SHORT = {
     "d": "day",
     "w": "week",
 }
+_MONTHS = re.compile(r"\s*(\d+)\s*months?\s*", re.IGNORECASE)
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\s*([A-Za-z]+)\s*")
 
 Duration = str | timedelta | int | float
 """What a user may give for a length of time; a bare number is seconds."""
+
+
+@dataclass(frozen=True)
+class Months:
+    """Whole months, whose length only a calendar tells."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.count} month{'' if self.count == 1 else 's'}"
+
+    @staticmethod
+    def read(text: str) -> Months | None:
+        """`1 month`, `3 MONTHS`; None where it is another duration."""
+        found = _MONTHS.fullmatch(text)
+        return None if found is None else Months(int(found[1]))
 
 
 def duration_text(us: int) -> str:
@@ -36,10 +54,11 @@ def duration_text(us: int) -> str:
     return "0 seconds"
 
 
-def window_text(range_us: int, slide_us: int) -> str:
+def window_text(range_us: int, slide_us: int, offset_us: int = 0) -> str:
     """A window of time as SQL writes it."""
     text = f"RANGE {duration_text(range_us)}"
-    return text if slide_us == range_us else f"{text} SLIDE {duration_text(slide_us)}"
+    text += "" if slide_us == range_us else f" SLIDE {duration_text(slide_us)}"
+    return f"{text} OFFSET {duration_text(offset_us)}" if offset_us else text
 
 
 def session_text(gap_us: int, max_us: int | None) -> str:

@@ -128,7 +128,7 @@ def draw_query(chance: Chance, relations: Sequence[Relation], joins: bool) -> Qu
     from tests.fuzz.keyed import KEYED
 
     kinds = [_stateless, _union, _time_window, _time_window, _tuple_window]
-    kinds += [window.session, *KEYED]
+    kinds += [window.session, window.calendar, *KEYED]
     kinds += [_join, _join] if joins else []
     return _one(chance, kinds)(chance, relations)
 

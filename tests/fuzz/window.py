@@ -34,3 +34,28 @@ def session(chance: Chance, relations: Sequence[Relation]) -> Query:
         grouping.columns,
         windowed=True,
     )
+
+
+def calendar(chance: Chance, relations: Sequence[Relation]) -> Query:
+    """Local days, weeks and months."""
+    grouping = _grouping(chance, relations)
+    unit = _one(chance, ["day", "day", "week", "month"])
+    zone = _one(chance, ["UTC", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"])
+    local = f"""timezone('{zone}', make_timestamptz("~ts"))"""
+    start = f"date_trunc('{unit}', {local})"
+    utc = f"""epoch_us(timezone('{zone}', {start}))"""
+    end = f"""epoch_us(timezone('{zone}', {start} + INTERVAL 1 {unit}))"""
+    rows = f'SELECT *, {utc} AS "~start", {end} AS "~end" FROM ({grouping.rows})'
+    groups = ", ".join(['"~start"', '"~end"', *grouping.hidden])
+    grouped = (
+        f'SELECT {grouping.results}, "~start" AS "~from", "~end" AS "~to" FROM ({rows}) '
+        f"GROUP BY {groups}{grouping.having[1]}"
+    )
+    order = ", ".join(['"~to"', *(f"{name} NULLS FIRST" for name in grouping.names)])
+    place = f'row_number() OVER (ORDER BY {order}) AS "~seq"'
+    return Query(
+        grouping.spark(f"RANGE 1 {unit.upper()} TIME ZONE '{zone}'"),
+        f'SELECT *, "~to" - 1 AS "~ts", {place} FROM ({grouped})',
+        grouping.columns,
+        windowed=True,
+    )

@@ -6,8 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tests.oracle.calendar import calendar_windows_of
 from tests.oracle.function import Row, User, one_zero, result, sort_key
+from tidegate.operate.aggregate.calendar_window import CalendarPanes
 from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.pane_window import PaneWindow, WindowPanes
 
 
 def windows(
@@ -33,19 +36,24 @@ def groups_of(
     spec: AggregateSpec, rows: Sequence[Row]
 ) -> Iterator[tuple[int, int, tuple[Any, ...], list[Row]]]:
     """Start, end, keys and tuples, in the total order, of every window and group."""
-    groups: dict[tuple[int, tuple[Any, ...]], list[Row]] = {}
+    groups: dict[tuple[int, int, tuple[Any, ...]], list[Row]] = {}
     for row in rows:
-        k = row["ts"] // spec.window.slide_us
-        while row["ts"] < k * spec.window.slide_us + spec.window.range_us:
+        for start, end in windows_of(spec.window, row["ts"]):
             key = tuple(sort_key(row[name]) for name, _ in spec.keys)
-            groups.setdefault((k, key), []).append(row)
-            k -= 1
-    for k, key in sorted(groups):
-        members = sorted(groups[k, key], key=lambda r: (r["ts"], r["src"], r["seq"]))
+            groups.setdefault((end, start, key), []).append(row)
+    for end, start, key in sorted(groups):
+        members = sorted(groups[end, start, key], key=lambda r: (r["ts"], r["src"], r["seq"]))
         keys = tuple(one_zero(members[0][name]) for name, _ in spec.keys)
-        yield (
-            k * spec.window.slide_us,
-            k * spec.window.slide_us + spec.window.range_us,
-            keys,
-            members,
-        )
+        yield start, end, keys, members
+
+
+def windows_of(window: WindowPanes, ts: int) -> Iterator[tuple[int, int]]:
+    """Where the windows begin and end that a time is in."""
+    if isinstance(window, CalendarPanes):
+        yield from calendar_windows_of(window, ts)
+        return
+    assert isinstance(window, PaneWindow)
+    k = (ts - window.offset_us) // window.slide_us
+    while ts < (start := k * window.slide_us + window.offset_us) + window.range_us:
+        yield start, start + window.range_us
+        k -= 1

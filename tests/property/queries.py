@@ -10,6 +10,8 @@ import pyarrow as pa
 from tests.oracle.asof import Nearest
 from tests.oracle.join import Joined
 from tests.oracle.query import Order, OverTuples, Stateless, Windowed
+from tidegate.local_time import LocalPeriods
+from tidegate.operate.aggregate.calendar_window import CalendarPanes
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.session.spec import SessionSpec
@@ -105,9 +107,15 @@ EXACT = ("COUNT(*)", "SUM(i)", "FIRST(i)", "LAST(k)", "MEDIAN(x)")
 
 
 def spec_of(
-    keys: Sequence[str], calls: Sequence[str], range_us: int, slide_us: int
+    keys: Sequence[str], calls: Sequence[str], range_us: int, slide_us: int, offset_us: int = 0
 ) -> AggregateSpec:
-    return AggregateSpec(PaneWindow(range_us, slide_us), *columns_of(keys, calls))
+    return AggregateSpec(PaneWindow(range_us, slide_us, offset_us), *columns_of(keys, calls))
+
+
+def calendar_of(
+    keys: Sequence[str], calls: Sequence[str], window: tuple[int, int], periods: LocalPeriods
+) -> AggregateSpec:
+    return AggregateSpec(CalendarPanes(*window, periods, ""), *columns_of(keys, calls))
 
 
 def session_of(
@@ -169,6 +177,10 @@ WINDOWED = {
             "WHERE i IS NULL OR i < 90 {group}",
         ),
         Windowed(spec_of(["g"], EXACT, 20, 1), where=lambda r: r["i"] is None or r["i"] < 90),
+    ),
+    "sliding, with an offset": Query(
+        select(["k"], FLOATS, "RANGE 10 MICROSECONDS SLIDE 4 MICROSECONDS OFFSET 7 MICROSECONDS"),
+        Windowed(spec_of(["k"], FLOATS, 10, 4, 3)),
     ),
     "having": Query(
         select(
@@ -266,6 +278,47 @@ SESSIONS = {
         ),
         Windowed(session_of(["k"], ["COUNT(*)", "SUM(x)", "FIRST(i)", "LAST(k)"], 6)),
         ("s", "r"),
+    ),
+}
+
+CALENDAR = {
+    "days of New York": Query(
+        select(["k"], EXACT, "RANGE 1 DAY TIME ZONE 'America/New_York'"),
+        Windowed(calendar_of(["k"], EXACT, (1, 1), LocalPeriods("day", "America/New_York"))),
+    ),
+    "three days of Berlin, every day": Query(
+        select(["g"], FLOATS, "RANGE 3 DAYS SLIDE 1 DAY TIME ZONE 'Europe/Berlin'"),
+        Windowed(calendar_of(["g"], FLOATS, (3, 1), LocalPeriods("day", "Europe/Berlin"))),
+    ),
+    "six days of Lord Howe, every fourth, from five in the morning": Query(
+        select(
+            [], EXACT, "RANGE 6 DAYS SLIDE 4 DAYS OFFSET 5 HOURS TIME ZONE 'Australia/Lord_Howe'"
+        ),
+        Windowed(
+            calendar_of(
+                [], EXACT, (6, 4), LocalPeriods("day", "Australia/Lord_Howe", 18_000_000_000)
+            )
+        ),
+    ),
+    "weeks of Kolkata": Query(
+        select(["k"], FLOATS, "RANGE 1 WEEK TIME ZONE 'Asia/Kolkata'"),
+        Windowed(calendar_of(["k"], FLOATS, (1, 1), LocalPeriods("week", "Asia/Kolkata"))),
+    ),
+    "two weeks of New York, every week": Query(
+        select(["k"], EXACT, "RANGE 2 WEEKS SLIDE 1 WEEK TIME ZONE 'America/New_York'"),
+        Windowed(calendar_of(["k"], EXACT, (2, 1), LocalPeriods("week", "America/New_York"))),
+    ),
+    "months of Tokyo": Query(
+        select(["g"], EXACT, "RANGE 1 MONTH TIME ZONE 'Asia/Tokyo'", "{group} ORDER BY a0 LIMIT 2"),
+        Windowed(
+            calendar_of(["g"], EXACT, (1, 1), LocalPeriods("month", "Asia/Tokyo")),
+            order=(Order(lambda r: r["a0"]),),
+            limit=2,
+        ),
+    ),
+    "quarters of UTC": Query(
+        select(["k"], FLOATS, "RANGE 3 MONTHS TIME ZONE 'UTC'"),
+        Windowed(calendar_of(["k"], FLOATS, (3, 3), LocalPeriods("month", "UTC"))),
     ),
 }
 

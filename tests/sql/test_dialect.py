@@ -191,8 +191,9 @@ MISTAKES = {
         "way yet."
     ),
     "SELECT a FROM x [ROWS]": "line 1, column 22: expected a number; got ].",
-    "SELECT a,\n  b FROM x [RANGE 5 MINUTES": "line 2, column 28: expected SLIDE or ]; got the end "
-    "of the statement.",
+    "SELECT a,\n  b FROM x [RANGE 5 MINUTES": (
+        "line 2, column 28: expected SLIDE, OFFSET, TIME ZONE or ]; got the end of the statement."
+    ),
     "SELECT a FROM x [ROWS 5] [ROWS 5]": "line 1, column 26: expected only one window after a "
     "stream; got [.",
     "SELECT a FROM": "line 1, column 14: expected the name of a stream; got the end of the "

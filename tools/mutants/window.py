@@ -7,6 +7,21 @@ from mutants.mutant import DETERMINISM, Mutant
 _SESSIONS = "tests/operate/session tests/property/test_sessions.py"
 
 MUTANTS = (
+    # Calendars.
+    Mutant(
+        "a day begins with the second of two midnights",
+        "local_time.py",
+        "for fold in (1, 0))",
+        "for fold in (0, 1))",
+        "tests/test_local_time.py",
+    ),
+    Mutant(
+        "where clocks skip midnight a day begins before they do",
+        "local_time.py",
+        "while high - low > 1:",
+        "while False:",
+        "tests/test_local_time.py",
+    ),
     # Sessions.
     Mutant(
         "a session ends when the frontier is at its end",
@@ -40,22 +55,22 @@ MUTANTS = (
     Mutant(
         "a window that ends at the frontier stays open",
         "operate/aggregate/pane_window.py",
-        "last = (upto_us - self.range_us) // self.slide_us\n",
-        "last = (upto_us - self.range_us - 1) // self.slide_us\n",
+        "last = (self.pane_at(upto_us) - self.panes) // self.step\n",
+        "last = (self.pane_at(upto_us - 1) - self.panes) // self.step\n",
         f"tests/operate/aggregate/test_pane.py {DETERMINISM}",
     ),
     Mutant(
         "a window is closed twice",
         "operate/aggregate/pane_window.py",
-        "first = (above_us - self.range_us) // self.slide_us + 1",
-        "first = (above_us - self.range_us) // self.slide_us",
+        "first = (self.pane_at(above_us) - self.panes) // self.step + 1",
+        "first = (self.pane_at(above_us) - self.panes) // self.step",
         f"tests/operate/aggregate/test_pane.py {DETERMINISM}",
     ),
     Mutant(
         "the first pane of an open window is dropped",
         "operate/aggregate/pane_window.py",
-        "window = (frontier_us - self.range_us) // self.slide_us + 1",
-        "window = (frontier_us - self.range_us) // self.slide_us + 2",
+        "window = (self.pane_at(frontier_us) - self.panes) // self.step + 1",
+        "window = (self.pane_at(frontier_us) - self.panes) // self.step + 2",
         DETERMINISM,
     ),
     Mutant(

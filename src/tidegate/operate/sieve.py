@@ -40,7 +40,8 @@ _FEW = 1_024
 
 @dataclass(frozen=True)
 class ByGroup:
-    """What a group is: the outputs of the prefix that are its key, and the length of a pane.
+    """What a group is: the outputs of the prefix that are its key, the length of a pane, and when
+    one begins.
 
     At least the `fewest` tuples of each are kept.
     """
@@ -48,6 +49,7 @@ class ByGroup:
     keys: tuple[str, ...]
     pane_us: int
     fewest: int
+    offset_us: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,11 @@ class Sieve:
         if groups.size > tuples.num_rows + _FEW:
             found = dense(groups)
             groups = Rank(found.codes, found.n)
-        panes, words = (ints(tuples, TS), self.by.pane_us), self._priorities(tuples)
+        times, words = ints(tuples, TS) - self.by.offset_us, self._priorities(tuples)
         limit = limit_of(self.rate)
-        chosen = strata(groups.codes, groups.size, panes, words, self.by.fewest, limit)
+        chosen = strata(
+            groups.codes, groups.size, (times, self.by.pane_us), words, self.by.fewest, limit
+        )
         kept = tuples.take(pa.array(chosen.rows))
         kept = kept.append_column(OUT + PRIORITY, pa.array(chosen.priority))
         return kept.append_column(OUT + TUPLES, pa.array(chosen.tuples)), chosen.rows

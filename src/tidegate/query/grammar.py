@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from tidegate.duration import duration_text, duration_us, scaled_us, unit_us
+from tidegate.duration import Months, duration_text, duration_us, scaled_us, unit_us
 from tidegate.errors import QueryError
 
 
@@ -24,6 +24,8 @@ class SyntaxReader(Protocol):
     def read_count(self, expected: str) -> exp.Expr: ...
 
     def read_duration(self) -> exp.Expr: ...
+
+    def read_range(self) -> exp.Expr: ...
 
     def read_word(self, words: Iterable[str], expected: str) -> str: ...
 
@@ -102,6 +104,31 @@ class DurationValue(SyntaxValue):
 
     def text(self, value: int) -> str:
         return duration_text(value)
+
+
+class RangeValue(DurationValue):
+    """A duration, or whole months: `1 MONTH`."""
+
+    def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
+        return reader.read_range()
+
+    def read(self, node: exp.Expr, where: str) -> int | Months:  # type: ignore[override]
+        unit = node.args.get("unit")
+        months = Months.read(f"{node.this.name} {unit.name if unit is not None else ''}")
+        return super().read(node, where) if months is None else months
+
+
+class TextValue(SyntaxValue):
+    """A text in quotes, as it is written."""
+
+    def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
+        return reader.read_name(f"expected a text in quotes after {after}")
+
+    def read(self, node: exp.Expr, where: str) -> str:
+        return str(node.name)
+
+    def text(self, value: str) -> str:
+        return f"'{value}'"
 
 
 @dataclass(frozen=True)

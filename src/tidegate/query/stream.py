@@ -170,11 +170,16 @@ class Stream(StreamView):
         slide: Duration | None = None,
         *,
         rows: int | None = None,
+        offset: Duration | None = None,
+        time_zone: str | None = None,
         session: Duration | None = None,
         max: Duration | None = None,
         **more: Any,
     ) -> Windowed:
         """Windows of this length, one every `slide`; without it they tumble.
+
+        They are aligned at the Unix epoch, or `offset` later. With a `time_zone` they are whole
+        local days, weeks from Monday on, or months, and begin at midnight there.
 
         With `rows` in place of a length they are windows of tuples: the last `rows` of each group,
         whenever another `slide` of them have come. With `session` they last as long as tuples of a
@@ -190,7 +195,7 @@ class Stream(StreamView):
                 repr(range),
                 'Write for example window("15 minutes", slide="5 minutes").',
             )
-        sizes = {"session": session, "max": max, **more}
+        sizes = {"offset": offset, "time_zone": time_zone, "session": session, "max": max, **more}
         return Windowed(self, read_window(range, slide, rows, **sizes), ())
 
     @nested

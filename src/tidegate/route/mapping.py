@@ -63,10 +63,10 @@ class Mapping:
             return self.owner_array[np.newaxis]
         return np.array([*(f.owners for f in self.formers), self.owners], np.int32)
 
-    def owners_at(self, buckets: Numbers, places: Numbers, unit_us: int = 1) -> Numbers:
-        """Who keeps what is stored of buckets and times, which are counted in units of time."""
-        ends = np.array([f.until_us // unit_us for f in self.formers], np.int64)
-        found: Numbers = self.tenures[np.searchsorted(ends, places, "right"), buckets]
+    def owners_at(self, buckets: Numbers, times: Numbers) -> Numbers:
+        """Who keeps what is stored of buckets and times."""
+        ends = np.array([f.until_us for f in self.formers], np.int64)
+        found: Numbers = self.tenures[np.searchsorted(ends, times, "right"), buckets]
         return found
 
     def lasting(self, frontier_us: int, counts: Held[str, int] = _NONE) -> Mapping:

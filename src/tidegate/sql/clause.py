@@ -48,7 +48,7 @@ class ClauseParser(PieceParser):
         for part in parts:
             if part.required:
                 self._expect(part.word, f"expected {part.word} after {head}")
-            elif part.word and not self._match_text_seq(part.word):
+            elif part.word and not self._match_text_seq(*part.word.split()):
                 continue
             value = part.value.parse(self, part.word)
             if part.value.unit:
@@ -58,6 +58,7 @@ class ClauseParser(PieceParser):
 
     read_count = PieceParser._parse_count
     read_duration = PieceParser._parse_duration
+    read_range = PieceParser._parse_length
 
     def read_word(self, words: Iterable[str], expected: str) -> str:
         for word in words:

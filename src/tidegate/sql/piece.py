@@ -10,7 +10,7 @@ from sqlglot.errors import ParseError
 from sqlglot.generator import Generator
 from sqlglot.parsers.spark import SparkParser
 
-from tidegate.duration import duration_us, unit_us
+from tidegate.duration import Months, duration_us, unit_us
 from tidegate.errors import QueryError
 from tidegate.sql.syntax import StreamDuration
 
@@ -45,6 +45,18 @@ class PieceParser(SparkParser):
         self._checked(lambda: unit_us(unit.text, "duration"), what, unit)
         self._advance()
         return self.expression(StreamDuration(this=amount, unit=exp.var(unit.text.upper())))
+
+    def _parse_length(self) -> StreamDuration:
+        """A duration, or whole months."""
+        self._match(TokenType.INTERVAL)
+        amount, unit = self._curr, self._next
+        if amount and amount.token_type is TokenType.STRING and Months.read(amount.text):
+            return self.expression(StreamDuration(this=self._parse_string()))
+        if amount and unit and Months.read(f"{amount.text} {unit.text}"):
+            self._advance(2)
+            number = exp.Literal.number(amount.text)
+            return self.expression(StreamDuration(this=number, unit=exp.var(unit.text.upper())))
+        return self._parse_duration()
 
     def _parse_unit_of(self, amount: exp.Expr) -> exp.Expr | None:
         """The unit after a number in quotes, as INTERVAL '5' MINUTES has it."""

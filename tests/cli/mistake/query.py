@@ -119,7 +119,10 @@ MISTAKES = {
         sql="SELECT COUNT(*) AS n FROM rides (RANGE 10 SECONDS)",
     ),
     "window without closing": Mistake(
-        message="SQL line 1, column 50: expected SLIDE or ]; got the end of the statement.",
+        message=(
+            "SQL line 1, column 50: expected SLIDE, OFFSET, TIME ZONE or ]; got the end of the "
+            "statement."
+        ),
         sql="SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS",
     ),
     "SLIDE before RANGE": Mistake(

@@ -26,6 +26,7 @@ from tidegate.operate.aggregate.choice import (
     split_windows,
 )
 from tidegate.operate.aggregate.merging import FINISHED, PARTS
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.kept import forget
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
@@ -236,7 +237,7 @@ def test_which_windows_may_have_keys_in_several_places() -> None:
     """Ends above the first and up to the second; windows are 10 long, and slide."""
 
     def of(*rows: tuple[int, PartitionerChoice, str, int, bool]) -> list[tuple[int, int]]:
-        return split_windows(10, [choices_table(*rows)])
+        return split_windows(PaneWindow(10, 10), [choices_table(*rows)])
 
     assert of() == []
     assert of((3, HASH, "a", 0, False), (3, HASH, "b", 0, False), (4, HASH, "a", 1, False)) == []

@@ -161,7 +161,7 @@ def test_windows_a_program_asks_for() -> None:
         (
             lambda: read_window("1 hour", max="1 minute"),
             "window max: is not for windows by range; got '1 minute'. Leave it out; they may have "
-            "slide.",
+            "slide, offset or time_zone.",
         ),
         (
             lambda: SessionWindow.side(1_000_000),

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidegate.microsecond import time_text
 from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane_window import WindowPanes
 from tidegate.operate.aggregate.side_state import SideState
 from tidegate.operate.change import OperatorChange
 from tidegate.operate.operator import InstanceWork, MapWork
@@ -55,7 +55,7 @@ Ends = tuple[int, int]
 class ChoiceState(SideState):
     """Choices, which go with their periods."""
 
-    window: PaneWindow
+    window: WindowPanes
 
     name: ClassVar[str] = CHOICES
     order: ClassVar[str] = "period"
@@ -119,7 +119,7 @@ def changes_of(
     )
 
 
-def split_windows(range_us: int, choices: Sequence[pa.Table]) -> list[Ends]:
+def split_windows(window: WindowPanes, choices: Sequence[pa.Table]) -> list[Ends]:
     """The windows that may have a key at several instances, in order; they may overlap.
 
     Keys are together in a period where all sources go by hash. So they are where one source goes by
@@ -131,9 +131,9 @@ def split_windows(range_us: int, choices: Sequence[pa.Table]) -> list[Ends]:
     for period, rows in _by_period(choices):
         kinds[period] = kind = _together(rows)
         if kind is None:
-            found.append((period * range_us, (period + 2) * range_us - 1))
+            found.append((window.period_begin(period), window.period_begin(period + 2) - 1))
         elif period - 1 in kinds and kinds[period - 1] not in (None, kind):
-            found.append((period * range_us, (period + 1) * range_us - 1))
+            found.append((window.period_begin(period), window.period_begin(period + 1) - 1))
     return sorted(found)
 
 
@@ -174,7 +174,7 @@ def _change(spec: AggregateSpec, row: dict[str, Any]) -> OperatorChange:
         str(PartitionerChoice(row["choice"])),
     )
     source = row["upstream"].partition("/")[2]
-    start = time_text(row["period"] * spec.window.range_us)
+    start = time_text(spec.window.period_begin(row["period"]))
     even = -(-row["tuples"] // row["instances"])
     text = (
         f"auto: {after} in place of {before} for {source} from {start} on, by "

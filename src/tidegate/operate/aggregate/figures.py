@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane_window import WindowPanes
 from tidegate.operate.figures import (
     MOST_WINDOWS,
     PaneFigures,
@@ -57,13 +57,13 @@ def sent_figures(spec: AggregateSpec, sent: Sent, ledger: Ledger | None) -> Pane
         tallies = map(ledger.tallies.get, spec.window.periods(counts.panes).tolist())
         sizes = np.array([0 if tally is None else tally.nbytes for tally in tallies], np.int64)
         values[MEMORY] = np.where(counts.instances == 0, sizes, 0)
-    return PaneFigures.of(counts.panes * spec.window.pane_us, counts.instances, values)
+    return PaneFigures.of(spec.window.begins(counts.panes), counts.instances, values)
 
 
 class WindowTotals:
     """Adds up what an instance has of each window, in the order of their ends; keeps the newest."""
 
-    def __init__(self, window: PaneWindow) -> None:
+    def __init__(self, window: WindowPanes) -> None:
         self._window = window
         self._held: dict[int, dict[str, float]] = {}
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from tidegate.batch import ints
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane_window import WindowPanes
 from tidegate.operate.aggregate.side_state import SideState
 from tidegate.operate.operator import MapWork, Share
 from tidegate.route.key_memory import load_loop
@@ -27,7 +27,7 @@ LEDGER = "ledger"
 class LedgerState(SideState):
     """What is noted of periods; it goes with them."""
 
-    window: PaneWindow
+    window: WindowPanes
 
     name: ClassVar[str] = LEDGER
     order: ClassVar[str] = "period"

@@ -14,7 +14,6 @@ from typing import ClassVar
 import pyarrow as pa
 
 from tidegate.collect.window import WindowOrder
-from tidegate.duration import duration_text
 from tidegate.model.operation import Operation
 from tidegate.operate.aggregate.answer import AnswerBatch, Channels, ExactAnswer, WindowAnswer
 from tidegate.operate.aggregate.choice import Ends, divided
@@ -87,8 +86,7 @@ class WindowAggregate(Operator):
 
     @property
     def operation(self) -> Operation:
-        window = self.spec.window
-        range_s, slide_s = window.range_us / 1e6, window.slide_us / 1e6
+        range_s, slide_s = self.spec.window.lengths_s
         return Operation(self.kind, range_s=range_s, slide_s=slide_s)
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
@@ -215,7 +213,7 @@ class WindowAggregate(Operator):
     def state(self) -> OperatorState:
         beside = self.placement.keepers(self.spec) | self.answer.keepers(self.spec)
         keepers = {PANES: PaneKeeper(self.spec), **beside}
-        return OperatorState(keepers, Reach(self.spec.window.range_us), self._migration)
+        return OperatorState(keepers, Reach(self.spec.window.reach_us), self._migration)
 
     def title(self) -> str:
         what = "aggregate in part" if self.answer.partly else "aggregate"
@@ -223,7 +221,7 @@ class WindowAggregate(Operator):
 
     def details(self, texts: Mapping[str, str]) -> list[str]:
         spec, window = self.spec, self.spec.window
-        lines = [f"panes: {duration_text(window.pane_us)}, {window.panes} per window"]
+        lines = [f"panes: {window.pane_text}, {window.panes} per window"]
         functions = [part for f in spec.functions for part in f.parts]
         constant = [_call(f, texts) for f in functions if not f.definition.holistic]
         holistic = [_call(f, texts) for f in functions if f.definition.holistic]

@@ -2,7 +2,7 @@
 
 Rows are folded into **partials** (one row per bucket, pane and group, with the states of the
 functions), partials of the same pane are merged, and a window is closed by merging its panes.
-A partial table has the columns `bucket` int32, `pane` int64 (floor of ts / pane_us), the keys,
+A partial table has the columns `bucket` int32, `pane` int64 (its number), the keys,
 then the state columns.
 """
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.closing import Panes, closed
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane_window import WindowPanes
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import (
     Groups,
@@ -28,7 +28,6 @@ from tidegate.operate.kernels.group import (
     pack,
     rank,
     rank_integers,
-    rank_quotients,
     stable_order,
 )
 from tidegate.operate.kernels.order import Ints, canonical, flat, integers, is_ordered
@@ -61,7 +60,7 @@ _WINDOW = (("window_start", TIME), ("window_end", TIME))
 class AggregateSpec:
     """A windowed, grouped aggregate; no keys means one group."""
 
-    window: PaneWindow
+    window: WindowPanes
     keys: tuple[tuple[str, pa.DataType], ...]
     functions: tuple[Function, ...]
 
@@ -117,7 +116,7 @@ def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     if rows.num_rows == 0:
         return spec.partial_schema.empty_table()
     by_key, heads = _keys_of(spec, rows)
-    panes = rank_quotients(integers(flat(rows.column("ts"))), spec.window.pane_us)
+    panes = spec.window.ranked(integers(flat(rows.column("ts"))))
     packed = pack([panes, by_key.ranked], rows.num_rows)
     groups, numbers = dense_with_numbers(packed)
     pane, key = np.divmod(numbers, by_key.n)
@@ -147,7 +146,7 @@ def placed(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     Of the columns of `fold` there are those that keys and functions have use for.
     """
     by_key, heads = _keys_of(spec, rows)
-    pane = integers(flat(rows.column("ts"))) // spec.window.pane_us
+    pane = spec.window.numbers(integers(flat(rows.column("ts"))))
     if router.splits_keys:
         count, periods = rows.num_rows, spec.window.periods(pane)
         bucket = router.buckets(heads, count, None, by_key.codes, periods)
@@ -303,8 +302,7 @@ def close_steps(
         place=used,
     )
     for part in closed(held, cover, partly):
-        start = part.window * spec.window.slide_us
-        columns = [pa.array(start).view(TIME), pa.array(start + spec.window.range_us).view(TIME)]
+        columns = [pa.array(ends).view(TIME) for ends in spec.window.bounds(part.window)]
         columns += [*_take(heads, part.key), *part.columns]
         yield pa.Table.from_arrays(columns, schema=schema)
 

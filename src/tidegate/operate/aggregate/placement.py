@@ -177,7 +177,7 @@ class ChosenPlacement(LedgerPlacement):
         self, work: InstanceWork, spec: AggregateSpec, came: Channels
     ) -> Sequence[Ends]:
         known = ChoiceState(spec.window).known(work, came.get(CHOICES, ()))
-        return split_windows(spec.window.range_us, known)
+        return split_windows(spec.window, known)
 
     def changes(
         self, work: InstanceWork, spec: AggregateSpec, came: Channels

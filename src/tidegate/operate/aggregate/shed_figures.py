@@ -240,7 +240,7 @@ class ShedWindows(AnswerBatch):
     def _drift(self, after: Concept) -> dict[str, float]:
         """Since the window before; of an instance that has not seen it, nothing."""
         before = self._newest
-        if before is None or before.end_us != after.end_us - self._window.slide_us:
+        if before is None or not self._window.follows(after.end_us, before.end_us):
             return {}
         if before.groups is not None and after.groups is not None:
             return drift_parts(before.groups, after.groups)

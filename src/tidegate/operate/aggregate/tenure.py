@@ -65,7 +65,7 @@ def needed_of(spans: list[Span], segment: Segment) -> BucketSet:
 def stored(spec: AggregateSpec, work: InstanceWork, partials: pa.Table) -> pa.Table:
     """Those of the partials of an instance that it writes, and no other does."""
     bucket, pane = ints(partials, "bucket"), ints(partials, "pane")
-    owners = work.mapping.owners_at(bucket, pane, spec.window.pane_us)
+    owners = work.mapping.owners_at(bucket, spec.window.begins(pane))
     return partials.filter(pa.array(owners == work.instance))
 
 
@@ -87,6 +87,6 @@ def closings(
 
 def _covered(spec: AggregateSpec, mapping: Mapping) -> list[tuple[int, int]]:
     """The panes that the windows of each epoch cover: the first, and the one after the last."""
-    since = [MIN_US, *(former.until_us // spec.window.pane_us for former in mapping.formers)]
-    over = [*(former.over_us // spec.window.pane_us for former in mapping.formers), MAX_US]
+    since = [MIN_US, *(spec.window.pane_at(former.until_us) for former in mapping.formers)]
+    over = [*(spec.window.pane_at(former.over_us) for former in mapping.formers), MAX_US]
     return list(zip(since, over, strict=True))

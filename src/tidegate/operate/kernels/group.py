@@ -131,15 +131,6 @@ def one_number(rows: int, low: int = 0) -> Rank:
     return Rank(np.broadcast_to(np.int64(0), rows), 1, low=low)
 
 
-def rank_quotients(keys: Ints, divisor: int) -> Rank:
-    """Number integers by what they are divided by a positive one, rounded down."""
-    if len(keys):
-        low, high = int(keys.min()) // divisor, int(keys.max()) // divisor
-        if low == high:
-            return one_number(len(keys), low)
-    return rank_integers(keys // divisor)
-
-
 def pack(ranks: Sequence[Rank], rows: int) -> Rank:
     """One number per row for several columns, in the order of the columns from left to right."""
     if not ranks:

@@ -19,6 +19,7 @@ from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.count import COUNT
 from tidegate.operate.aggregate.functions.spread import SPREAD
 from tidegate.operate.aggregate.functions.total import MEAN, SUM
+from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.represented import REPRESENTED, Representation
 from tidegate.operate.aggregate.shed_figures import ShedAnswer
 from tidegate.operate.sieve import PRIORITY, TUPLES, ByGroup, Sieve
@@ -122,7 +123,10 @@ def _sieved(asked: AskedAggregate, window: WindowPlan, shed: Shed) -> tuple[Pref
     """The prefixes of an aggregate that sheds, with what they keep."""
     by = None
     if shed.by == CONCEPT:
-        by = ByGroup(tuple(name for name, _ in asked.keys), window.panes.pane_us, FEWEST)
+        panes = window.panes
+        assert isinstance(panes, PaneWindow)  # others allow no SHED
+        keys = tuple(name for name, _ in asked.keys)
+        by = ByGroup(keys, panes.pane_us, FEWEST, panes.offset_us)
     sieve = Sieve(_SEED, float(shed.rate), by)
     return tuple(replace(prefix, sieve=sieve) for prefix in numbered(asked.prefixes))
 

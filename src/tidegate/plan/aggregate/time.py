@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Column
+from tidegate.local_time import LocalPeriods
 from tidegate.operate.aggregate.answer import PartAnswer
+from tidegate.operate.aggregate.calendar_window import CalendarPanes
 from tidegate.operate.aggregate.folding import FOLDINGS, folding_for
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.aggregate.overlap import overlaps
 from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane_window import PaneWindow, WindowPanes
 from tidegate.operate.aggregate.placement import Placement, placement_of
 from tidegate.operate.aggregate.user import USER, Aggregator
 from tidegate.operate.port import Port
@@ -33,8 +35,8 @@ class TimeWindowPlan(WindowPlan):
     """`[RANGE ... SLIDE ...]`: states of panes are kept, and merged for each window."""
 
     @property
-    def panes(self) -> PaneWindow:
-        return PaneWindow(self.window.range_us, self.window.slide_us)
+    def panes(self) -> WindowPanes:
+        return PaneWindow(self.window.range_us, self.window.slide_us, self.window.offset_us)
 
     def shares_work(self, function: Function) -> bool:
         return overlaps(self.panes.windows_of_tuple, (function,))
@@ -57,7 +59,7 @@ class TimeWindowPlan(WindowPlan):
             operator=operator,
             ports=ports,
             lines=(
-                f"window {self.panes.range_us} {self.panes.slide_us}",
+                self.panes.line,
                 *asked.lines,
                 *planned.lines,
                 *placement.partitioner.lines,
@@ -88,6 +90,16 @@ class TimeWindowPlan(WindowPlan):
                 "Make SLIDE longer, or ask for so many: with --max-windows-per-tuple "
                 f"{count}, in Python with max_windows_per_tuple={count}.",
             )
+
+
+class CalendarPlan(TimeWindowPlan):
+    """`[RANGE ... TIME ZONE ...]`: the same with panes as long as a calendar says."""
+
+    @property
+    def panes(self) -> WindowPanes:
+        window = self.window
+        periods = LocalPeriods(window.unit, window.time_zone, window.offset_us)
+        return CalendarPanes(window.length, window.slide, periods, str(window))
 
 
 def _placement(asked: AskedAggregate, planned: PlannedAnswer, context: Context) -> Placement:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.pane_window import WindowPanes
 from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.lowered import Context, Lowered
 from tidegate.plan.recorded import RecordedSubquery, Texts
@@ -27,7 +27,7 @@ class WindowPlan(ABC):
         self.window = window
 
     @property
-    def panes(self) -> PaneWindow:
+    def panes(self) -> WindowPanes:
         """The panes of its windows, for answers that need them."""
         raise QueryError(
             "WITH",

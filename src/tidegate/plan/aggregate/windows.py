@@ -6,13 +6,14 @@ A kind of window that derives from another is planned as that one, unless it has
 from __future__ import annotations
 
 from tidegate.plan.aggregate.sessions import SessionPlan
-from tidegate.plan.aggregate.time import TimeWindowPlan
+from tidegate.plan.aggregate.time import CalendarPlan, TimeWindowPlan
 from tidegate.plan.aggregate.tuples import TupleWindowPlan
 from tidegate.plan.aggregate.window import WindowPlan
-from tidegate.query.window import SessionWindow, TimeWindow, TupleWindow
+from tidegate.query.window import CalendarWindow, SessionWindow, TimeWindow, TupleWindow
 
 WINDOWS: dict[type, type[WindowPlan]] = {
     TimeWindow: TimeWindowPlan,
+    CalendarWindow: CalendarPlan,
     TupleWindow: TupleWindowPlan,
     SessionWindow: SessionPlan,
 }

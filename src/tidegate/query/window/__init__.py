@@ -1,5 +1,6 @@
 """Windows: what each kind says about itself, and the table that SQL and Python read."""
 
+from tidegate.query.window.calendar import CalendarWindow
 from tidegate.query.window.range import Distance, TimeWindow
 from tidegate.query.window.registry import WINDOWS, read_window
 from tidegate.query.window.rows import TupleWindow, whole_rows
@@ -8,6 +9,7 @@ from tidegate.query.window.window import JoinWindow, Use, Window
 
 __all__ = [
     "WINDOWS",
+    "CalendarWindow",
     "Distance",
     "JoinWindow",
     "SessionWindow",

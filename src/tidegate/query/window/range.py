@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tidegate.duration import Duration, duration_text, duration_us, window_text
+from tidegate.duration import Duration, Months, duration_text, duration_us, window_text
 from tidegate.errors import QueryError
-from tidegate.query.grammar import DurationValue, SyntaxPart
+from tidegate.query.grammar import DurationValue, RangeValue, SyntaxPart, TextValue
+from tidegate.query.window.calendar import calendar_window
 from tidegate.query.window.window import JoinWindow, Window, slides
 
 
@@ -15,19 +16,24 @@ from tidegate.query.window.window import JoinWindow, Window, slides
 class TimeWindow(Window):
     """Windows [k*slide, k*slide + range) for every whole k, aligned at the Unix epoch.
 
-    A window happens in its last instant, so that a coarser one over it takes it in.
+    They begin `offset_us` later, which is kept as less than `slide_us`. A window happens in its
+    last instant, so that a coarser one over it takes it in.
     """
 
     word: ClassVar = "RANGE"
     argument: ClassVar = "range"
+    options: ClassVar = ("slide", "offset", "time_zone")
     parts: ClassVar = (
-        SyntaxPart("range_us", DurationValue()),
+        SyntaxPart("range_us", RangeValue()),
         SyntaxPart("slide_us", DurationValue(), "SLIDE"),
+        SyntaxPart("offset_us", DurationValue(), "OFFSET"),
+        SyntaxPart("time_zone", TextValue(), "TIME ZONE"),
     )
     event_offset_us: ClassVar = -1
 
     range_us: int
     slide_us: int
+    offset_us: int = 0
 
     def __post_init__(self) -> None:
         if self.range_us <= 0:
@@ -46,17 +52,58 @@ class TimeWindow(Window):
                 "Tuples between the windows would be lost; filter them with WHERE instead.",
             )
 
-    @classmethod
-    def of(cls, size: Duration, slide: Duration | None = None) -> TimeWindow:
-        range_us = duration_us(size, "window range")
-        return cls.written(range_us, None if slide is None else duration_us(slide, "window slide"))
+        object.__setattr__(self, "offset_us", self.offset_us % self.slide_us)
 
     @classmethod
-    def written(cls, range_us: int, slide_us: int | None = None) -> TimeWindow:
-        return cls(range_us, range_us if slide_us is None else slide_us)
+    def of(
+        cls,
+        size: Duration,
+        slide: Duration | None = None,
+        offset: Duration | None = None,
+        time_zone: str | None = None,
+    ) -> Window:
+        months = Months.read(size) if isinstance(size, str) else None
+        return cls.written(
+            duration_us(size, "window range") if months is None else months,
+            None if slide is None else duration_us(slide, "window slide"),
+            None if offset is None else duration_us(offset, "window offset"),
+            time_zone,
+        )
 
     @classmethod
-    def side(cls, range_us: int, slide_us: int | None = None) -> Distance:
+    def written(
+        cls,
+        range_us: int | Months,
+        slide_us: int | None = None,
+        offset_us: int | None = None,
+        time_zone: str | None = None,
+    ) -> Window:
+        if time_zone is not None:
+            return calendar_window(range_us, slide_us, offset_us or 0, time_zone)
+        if isinstance(range_us, Months):
+            raise QueryError(
+                "window",
+                "a month has the length that a calendar says, so it needs a TIME ZONE",
+                f"RANGE {range_us}",
+                f"Write [RANGE {str(range_us).upper()} TIME ZONE 'UTC'], or another zone.",
+            )
+        return cls(range_us, range_us if slide_us is None else slide_us, offset_us or 0)
+
+    @classmethod
+    def side(
+        cls,
+        range_us: int | Months,
+        slide_us: int | None = None,
+        offset_us: int | None = None,
+        time_zone: str | None = None,
+    ) -> Distance:
+        if offset_us is not None or time_zone is not None or isinstance(range_us, Months):
+            raise QueryError(
+                "JOIN",
+                "the window of a join moves with every tuple: it has a length, and no alignment",
+                f"[{cls.written(range_us, slide_us, offset_us, time_zone)}]",
+                "Leave OFFSET and TIME ZONE out, and write days for months.",
+            )
         if slide_us is not None:
             window = cls(range_us, slide_us)
             if slide_us != range_us:
@@ -68,7 +115,7 @@ class TimeWindow(Window):
         return self.range_us
 
     def __str__(self) -> str:
-        return window_text(self.range_us, self.slide_us)
+        return window_text(self.range_us, self.slide_us, self.offset_us)
 
 
 @dataclass(frozen=True)
