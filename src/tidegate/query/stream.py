@@ -37,6 +37,7 @@ from tidegate.query.surface import habit
 from tidegate.query.surface.arguments import (
     Column,
     join_condition,
+    join_kind,
     join_windows,
     named_columns,
     read_expression,
@@ -205,6 +206,7 @@ class Stream(StreamView):
         on: Expression | PredicateFunction | bool | None = None,
         within: Duration | tuple[Duration | None, Duration | None] | None = None,
         rows: int | tuple[int | None, int | None] | None = None,
+        how: str = "inner",
     ) -> Stream:
         """Pairs of tuples of two streams that are near in time, or in number, and fit together.
 
@@ -213,10 +215,13 @@ class Stream(StreamView):
         expression over `left` and `right`, or a function that gets the rows of both sides as two
         Arrow tables, aligned pair by pair, and returns a boolean for each pair. It must give the
         same answer for the same pair whenever it is asked.
+
+        `how` is the kind of the join, named as in Spark: "inner", "left", "right", "full", "semi",
+        "anti". A tuple without a partner comes when its window has passed, at its own `ts`.
         """
         _stream(other, "join", _JOIN)
-        windows = join_windows(within, rows)
-        return self._with(Join(self.node, other.node, *windows, join_condition(on)))
+        windows, kind = join_windows(within, rows), join_kind(how)
+        return self._with(Join(self.node, other.node, *windows, join_condition(on), kind=kind))
 
     @nested
     @called_as(_JOIN_ASOF)

@@ -28,10 +28,10 @@ def unqualified_columns(node: Node) -> list[tuple[str, str]]:
     if not isinstance(base, Paired):
         return result_columns(node)
     found: dict[str, tuple[str, str]] = {}
-    left_out = ((), base.shared)
-    for label, child, without in zip(base.labels, base.children, left_out, strict=True):
+    for side in base.shown_sides:
+        label, child = base.labels[side], base.children[side]
         for name, own in unqualified_columns(child):
-            if own in without:
+            if side == 1 and own in base.shared:
                 continue
             if name.lower() in found or name == EVENT_TIME:
                 raise QueryError(
