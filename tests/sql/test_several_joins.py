@@ -138,3 +138,16 @@ def test_a_query_of_with_gives_its_name_to_the_plan() -> None:
     text = explain(outputs, lower(outputs))
     assert "1 busy: aggregate" in text
     assert "2 pairs: join" in text
+
+
+def test_columns_that_nothing_reads_are_not_read() -> None:
+    text = (
+        "SELECT b.fare FROM rides a [RANGE 1 HOUR] JOIN calls b [RANGE 1 HOUR] USING (route) "
+        "JOIN calls c [RANGE 1 HOUR] ON c.fare = a.tip"
+    )
+    first, second = lower(sql(text)).subqueries
+    assert [set(prefix.columns) for prefix in first.prefixes] == [
+        {"route", "tip"},
+        {"route", "fare"},
+    ]
+    assert set(second.prefixes[0].columns) == {"a.tip", "b.fare"}

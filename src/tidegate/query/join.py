@@ -1,7 +1,7 @@
-"""The join of two streams as a logical node.
+"""The join of two streams as a logical node; the event time of a pair is the later of the two.
 
-The event time of a pair is the later of the two. Other kinds than the inner join show each row at a
-time of its own, see `tidegate.operate.join.kind`.
+Other kinds than the inner join show each row at a time of its own, see
+`tidegate.operate.join.kind`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Join(Paired):
                 )
         if not isinstance(self.predicate, exp.Expression):
             return
-        predicate = canonical(self.predicate, self.names_of((0, 1)), "ON")
+        predicate = canonical(self.predicate, self.pair_names, "ON")
         object.__setattr__(self, "predicate", predicate)
         with suppress(UnknownKernel):
             types = self.pair_types
@@ -101,7 +101,7 @@ class Join(Paired):
         return f"the function {name}"
 
     @property
-    def shown(self) -> tuple[int, ...]:
+    def shown_sides(self) -> tuple[int, ...]:
         return self.kind.shown
 
     @property

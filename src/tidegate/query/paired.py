@@ -48,18 +48,19 @@ class Paired(Logical):
         return ()
 
     @property
-    def shown(self) -> tuple[int, ...]:
+    def shown_sides(self) -> tuple[int, ...]:
         """The sides whose columns a row has."""
         return (0, 1)
 
     @cached_property
     def names(self) -> Names:
-        return self.names_of(self.shown)
-
-    def names_of(self, sides: tuple[int, ...]) -> Names:
-        """The columns of rows that show these sides."""
-        named = (name for side in sides for name in self.side_names(side))
+        named = (name for side in self.shown_sides for name in self.side_names(side))
         return Names((EVENT_TIME, *named, *self.drawn))
+
+    @property
+    def pair_names(self) -> Names:
+        """All that the condition may look at, the columns of both sides."""
+        return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1), *self.drawn))
 
     def side_names(self, side: int) -> tuple[SideName, ...]:
         """The columns of one side, its event time among them."""
@@ -72,8 +73,8 @@ class Paired(Logical):
 
     @cached_property
     def pair_types(self) -> dict[str, pa.DataType]:
-        """The types of all that a condition may look at, the columns of both sides."""
-        types: dict[str, pa.DataType] = {EVENT_TIME: TIME}
+        """The types of `pair_names`."""
+        types = {EVENT_TIME: TIME}
         for label, child in zip(self.labels, self.children, strict=True):
             types |= {SideName(label, name): type_ for name, type_ in types_of(child).items()}
         return types | dict.fromkeys(self.drawn, pa.float64())

@@ -34,7 +34,7 @@ def unqualified_columns(node: Node, without: Collection[str] = ()) -> list[tuple
     elif isinstance(base, Paired):
         left, right = map(unqualified_columns, base.children)
         sides = (left, [(name, own) for name, own in right if own not in base.shared])
-        named = [(base.labels[side], sides[side]) for side in base.shown]
+        named = [(base.labels[side], sides[side]) for side in base.shown_sides]
     else:
         return result_columns(node)
     found: dict[str, tuple[str, str]] = {}

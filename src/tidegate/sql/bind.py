@@ -55,6 +55,7 @@ from tidegate.sql.select import (
 )
 from tidegate.sql.syntax import JoinedStreams, QueryWith, StreamWindow
 from tidegate.sql.table_join import join_table
+from tidegate.sql.trim import trimmed
 from tidegate.sql.union import sides_of
 
 __all__ = ["Create", "Script", "bind", "read_script"]
@@ -145,7 +146,7 @@ class _Binder:
                 tree.sql(dialect="tidegate", comments=False)[:60],
                 "Write for example SELECT route FROM rides",
             )
-        relation = self._joined(from_.this, tree.args.get("joins") or ())
+        relation = trimmed(self._joined(from_.this, tree.args.get("joins") or ()), tree)
         scope = relation.scope
         node = relation.node
         if where := tree.args.get("where"):

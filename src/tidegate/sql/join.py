@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.operate.join.kind import INNER, JoinKind
+from tidegate.operate.join.kind import INNER, LEFT, JoinKind
 from tidegate.query.name import NamedExpr, find_name, result_name
 from tidegate.query.node import Join
 from tidegate.query.window import Distance, JoinWindow
@@ -24,14 +24,14 @@ def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
         raise QueryError(
             "MATCH_CONDITION", "is for an as-of join", "JOIN", "Write ASOF JOIN, or use ON alone."
         )
-    kind = SQL_KINDS[join_words(join)]
     reaches = [_reach(relation, left, join) for relation in (left, right)]
+    kind = SQL_KINDS[join_words(join)]
     sides = JoinedSides.of(left, right)
     said = f"{left.text} {kind.summary.upper()} {right.text}"
     scope, predicate = join_condition(join, sides, said, kind)
     node = Join(left.node, right.node, reaches[0], reaches[1], predicate, sides.labels, kind)
     if not kind.pairs:
-        scope = scope.left
+        scope = scope.left_alone
     text = f"{left.text} [{left.reach}]" if left.pair is None else left.text
     text += f" {join.sql(dialect='tidegate', comments=False).strip()}"
     return Relation(node, None, None, text, _longest(*reaches), scope)
@@ -43,7 +43,8 @@ def join_condition(
     """The condition of ON, USING or NATURAL, and the scope after it; None for all pairs."""
     scope, condition = sides.scope, join.args.get("on")
     if using := join.args.get("using") or _natural(join, scope):
-        scope, equalities = sides.using(using, kind)
+        whole = kind.tracked if kind.pairs and kind.tracked else (LEFT,)
+        scope, equalities = sides.using(using, whole)
         return scope, joined_by_and(equalities)
     if condition is not None:
         return scope, scope.plain(without_aggregate_in_on(condition), "ON")
@@ -99,7 +100,7 @@ def star_items(written: exp.Expression, scope: PairScope, left_out: set[str]) ->
     for side in sides:
         for name in scope.data_names(side):
             key = name.lower()
-            if key in left_out or (key in side.hidden and not whole):
+            if key in left_out or (key in items and key in side.hidden and not whole):
                 continue
             if key in items:
                 raise QueryError(
@@ -109,7 +110,8 @@ def star_items(written: exp.Expression, scope: PairScope, left_out: set[str]) ->
                     "List the columns, and rename one of the two with AS.",
                 )
             owners[key] = side.alias or ""
-            value = side.column(name) if whole else scope.value(side, name)
+            merged = key in side.hidden and not whole
+            value = scope.shared_column(name) if merged else side.column(name)
             items[key] = (result_name(name, side.names), value)
     return list(items.values())
 

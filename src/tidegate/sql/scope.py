@@ -28,8 +28,8 @@ class Scope:
     """One relation in FROM: the name it goes by (None for a subquery without one), its columns.
 
     `implicit` are those that * leaves out, because rows have them without being asked. Of a join
-    in a join, `within` are the labels of those around it, the outermost first, and `hidden` the
-    columns of USING that an earlier side has too: without a qualifier they mean that one.
+    in a join, `within` are the labels of those around it, the outermost first. `hidden` are the
+    columns of USING, which mean something else without a qualifier.
     """
 
     alias: str | None
@@ -93,16 +93,16 @@ class Scope:
 class PairScope:
     """The relations of a join; what stands for a column is the name it has in the join.
 
-    The first `left_count` are its left side. Where pairs are `windowed`, a name that none of them
-    has may be one of the window or of the select list, and stays. `whole` has columns of USING that
-    are not those of the left side in every row, each with the names of the sides whose first value
-    that is not NULL it is.
+    The first `left_count` are its left side. `shared` are the columns of USING, each with the sides
+    whose values count, the first that is not NULL; the name alone means that. Where pairs are
+    `windowed`, a name that none of the sides has may be one of the window or of the select list,
+    and stays.
     """
 
     sides: tuple[Scope, ...]
     left_count: int = 1
+    shared: tuple[tuple[str, tuple[str, ...]], ...] = ()
     windowed: bool = False
-    whole: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def plain(self, expression: exp.Expression, where: str) -> exp.Expression:
         """A copy in which every column is named as in the join; the bare event time stays."""
@@ -123,31 +123,25 @@ class PairScope:
         return tuple(n for n in side.names if n not in side.implicit)
 
     @property
-    def left(self) -> PairScope:
-        """What is seen where rows have the columns of the left side alone."""
-        gone = [replace(s, names=(), implicit=()) for s in self.sides[self.left_count :]]
-        return replace(self, sides=(*self.sides[: self.left_count], *gone))
+    def left_alone(self) -> PairScope:
+        """The scope of rows that have the columns of the left side only."""
+        right = [replace(s, names=(), implicit=()) for s in self.sides[self.left_count :]]
+        return replace(self, sides=(*self.sides[: self.left_count], *right))
 
-    def value(self, side: Scope, name: str) -> exp.Expression:
-        """What a column of a side is without a qualifier, or as a part of *."""
-        owners = self._owners(side, name)
-        values = [s.column(find_name(name, s.names) or "") for s in self.sides if s.alias in owners]
-        if len(values) == 1:
-            return values[0]
-        return exp.Coalesce(this=values[0], expressions=values[1:])
+    def whole(self, name: str) -> tuple[str, ...]:
+        """The sides whose values a column of USING has; none where it is not one."""
+        return dict(self.shared).get(name.lower(), ())
 
-    def shared_owners(self, name: str) -> tuple[str, ...]:
-        """The sides whose first value that is not NULL a column of USING is."""
-        return self._owners(self._holders(name)[0], name)
+    def shared_column(self, name: str) -> exp.Expression:
+        """What a column of USING is in a row."""
+        sides = [self.owner(alias, "USING") for alias in self.whole(name)]
+        values = [side.column(find_name(name, side.names) or "") for side in sides]
+        return (
+            values[0] if len(values) == 1 else exp.Coalesce(this=values[0], expressions=values[1:])
+        )
 
-    def _owners(self, side: Scope, name: str) -> tuple[str, ...]:
-        return dict(self.whole).get(name.lower(), (side.alias or "",))
-
-    def shared_column(self, name: str) -> exp.Expression | None:
-        """A column of USING by its name alone; None where no side has it."""
-        return self._unqualified([name], "USING") if self._holders(name) else None
-
-    def _holders(self, name: str) -> list[Scope]:
+    def holders(self, name: str) -> list[Scope]:
+        """The sides that have a column of this name of their own."""
         return [s for s in self.sides if s.holds(name) and name.lower() not in s.hidden]
 
     def _reference(self, parts: Sequence[str], where: str) -> exp.Expression:
@@ -173,19 +167,21 @@ class PairScope:
         """A column by its own name, and the fields of a struct that follow it."""
         if parts[0].lower() == EVENT_TIME and where not in ("ON", "USING"):
             return field(column(EVENT_TIME), *parts[1:])
-        holders = self._holders(parts[0])
-        if not holders and len(parts) > 1:
+        holders, whole = self.holders(parts[0]), self.whole(parts[0])
+        if not holders and not whole and len(parts) > 1:
             self.owner(parts[0], where)
-        if not holders:
+        if not holders and not whole:
             if where == "ORDER BY" or self.windowed:
                 return column(parts[0])
             listed = [s.shown(n) for s in self.sides for n in s.names]
             raise no_column(parts[0], listed, where)
-        if len(holders) > 1:
-            held = [s.shown(find_name(parts[0], s.names) or "") for s in holders]
+        if len(holders) + bool(whole) > 1:
+            named = [self.owner(alias, where) for alias in whole] + holders
+            held = [s.shown(find_name(parts[0], s.names) or "") for s in named]
             raise ambiguous(".".join(parts), held, where)
-        found = find_name(parts[0], holders[0].names) or ""
-        return field(self.value(holders[0], found), *parts[1:])
+        if whole:
+            return field(self.shared_column(parts[0]), *parts[1:])
+        return field(holders[0].column(find_name(parts[0], holders[0].names) or ""), *parts[1:])
 
 
 def owner_of(reference: exp.Column) -> str | None:

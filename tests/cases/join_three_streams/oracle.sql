@@ -9,7 +9,7 @@ pairs AS (
 )
 SELECT greatest(a.ts, r.ts) AS ts, a.order_id, a.payment_id, r.payment_id AS refund, a.customer
 FROM pairs AS a JOIN payments AS r ON a.customer = r.customer
-AND epoch_us(r.ts) - epoch_us(a.ts) <= 10000000 AND epoch_us(a.ts) <= epoch_us(r.ts)
+AND epoch_us(r.ts) - epoch_us(a.ts) <= 10000000 AND epoch_us(a.ts) - epoch_us(r.ts) <= 20000000
 WHERE r.amount < a.amount
 ORDER BY greatest(a.ts, r.ts), CASE WHEN a.ts <= r.ts THEN 1 ELSE 0 END,
          CASE WHEN a.ts <= r.ts THEN r.seq ELSE a.seq END,

@@ -155,13 +155,9 @@ _FIELDS: dict[str, Callable[[exp.Expr], str]] = {
 }
 
 
-_ASOF_KINDS = ("", "INNER", "LEFT", "LEFT OUTER")
-"""Words that may stand between ASOF and JOIN."""
-
-
 def _join(node: exp.Expr) -> str | None:
     method, words = node.text("method").upper(), join_words(node)
-    if method == "ASOF" and words in _ASOF_KINDS:
+    if method == "ASOF" and words in ("", "INNER", "LEFT", "LEFT OUTER"):
         return None
     if method not in ("", "NATURAL") or words == "STRAIGHT_JOIN":
         return "method"
