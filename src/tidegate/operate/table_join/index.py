@@ -80,7 +80,7 @@ class TableIndex:
         for condition in self._lookup.rest:
             fits = self._asked(condition, tuples, p, s)
             p, s = p[fits], s[fits]
-        if not self._in_order:
+        if not self._in_order and bool((p[1:] == p[:-1]).any()):
             order = np.lexsort((s, p))
             p, s = p[order], s[order]
         return p, s
