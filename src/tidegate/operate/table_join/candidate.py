@@ -68,22 +68,32 @@ class ByInterval:
     """The rows of each key as intervals, for tuples that have a value inside of them.
 
     Rows are sorted by their lower ends. Up to each place the greatest upper end is known, so the
-    stretch of a value begins where one reaches it, and ends where the next lower end is above it:
-    where intervals do not overlap it has one row.
+    stretch of a value begins where one reaches it, and ends where the next lower end is above it.
+    Intervals of a table without a key that do not overlap, as those of addresses, need one search.
     """
 
     def __init__(self, keys: Ints, low: Floats, high: Floats) -> None:
         self.order = _sorted(low, (keys != NO_KEY) & ~np.isnan(low) & ~np.isnan(high))
         self.order = self.order[np.argsort(keys[self.order], kind="stable")]
-        self._lows, self._highs = np.unique(low[self.order]), np.unique(high[self.order])
+        low, high = low[self.order], high[self.order]
+        self._apart = None
+        if not keys.any() and bool((high[:-1] < low[1:]).all()):
+            self._apart = low, np.r_[high, -np.inf]
+            return
+        self._lows, self._highs = np.unique(low), np.unique(high)
         self._size = len(self.order) + 1
         starts = keys[self.order] * self._size
-        self._begun = starts + np.searchsorted(self._lows, low[self.order])
-        reached = starts + np.searchsorted(self._highs, high[self.order])
+        self._begun = starts + np.searchsorted(self._lows, low)
+        reached = starts + np.searchsorted(self._highs, high)
         self._reached = np.maximum.accumulate(reached)
 
     def stretch(self, keys: Ints, values: Floats) -> Stretch:
         known = (keys != NO_KEY) & ~np.isnan(values)
+        if self._apart is not None:
+            lows, highs = self._apart
+            first = np.searchsorted(lows, values, side="right") - 1
+            found = known & (first >= 0) & (highs[first] >= values)
+            return np.maximum(first, 0), np.maximum(first, 0) + found
         starts = keys * self._size
         begun = starts + np.searchsorted(self._lows, values, side="right")
         first = np.searchsorted(self._reached, starts + np.searchsorted(self._highs, values))

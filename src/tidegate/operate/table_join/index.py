@@ -56,10 +56,18 @@ class TableIndex:
             self._order, self._search = self._ranged(rows)
         self._in_order = lookup.valid_from is not None or _range(lookup) is None
         """Whether the candidates of a tuple are in the order of the table."""
+        single = (
+            self._in_order and lookup.valid_from is None and len(self._order) == self._keys.size
+        )
+        self._row_of = self._order if single else None
+        """By key its row, where each has one."""
 
     def pairs(self, tuples: pa.Table, times: Ints) -> Pairs:
         """The rows that fit each tuple; `tuples` has the columns that the lookup asks of them."""
         keys = self._keys.of([evaluate(i.left_value, tuples) for i in self._equal], len(times))
+        if self._row_of is not None:
+            p = np.arange(len(keys)) if (keys != NO_KEY).all() else np.flatnonzero(keys != NO_KEY)
+            return self._fitting(tuples, p, keys if len(p) == len(keys) else keys[p])
         first, last = self._search(tuples, keys, times)
         found = [self._fitting(tuples, p, s) for p, s in _pieces(first, last)]
         if len(found) == 1:
@@ -72,7 +80,7 @@ class TableIndex:
         for condition in self._lookup.rest:
             fits = self._asked(condition, tuples, p, s)
             p, s = p[fits], s[fits]
-        if not self._in_order:
+        if not self._in_order and bool((p[1:] == p[:-1]).any()):
             order = np.lexsort((s, p))
             p, s = p[order], s[order]
         return p, s

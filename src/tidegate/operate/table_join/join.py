@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from tidegate.batch import SEQ, TS, ints
 from tidegate.errors import TaskError
 from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.order import Ints
 from tidegate.operate.table_join.index import Pairs, TableIndex
 from tidegate.operate.table_join.lookup import ANTI, LEFT, SEMI, TableLookup
 
@@ -46,8 +47,12 @@ def join_tables(
 
 def _join(lookup: TableLookup, rows: PlacedRows, index: TableIndex) -> PlacedRows:
     count = rows.places.num_rows
-    p, s = _kept(lookup.how, count, index.pairs(rows.columns, ints(rows.places, TS)))
-    if len(p) != count or not bool((p == np.arange(count)).all()):
+    p, s = index.pairs(rows.columns, ints(rows.places, TS))
+    same = _is_each_once(p, count)
+    if not same or lookup.how == ANTI:
+        p, s = _kept(lookup.how, count, (p, s))
+        same = _is_each_once(p, count)
+    if not same:
         where = pa.array(p)
         rows = PlacedRows(rows.places.take(where), rows.columns.take(where))
     columns = rows.columns
@@ -58,6 +63,10 @@ def _join(lookup: TableLookup, rows: PlacedRows, index: TableIndex) -> PlacedRow
     return PlacedRows(rows.places, columns)
 
 
+def _is_each_once(p: Ints, count: int) -> bool:
+    return len(p) == count and bool((p == np.arange(count)).all())
+
+
 def _kept(how: str, tuples: int, pairs: Pairs) -> Pairs:
     """The tuples that stay, once for each row of theirs, and that row; -1 for none."""
     p, s = pairs
@@ -66,8 +75,6 @@ def _kept(how: str, tuples: int, pairs: Pairs) -> Pairs:
     matched = np.zeros(tuples, np.bool_)
     matched[p] = True
     if how == LEFT:
-        if matched.all():
-            return p, s
         alone = np.flatnonzero(~matched)
         p = np.concatenate([p, alone])
         order = np.argsort(p, kind="stable")
