@@ -75,7 +75,7 @@ class MatchMarks:
         """Which tuples are marked, by the columns of the total order."""
         found = np.zeros(len(order[0]), np.bool_)
         for run in self._runs:
-            found |= among(order, [ints(run, c) for c in ORDER])
+            found |= _among(order, [ints(run, c) for c in ORDER])
         return found
 
     def written(self, marks: pa.Table) -> tuple[Segment, ...]:
@@ -117,7 +117,7 @@ def _from(run: pa.Table, needed: int) -> pa.Table:
     return run.slice(int(np.searchsorted(ints(run, TS), needed)))
 
 
-def among(order: Sequence[Ints], run: Sequence[Ints]) -> Mask:
+def _among(order: Sequence[Ints], run: Sequence[Ints]) -> Mask:
     """Which tuples are in a run, by binary search in all columns of the total order."""
     low = np.zeros(len(order[0]), np.int64)
     high = np.full(len(order[0]), len(run[0]), np.int64)

@@ -372,8 +372,9 @@ class _Search:
         searched = self._whole(held.table, coordinate, held.token, held.key)
         if not searched and (live := coordinate >= needed).any() and not live.all():
             # The value may be of a tuple that is in no window any more.
-            table, coordinate = held.table.filter(pa.array(live)), coordinate[live]
-            return _Meeting(table, coordinate, self._index(table, coordinate, None, None))
+            rows, coordinate = np.flatnonzero(live), coordinate[live]
+            index = self._index(held.table.take(pa.array(rows)), coordinate, None, None)
+            return _Meeting(held.table, coordinate, index, rows)
         return _Meeting(held.table, coordinate, searched)
 
     def _whole(

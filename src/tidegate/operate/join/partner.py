@@ -20,7 +20,7 @@ from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.decide import GatheredRows
 from tidegate.operate.join.instance import SideTuples
 from tidegate.operate.join.kind import LEFT
-from tidegate.operate.join.mark import MATCHED, MarkKeeper, MatchMarks, among
+from tidegate.operate.join.mark import MATCHED, MarkKeeper, MatchMarks
 from tidegate.operate.join.match import MatchedPairs, order_columns
 from tidegate.operate.join.search import Ints, News
 from tidegate.operate.join.spec import JoinSpec
@@ -105,7 +105,7 @@ class SidePartners:
             open_ = ~self._flagged(held.table)[rows]
             if not held.new:
                 before = [c[chosen][mine][open_] for c in order]
-                open_[open_] = ~(self._marks.has(before) | self._met_in_copies(before))
+                open_[open_] = ~self._marks.has(before)
             if open_.any():
                 found.append(GatheredRows(held.table, rows[open_]))
                 instants.append(order[0][chosen][mine][open_] + self.range_us)
@@ -134,16 +134,6 @@ class SidePartners:
             self._flags[id(table)] = np.zeros(table.num_rows, np.bool_)
             self._tables[id(table)] = table
         return self._flags[id(table)]
-
-    def _met_in_copies(self, order: Sequence[Ints]) -> Mask:
-        """Which tuples are marked in tables that were made of others for the search."""
-        held = {id(h.table) for h in self._held}
-        found = np.zeros(len(order[0]), np.bool_)
-        for name, flags in self._flags.items():
-            if name not in held and flags.any():
-                met = [c[flags] for c in order_columns(self._tables[name])]
-                found |= among(order, [c[np.lexsort(met[::-1])] for c in met])
-        return found
 
     def _marked(self, table: pa.Table, rows: Ints) -> Mask:
         """Which rows of a table were marked in earlier batches; new tuples were not."""
