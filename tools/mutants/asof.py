@@ -12,7 +12,7 @@ MUTANTS = (
         "operate/asof/backward.py",
         "last = np.append(ranked[1:] != ranked[:-1], True)[: len(order)]",
         "last = np.append(True, ranked[1:] != ranked[:-1])[: len(order)]",
-        _TESTS,
+        "tests/operate/asof/test_state.py",
     ),
     Mutant(
         "of right tuples at one instant the first is taken ahead",
