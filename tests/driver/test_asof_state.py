@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.driver.scene import compacted
+from tidegate.cli.main import invoke
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
 from tidegate.plan.lower import lower
@@ -61,3 +62,47 @@ def test_what_cannot_match_any_more_is_gone(
     assert rows == ROWS
     assert (held > 0) == (most > 0)
     assert held <= most
+
+
+def rows_of(second: int, more: int) -> str:
+    rows = (f"2024-01-01T00:00:{n:02d}Z,{'abc'[n % 3]},{n}\n" for n in range(second, more))
+    return "".join(rows)
+
+
+def changed(folder: Path, first: str, then: str) -> int:
+    """Run a query over half of the input, and another over the rest with its checkpoint."""
+    files = (folder / "t.csv", folder / "q.csv")
+    for file in files:
+        file.write_text("ts,k,v\n" + rows_of(0, 20))
+    codes = []
+    for query in (first, then):
+        text = "".join(f"CREATE STREAM {f.stem} FROM '{f}' TIME ts;\n" for f in files) + query
+        (folder / "query.sql").write_text(text)
+        run = ["run", str(folder / "query.sql"), "--master", "none", "--available-now"]
+        run += ["--out", str(folder / "out"), "--format", "csv"]
+        codes.append(invoke([*run, "--checkpoint", str(folder / "state")]))
+        for file in files:
+            with file.open("a") as out:
+                out.write(rows_of(20, 40))
+    assert codes[0] == 0
+    return codes[1]
+
+
+BACK = "SELECT t.v, q.v AS w, q.k FROM t ASOF JOIN q MATCH_CONDITION (t.ts >= q.ts) ON t.k = q.k"
+
+
+@pytest.mark.parametrize(
+    ("then", "code"),
+    [
+        (BACK.replace("q.v AS w, ", ""), 0),
+        (BACK.replace(">=", ">").replace("ASOF", "ASOF LEFT"), 0),
+        (f"{BACK} WHERE q.v > 3", 0),
+        (BACK.replace("JOIN q", "JOIN q [RANGE 5 SECONDS]"), 2),
+        (BACK.replace("t.k = q.k", "t.v = q.v"), 2),
+        (BACK.replace("q.k", "q.v", 1).replace("q.v AS w", "q.ts AS w"), 2),
+    ],
+)
+def test_a_changed_query_goes_on_where_its_state_says_enough(
+    then: str, code: int, tmp_path: Path
+) -> None:
+    assert changed(tmp_path, BACK, then) == code
