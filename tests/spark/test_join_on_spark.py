@@ -14,6 +14,7 @@ from tests.driver.scene import memory, rows_of
 from tests.duckdb import predicate
 from tests.duckdb.compare import by_duckdb, by_tidegate, differences
 from tests.duckdb.test_join import query, sides
+from tests.duckdb.test_outer_join import query as outer_query
 from tidegate.errors import TaskError
 from tidegate.execute.spark import task_exchange as spark_shared
 from tidegate.sink.memory import MemorySink
@@ -70,6 +71,31 @@ def test_both_exchanges_give_the_pairs_of_duckdb(
     wanted = by_duckdb(QUERIES[name], streams)
     got = by_tidegate(QUERIES[name], streams, spark=spark, batch_rows=170, **WAYS[way])
     assert wanted.num_rows > 100
+    assert not differences(got.rows, wanted)
+
+
+OUTER = {
+    "left by ranges": ("LEFT", predicate.SEVERAL["two bands"], "a grid of four"),
+    "right by any predicate": ("RIGHT", predicate.CONDITIONS["case"], "a grid of four"),
+    "full by key": ("FULL", predicate.EQUALITIES["text"], "a grid of four"),
+    "anti, dealt and switched": ("ANTI", "l.k = r.k", "shared, dealt and switched"),
+    "semi, dealt and switched": ("SEMI", "l.k = r.k", "shared, dealt and switched"),
+}
+
+
+@pytest.mark.parametrize("name", OUTER)
+def test_outer_joins_give_the_rows_of_duckdb(
+    spark: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_shared, "SMALL_ROWS", 0)
+    kind, on, way = OUTER[name]
+    text, streams = (
+        outer_query(kind, on, "[RANGE 2 SECONDS]", "[RANGE 1 SECOND]"),
+        sides(48, 240, 2),
+    )
+    wanted = by_duckdb(text, streams)
+    got = by_tidegate(text, streams, spark=spark, batch_rows=170, **WAYS[way])
+    assert wanted.num_rows > 20
     assert not differences(got.rows, wanted)
 
 

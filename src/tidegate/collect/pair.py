@@ -86,7 +86,8 @@ def pair_order(later: Ints, earlier: Sequence[Ints]) -> Ints:
     """The places of pairs by later tuple, then by earlier tuple.
 
     `later` are numbers in the order of the later tuples, `earlier` the columns of the total order.
-    Both in one word where they fit, and most often the time alone tells earlier ones apart.
+    Both in one word where they fit, and most often the time alone tells earlier ones apart: only
+    what it does not is sorted by all columns.
     """
     if not len(later):
         return np.empty(0, np.int64)
@@ -97,8 +98,12 @@ def pair_order(later: Ints, earlier: Sequence[Ints]) -> Ints:
         word = (later << bits) | (ts - low)
         order: Ints = np.argsort(word)
         ranked = word[order]
-        if (ranked[1:] != ranked[:-1]).all():
-            return order
+        same = ranked[1:] == ranked[:-1]
+        if same.any():
+            tied = np.append(same, False) | np.append(False, same)
+            rows = order[tied]
+            order[tied] = rows[np.lexsort([*(c[rows] for c in reversed(earlier)), word[rows]])]
+        return order
     return np.lexsort([*reversed(earlier), later])
 
 
