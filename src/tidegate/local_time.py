@@ -34,7 +34,7 @@ _MONDAY = 4
 
 
 @dataclass(frozen=True)
-class Unit:
+class CalendarUnit:
     """A period of the calendar: local times of its beginnings by number, and the way back.
 
     `most_us` is the length of the longest, `usual_us` of most.
@@ -55,14 +55,14 @@ def _month_number(local: Ints) -> Ints:
 
 
 UNITS = {
-    "day": Unit(lambda n: n * DAY_US, lambda t: t // DAY_US, DAY_US, DAY_US),
-    "week": Unit(
+    "day": CalendarUnit(lambda n: n * DAY_US, lambda t: t // DAY_US, DAY_US, DAY_US),
+    "week": CalendarUnit(
         lambda n: (7 * n + _MONDAY) * DAY_US,
         lambda t: (t // DAY_US - _MONDAY) // 7,
         7 * DAY_US,
         7 * DAY_US,
     ),
-    "month": Unit(_month_begin, _month_number, 31 * DAY_US, 30 * DAY_US),
+    "month": CalendarUnit(_month_begin, _month_number, 31 * DAY_US, 30 * DAY_US),
 }
 """Days are counted from 1970-01-01, weeks from the Monday after it, months from January 1970."""
 

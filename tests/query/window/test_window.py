@@ -16,10 +16,12 @@ from tests.query.catalog import sql
 from tests.query.test_stream import rides
 from tidegate.duration import duration_text, duration_us
 from tidegate.errors import OptionError, QueryError
+from tidegate.microsecond import DAY_US
 from tidegate.query.grammar import DurationValue, SyntaxPart
 from tidegate.query.node import aggregate_of
 from tidegate.query.window import (
     WINDOWS,
+    CalendarWindow,
     Distance,
     SessionWindow,
     TimeWindow,
@@ -93,6 +95,12 @@ def test_windows_say_themselves() -> None:
     assert str(TimeWindow(1_000_000, 1_000_000)) == "RANGE 1 second"
     assert str(TupleWindow(5, 5)) == "ROWS 5"
     assert str(TupleWindow(5, 2)) == "ROWS 5 SLIDE 2"
+    assert str(TimeWindow(DAY_US, DAY_US, 1)) == "RANGE 1 day OFFSET 1 microsecond"
+    assert str(CalendarWindow("month", 1, 1, 0, "UTC")) == "RANGE 1 month TIME ZONE 'UTC'"
+    assert (
+        str(CalendarWindow("day", 7, 1, 1_000_000, "UTC"))
+        == "RANGE 7 days SLIDE 1 day OFFSET 1 second TIME ZONE 'UTC'"
+    )
     assert str(SessionWindow(5)) == "SESSION GAP 5 microseconds"
     assert str(SessionWindow(60_000_000, 1)) == "SESSION GAP 1 minute MAX 1 microsecond"
 
@@ -102,6 +110,16 @@ def test_windows_a_program_asks_for() -> None:
     assert read_window(60, "1 s", None) == TimeWindow(60_000_000, 1_000_000)
     assert read_window(None, None, 5) == TupleWindow(5, 5)
     assert read_window(None, 2, 5) == TupleWindow(5, 2)
+    assert read_window("1 day", offset="-1 hour") == TimeWindow(DAY_US, DAY_US, 23 * DAY_US // 24)
+    zoned = {"time_zone": "Europe/Berlin"}
+    assert read_window("1 day", **zoned) == CalendarWindow("day", 1, 1, 0, "Europe/Berlin")
+    assert read_window("7 days", **zoned) == CalendarWindow("week", 1, 1, 0, "Europe/Berlin")
+    assert read_window("7 days", "1 day", **zoned) == CalendarWindow(
+        "day", 7, 1, 0, "Europe/Berlin"
+    )
+    assert read_window("2 months", offset="1 day", time_zone="UTC") == CalendarWindow(
+        "month", 2, 2, DAY_US, "UTC"
+    )
     assert read_window(session="1 hour") == SessionWindow(3_600_000_000)
     assert read_window(session=60, max="2 hours") == SessionWindow(60_000_000, 7_200_000_000)
 
@@ -167,6 +185,36 @@ def test_windows_a_program_asks_for() -> None:
             lambda: SessionWindow.side(1_000_000),
             "JOIN: the window of a join moves with every tuple, and a session does not; got "
             "[SESSION GAP 1 second]. Write how much earlier a partner may be: [RANGE 5 MINUTES].",
+        ),
+        (
+            lambda: read_window("1 month"),
+            "window: a month has the length that a calendar says, so it needs a TIME ZONE; got "
+            "RANGE 1 month. Write [RANGE 1 MONTH TIME ZONE 'UTC'], or another zone.",
+        ),
+        (
+            lambda: read_window("1 month", "1 day", time_zone="UTC"),
+            "window: months follow each other, so they have no SLIDE; got RANGE 1 month SLIDE 1 "
+            "day. Leave SLIDE out.",
+        ),
+        (
+            lambda: read_window("0 months", time_zone="UTC"),
+            "window: RANGE must be longer than zero; got 0 months.",
+        ),
+        (
+            lambda: read_window("1 hour", time_zone="UTC"),
+            "window: RANGE with a TIME ZONE must be whole days, weeks or months; got 1 hour. "
+            "Write it in DAYS, or leave TIME ZONE out: an hour is the same in all zones.",
+        ),
+        (
+            lambda: read_window("1 day", "2 days", time_zone="UTC"),
+            "window: SLIDE must not be longer than RANGE; got RANGE 1 day SLIDE 2 days. Tuples "
+            "between the windows would be lost; filter them with WHERE instead.",
+        ),
+        (
+            lambda: TimeWindow.side(DAY_US, None, None, "UTC"),
+            "JOIN: the window of a join moves with every tuple: it has a length, and no "
+            "alignment; got [RANGE 1 day TIME ZONE 'UTC']. Leave OFFSET and TIME ZONE out, and "
+            "write days for months.",
         ),
         (
             lambda: TupleWindow(5, 0),
@@ -240,7 +288,11 @@ def test_a_window_of_the_table_needs_nothing_else(monkeypatch: pytest.MonkeyPatc
 
 
 def test_nobody_asks_which_kind_of_window_it_is() -> None:
-    kinds, asked, read = {"TimeWindow", "TupleWindow", "SessionWindow", "Distance"}, [], 0
+    kinds, asked, read = (
+        {"TimeWindow", "TupleWindow", "SessionWindow", "CalendarWindow", "Distance"},
+        [],
+        0,
+    )
     for folder in ("query", "sql", "session"):
         for path in sorted((ROOT / "src/tidegate" / folder).rglob("*.py")):
             read += 1

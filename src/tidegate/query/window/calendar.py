@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
-from tidegate.duration import Months, duration_text
+from tidegate.duration import Duration, Months, duration_text, duration_us
 from tidegate.errors import QueryError
 from tidegate.local_time import UNITS, check_zone
 from tidegate.microsecond import DAY_US, UNITS_US
 from tidegate.query.window.window import Use, Window
 
 _WEEK_US = UNITS_US["week"]
+_WEEK = ("week", _WEEK_US)
 
 
 @dataclass(frozen=True)
 class CalendarWindow(Window):
     """Windows of `length` local days, weeks or months, a new one every `slide` of them.
 
-    They begin `offset_us` after midnight on the clocks of the zone. It is what RANGE with a TIME
-    ZONE becomes, and is written as that: see `calendar_window`.
+    They begin `offset_us` after midnight on the clocks of the zone. RANGE with a TIME ZONE makes
+    it, and it is written so.
     """
 
     word: ClassVar = "RANGE"
@@ -37,10 +38,57 @@ class CalendarWindow(Window):
     time_zone: str
 
     @classmethod
-    def of(cls, *size: Any, **options: Any) -> NoReturn:
-        raise NotImplementedError("RANGE with a TIME ZONE makes it")
+    def of(
+        cls,
+        size: Duration,
+        slide: Duration | None = None,
+        offset: Duration | None = None,
+        time_zone: str = "UTC",
+    ) -> CalendarWindow:
+        return cls.written(*lengths_of(size, slide, offset), time_zone)
 
-    written = side = of
+    @classmethod
+    def written(
+        cls,
+        range_us: int | Months,
+        slide_us: int | None = None,
+        offset_us: int | None = None,
+        time_zone: str = "UTC",
+    ) -> CalendarWindow:
+        zone = check_zone(time_zone, "TIME ZONE")
+        if isinstance(range_us, Months):
+            if slide_us is not None:
+                raise QueryError(
+                    "window",
+                    "months follow each other, so they have no SLIDE",
+                    f"RANGE {range_us} SLIDE {duration_text(slide_us)}",
+                    "Leave SLIDE out.",
+                )
+            _check_length(range_us.count, str(range_us))
+            return cls("month", range_us.count, range_us.count, offset_us or 0, zone)
+        step_us = range_us if slide_us is None else slide_us
+        for word, length_us in (("RANGE", range_us), ("SLIDE", step_us)):
+            _check_length(length_us, duration_text(length_us), word)
+            if length_us % DAY_US:
+                raise QueryError(
+                    "window",
+                    f"{word} with a TIME ZONE must be whole days, weeks or months",
+                    duration_text(length_us),
+                    "Write it in DAYS, or leave TIME ZONE out: an hour is the same in all zones.",
+                )
+        if step_us > range_us:
+            raise QueryError(
+                "window",
+                "SLIDE must not be longer than RANGE",
+                f"RANGE {duration_text(range_us)} SLIDE {duration_text(step_us)}",
+                "Tuples between the windows would be lost; filter them with WHERE instead.",
+            )
+        unit, each_us = ("day", DAY_US) if range_us % _WEEK_US or step_us % _WEEK_US else _WEEK
+        return cls(unit, range_us // each_us, step_us // each_us, offset_us or 0, zone)
+
+    @classmethod
+    def side(cls, *lengths: Any, **parts: Any) -> NoReturn:
+        raise no_alignment(cls.written(*lengths, **parts))
 
     @property
     def reach_us(self) -> int:
@@ -53,43 +101,26 @@ class CalendarWindow(Window):
         return f"{text} TIME ZONE '{self.time_zone}'"
 
 
-def calendar_window(
-    range_us: int | Months, slide_us: int | None, offset_us: int, time_zone: str
-) -> CalendarWindow:
-    """Windows that follow the clocks of a zone: whole days, weeks from Monday on, or months."""
-    zone = check_zone(time_zone, "TIME ZONE")
-    if isinstance(range_us, Months):
-        if slide_us is not None:
-            raise QueryError(
-                "window",
-                "months follow each other, so they have no SLIDE",
-                f"RANGE {range_us} SLIDE {duration_text(slide_us)}",
-                "Leave SLIDE out.",
-            )
-        _check_length(range_us.count, str(range_us))
-        return CalendarWindow("month", range_us.count, range_us.count, offset_us, zone)
-    step_us = range_us if slide_us is None else slide_us
-    for word, length_us in (("RANGE", range_us), ("SLIDE", step_us)):
-        _check_length(length_us, duration_text(length_us), word)
-        if length_us % DAY_US:
-            raise QueryError(
-                "window",
-                f"{word} with a TIME ZONE must be whole days, weeks or months",
-                duration_text(length_us),
-                "Write it in DAYS, or leave TIME ZONE out: an hour is the same in all zones.",
-            )
-    if step_us > range_us:
-        raise QueryError(
-            "window",
-            "SLIDE must not be longer than RANGE",
-            f"RANGE {duration_text(range_us)} SLIDE {duration_text(step_us)}",
-            "Tuples between the windows would be lost; filter them with WHERE instead.",
-        )
-    unit, each_us = ("day", DAY_US) if range_us % _WEEK_US or step_us % _WEEK_US else _WEEK
-    return CalendarWindow(unit, range_us // each_us, step_us // each_us, offset_us, zone)
+def lengths_of(
+    size: Duration, slide: Duration | None, offset: Duration | None
+) -> tuple[int | Months, int | None, int | None]:
+    """What a program gives for the range of a window, its slide and its offset."""
+    months = Months.read(size) if isinstance(size, str) else None
+    return (
+        duration_us(size, "window range") if months is None else months,
+        None if slide is None else duration_us(slide, "window slide"),
+        None if offset is None else duration_us(offset, "window offset"),
+    )
 
 
-_WEEK = ("week", _WEEK_US)
+def no_alignment(window: object) -> QueryError:
+    """What to say of a window in a join that begins at certain times."""
+    return QueryError(
+        "JOIN",
+        "the window of a join moves with every tuple: it has a length, and no alignment",
+        f"[{window}]",
+        "Leave OFFSET and TIME ZONE out, and write days for months.",
+    )
 
 
 def _check_length(length: int, text: str, word: str = "RANGE") -> None:

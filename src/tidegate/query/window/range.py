@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tidegate.duration import Duration, Months, duration_text, duration_us, window_text
+from tidegate.duration import Duration, Months, duration_text, window_text
 from tidegate.errors import QueryError
 from tidegate.query.grammar import DurationValue, RangeValue, SyntaxPart, TextValue
-from tidegate.query.window.calendar import calendar_window
+from tidegate.query.window.calendar import CalendarWindow, lengths_of, no_alignment
 from tidegate.query.window.window import JoinWindow, Window, slides
 
 
@@ -62,13 +62,7 @@ class TimeWindow(Window):
         offset: Duration | None = None,
         time_zone: str | None = None,
     ) -> Window:
-        months = Months.read(size) if isinstance(size, str) else None
-        return cls.written(
-            duration_us(size, "window range") if months is None else months,
-            None if slide is None else duration_us(slide, "window slide"),
-            None if offset is None else duration_us(offset, "window offset"),
-            time_zone,
-        )
+        return cls.written(*lengths_of(size, slide, offset), time_zone)
 
     @classmethod
     def written(
@@ -79,7 +73,7 @@ class TimeWindow(Window):
         time_zone: str | None = None,
     ) -> Window:
         if time_zone is not None:
-            return calendar_window(range_us, slide_us, offset_us or 0, time_zone)
+            return CalendarWindow.written(range_us, slide_us, offset_us, time_zone)
         if isinstance(range_us, Months):
             raise QueryError(
                 "window",
@@ -98,12 +92,7 @@ class TimeWindow(Window):
         time_zone: str | None = None,
     ) -> Distance:
         if offset_us is not None or time_zone is not None or isinstance(range_us, Months):
-            raise QueryError(
-                "JOIN",
-                "the window of a join moves with every tuple: it has a length, and no alignment",
-                f"[{cls.written(range_us, slide_us, offset_us, time_zone)}]",
-                "Leave OFFSET and TIME ZONE out, and write days for months.",
-            )
+            raise no_alignment(cls.written(range_us, slide_us, offset_us, time_zone))
         if slide_us is not None:
             window = cls(range_us, slide_us)
             if slide_us != range_us:
