@@ -57,7 +57,14 @@ def draw_options(chance: Chance, joins: bool) -> dict[str, Any]:
 
 def by_tidegate(text: str, streams: Sequence[Stream], options: dict[str, Any]) -> pa.Table:
     session = tg.Session(master="none")
-    opened = {}
+    sink = tg.sink.memory()
+    session.sql(text, **opened(session, streams)).start(sink=sink, **options).wait()
+    return sink.table()
+
+
+def opened(session: tg.Session, streams: Sequence[Stream]) -> dict[str, tg.Stream]:
+    """The streams as a session has them, by name."""
+    found = {}
     for given in streams:
         sources = []
         for number, table in enumerate(given.sources):
@@ -65,10 +72,8 @@ def by_tidegate(text: str, streams: Sequence[Stream], options: dict[str, Any]) -
             source.end()
             sources.append(source)
         disorder = f"{given.disorder_us} microseconds"
-        opened[given.name] = session.stream(sources, time="ts", name=given.name, disorder=disorder)
-    sink = tg.sink.memory()
-    session.sql(text, **opened).start(sink=sink, **options).wait()
-    return sink.table()
+        found[given.name] = session.stream(sources, time="ts", name=given.name, disorder=disorder)
+    return found
 
 
 @cache

@@ -112,14 +112,14 @@ def draw_script(chance: Chance, streams: Sequence[Stream]) -> Script:
     return script
 
 
-def has_join(script: Script) -> bool:
+def has_join(script: Script, word: str = " JOIN ") -> bool:
     """Whether there is a join among what the output is made of; what is not used is not run."""
     assert script.output is not None
     used = script.output.spark
     for number, create in reversed(list(enumerate(script.creates))):
         if re.search(rf"\bq{number}\b", used):
             used += f" {create}"
-    return " JOIN " in re.sub(r"ASOF (LEFT )?JOIN", "", used)
+    return word in re.sub(r"ASOF (LEFT )?JOIN", "", used)
 
 
 def draw_query(chance: Chance, relations: Sequence[Relation], joins: bool) -> Query:

@@ -12,6 +12,7 @@ from tidegate.expression.tree import Call, Expr, columns_of
 from tidegate.operate.join.spec import EQUAL, PairInterval
 from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.plan.conjunct import Conjunct, intervals_of
+from tidegate.plan.double import is_steady
 from tidegate.plan.fold import fold
 from tidegate.plan.table_leaf import TableLeaf
 from tidegate.query.name import conjuncts, expression_text
@@ -65,9 +66,9 @@ def _lookup(bound: _Bound, needed: Collection[str]) -> TableLookup:
     leaf = bound.leaf
     own = {name: column for column, name in leaf.names.items()}
     here = {n for c in bound.conditions for n in columns_of(c.expr)}
-    intervals = intervals_of(bound.conditions, here - set(own))
-    exact = [c for c in bound.conditions if _is_key(c, intervals)]
-    if leaf.table.valid_from is not None and not exact:
+    keys = {c: key for c in bound.conditions if (key := _key(c, own)) is not None}
+    ranges = (i for i in intervals_of(bound.conditions, here - set(own)) if i.kind != EQUAL)
+    if leaf.table.valid_from is not None and not keys:
         raise QueryError(
             "ON",
             f"{leaf.table.where} has versions, so its key must be compared with =",
@@ -79,22 +80,26 @@ def _lookup(bound: _Bound, needed: Collection[str]) -> TableLookup:
         table=leaf.table.name,
         how=leaf.how,
         where=bound.where,
-        intervals=tuple(i for i in intervals if i.kind != EQUAL or _is_indexed(i)),
-        rest=tuple(c.expr for c in bound.conditions if c not in exact),
+        intervals=(*keys.values(), *ranges),
+        rest=tuple(c.expr for c in bound.conditions if c not in keys),
         reads=tuple((name, own[name]) for name in own if name in here or name in needed),
         adds=tuple(name for name in own if name in needed),
         valid_from=leaf.table.valid_from,
     )
 
 
-def _is_key(condition: Conjunct, intervals: Sequence[PairInterval]) -> bool:
-    """Whether an equality finds the rows by itself, and need not be asked again."""
+def _key(condition: Conjunct, own: Collection[str]) -> PairInterval | None:
+    """An equality that finds rows of the table, and need not be asked again; None for others.
+
+    What its column is compared with may be a constant.
+    """
     expr = condition.expr
-    if not isinstance(expr, Call) or expr.op not in _EQUAL:
-        return False
-    sides = {frozenset((i.left_value, i.right_value)) for i in intervals if _is_indexed(i)}
-    return frozenset(expr.args) in sides
-
-
-def _is_indexed(interval: PairInterval) -> bool:
-    return interval.kind == EQUAL and not pa.types.is_nested(interval.left_value.type)
+    if not isinstance(expr, Call) or expr.op not in _EQUAL or not all(map(is_steady, expr.args)):
+        return None
+    table = [set(columns_of(arg)) & set(own) for arg in expr.args]
+    whole = [bool(read) and read == set(columns_of(arg)) for read, arg in zip(table, expr.args)]
+    for side, other in ((0, 1), (1, 0)):
+        if whole[side] and not table[other] and not pa.types.is_nested(expr.args[side].type):
+            values = expr.args[other], None, None, expr.args[side], None, None
+            return PairInterval(EQUAL, condition.text, *values, expr.op == "null_safe_eq")
+    return None
