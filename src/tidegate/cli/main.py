@@ -8,17 +8,14 @@ from importlib import import_module
 
 import click
 
+from tidegate.cli.exit_code import EXIT_FAILED, EXIT_MISTAKE
 from tidegate.cli.stop import EXIT_STOPPED, Stopped, leave
 from tidegate.cli.value import in_shape
 from tidegate.errors import TidegateError, UserError
 from tidegate.execute.within_memory import exceeded
 from tidegate.version import __version__
 
-EXIT_FAILED = 1
-EXIT_MISTAKE = 2
-
-
-COMMANDS = ("run", "ctl", "explain", "plan", "calibrate", "simulate", "demo", "generate", "state")
+COMMANDS = tuple("run sql ctl explain plan calibrate simulate demo generate state".split())
 """Each is the module of that name beside this one, and the command of that name in it."""
 
 

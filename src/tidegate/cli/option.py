@@ -250,13 +250,21 @@ def _whole(text: str, option: str, requirement: str, written: str) -> int:
         raise OptionError(option, requirement, written) from None
 
 
+def stream_options(
+    streams: Sequence[str], times: Sequence[str]
+) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """The addresses and the time columns of streams, by their names."""
+    uris: dict[str, list[str]] = {}
+    for pair in pairs("--stream", streams, "NAME=URI, for example rides=rides.csv"):
+        uris.setdefault(pair.name, []).append(pair.value)
+    named = pairs("--time", times, "NAME=COLUMN, for example rides=ts")
+    return uris, {p.name: p.value for p in named}
+
+
 def read_query(
     query: QueryText, streams: Sequence[str], times: Sequence[str]
 ) -> tuple[Output, ...]:
     """The outputs of a script with its stream options."""
     script = query.script()
-    uris: dict[str, list[str]] = {}
-    for pair in pairs("--stream", streams, "NAME=URI, for example rides=rides.csv"):
-        uris.setdefault(pair.name, []).append(pair.value)
-    columns = {p.name: p.value for p in pairs("--time", times, "NAME=COLUMN, for example rides=ts")}
+    uris, columns = stream_options(streams, times)
     return bind(script, streams_of(script, uris=uris, times=columns))

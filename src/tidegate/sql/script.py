@@ -80,7 +80,14 @@ def read_script(text: str) -> Script:
 
 
 def script_of(statements: Sequence[exp.Expression]) -> Script:
-    """The script that parsed statements make."""
+    """The script that parsed statements make; it has an output, or several with names."""
+    script = parts_of(statements)
+    _check_outputs(script.outputs)
+    return script
+
+
+def parts_of(statements: Sequence[exp.Expression]) -> Script:
+    """What parsed statements say, also where none of them is a query."""
     streams: dict[str, Create | View | TableSource] = {}
     outputs: list[NamedQuery] = []
     for statement in statements:
@@ -109,7 +116,6 @@ def script_of(statements: Sequence[exp.Expression]) -> Script:
                 _short(statement.sql(dialect="tidegate", comments=False)),
                 "Leave it out; results go where --out says.",
             )
-    _check_outputs(outputs)
     creates = tuple(s for s in streams.values() if isinstance(s, Create))
     views = tuple(s for s in streams.values() if isinstance(s, View))
     tables = tuple(s for s in streams.values() if isinstance(s, TableSource))

@@ -1,0 +1,110 @@
+"""`tidegate sql`: a shell for statements, which shows the first rows at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+import click
+
+from tidegate.cli.exit_code import EXIT_FAILED, EXIT_MISTAKE
+from tidegate.cli.option import options, settings, stream_options
+from tidegate.cli.value import Whole
+from tidegate.errors import TidegateError, UserError
+from tidegate.execute.within_memory import exceeded
+from tidegate.session.place import Place
+from tidegate.session.shell import SqlShell, is_command
+from tidegate.sql.statement import divided
+
+_QUIT = (".quit", ".exit", "\\q", "quit", "exit")
+
+
+@click.command()
+@options("--stream", "--time", "--master", "--conf")
+@click.option(
+    "--rows",
+    type=Whole(least=1),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="How many rows of a result are shown.",
+)
+def sql(
+    streams: tuple[str, ...],
+    times: tuple[str, ...],
+    master: str | None,
+    conf: tuple[str, ...],
+    rows: int,
+) -> None:
+    """Ask for statements that end with ; and show the first rows of each SELECT.
+
+    Every query reads its input from the beginning, in this process; Spark is started only for
+    expressions that need it, and nothing is kept but the streams of CREATE STREAM. .help lists
+    what else can be typed. Tab completes streams, columns, functions and keywords. Ctrl-C stops the
+    query at hand, Ctrl-D ends the shell. Without a terminal, statements are read from standard
+    input, and the exit code is that of the first mistake.
+    """
+    uris, columns = stream_options(streams, times)
+    place = Place.at(master, conf=settings(conf))
+    shell = SqlShell(place, uris=uris, times=columns, rows=rows)
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        _ask(shell)
+    elif code := _read(shell, sys.stdin):
+        raise click.exceptions.Exit(code)
+
+
+def _ask(shell: SqlShell) -> None:
+    from tidegate.cli.prompt import prompt_session
+
+    prompt = prompt_session(_ended, lambda: shell.streams)
+    click.echo("Statements end with ; and .help lists the commands. Ctrl-D ends.")
+    while True:
+        try:
+            text = prompt.prompt()
+            if _is_quit(text):
+                return
+            _read(shell, text.splitlines(keepends=True))
+        except KeyboardInterrupt:
+            click.echo("stopped", err=True)
+        except EOFError:
+            return
+
+
+def _read(shell: SqlShell, lines: Iterable[str]) -> int:
+    """Answer what lines say, until they say the end; the code of the first mistake, else 0."""
+    codes, typed = [0], ""
+    for line in lines:
+        typed += line
+        if not _ended(typed):
+            continue
+        if _is_quit(typed):
+            break
+        statements = [typed.strip()] if is_command(typed) else divided(typed)[0]
+        codes += [_answer(shell, statement) for statement in statements]
+        typed = ""
+    else:
+        codes.append(_answer(shell, typed))
+    return next(filter(None, codes), 0)
+
+
+def _ended(typed: str) -> bool:
+    """Whether nothing more has to come: nothing was typed, a command, or whole statements."""
+    return is_command(typed) or _is_quit(typed) or not divided(typed)[1]
+
+
+def _is_quit(typed: str) -> bool:
+    return typed.strip().rstrip("; ").lower() in _QUIT
+
+
+def _answer(shell: SqlShell, statement: str) -> int:
+    """Print what a statement gives, or its mistake in a line; the exit code that stands for it."""
+    try:
+        if answer := shell.answer(statement):
+            click.echo(answer)
+        return 0
+    except TidegateError as mistake:
+        click.echo(f"tidegate: {mistake}", err=True)
+        return EXIT_MISTAKE if isinstance(mistake, UserError) else EXIT_FAILED
+    except MemoryError as failure:
+        click.echo(f"tidegate: {exceeded('this process', failure)}", err=True)
+        return EXIT_FAILED

@@ -1,0 +1,163 @@
+"""Answers statements one by one, as `tidegate sql` does: streams are remembered, rows are shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tidegate.errors import OptionError, QueryError, near
+from tidegate.plan.explain import explain
+from tidegate.query.name import find_name
+from tidegate.query.node import Input, Node
+from tidegate.query.output import Output
+from tidegate.query.stream import READ_AT_MOST
+from tidegate.query.typing import UnknownKernel
+from tidegate.schema import type_name
+from tidegate.session.look import look, planned
+from tidegate.session.place import Place
+from tidegate.session.script import streams_of
+from tidegate.sql.bind import bind
+from tidegate.sql.dialect import parse
+from tidegate.sql.script import NamedQuery, Script, parts_of
+from tidegate.sql.syntax import CreateStream, InsertInto
+
+HELP = """\
+SELECT ...;              the first rows of the result
+CREATE STREAM ...;       a stream for the statements that follow; again, it replaces the one before
+EXPLAIN SELECT ...;      the plan
+DESCRIBE name;           the columns of a stream, as \\d name
+.streams                 the streams there are, as SHOW STREAMS; and \\d
+.rows N                  show N rows of a result
+.read N                  read at most N rows of the input for a result
+.help, .quit             this text; the end, as Ctrl-D. Ctrl-C stops a query."""
+
+_WORD = re.compile(r"\s*([.\\]?\w+)\s*(.*)", re.DOTALL)
+
+
+class SqlShell:
+    """The statements of one sitting, and the streams they have made.
+
+    `uris` and `times` are streams that are there from the first, by name. Grows with the streams.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        uris: Mapping[str, Sequence[str]] | None = None,
+        times: Mapping[str, str] | None = None,
+        rows: int = 20,
+    ) -> None:
+        self._place = place
+        self._uris, self._times = dict(uris or {}), dict(times or {})
+        self._rows, self._read = rows, READ_AT_MOST
+        self._made: dict[str, Any] = {}
+        self.streams: dict[str, Node] = {}
+        """What can be read, by name."""
+        self._remember({})
+
+    def answer(self, statement: str) -> str:
+        """What a statement gives, without its semicolon; one with a mistake changes nothing."""
+        match = _WORD.match(statement)
+        answer = _ANSWERS.get(match[1].lower()) if match else None
+        if match and answer is not None:
+            return answer(self, match[2].strip())
+        if match and match[1][0] in ".\\":
+            known = [name for name in _ANSWERS if name[0] in ".\\"]
+            raise OptionError("shell", "no command has this name", match[1], near(match[1], known))
+        return self._statement(statement)
+
+    def _statement(self, text: str) -> str:
+        (tree,) = parse(text) or (None,)
+        if tree is None:
+            return ""
+        if isinstance(tree, InsertInto):
+            raise QueryError(
+                "INSERT INTO",
+                "the shell shows rows and writes none",
+                tree.this.name,
+                "Write the SELECT alone here; `tidegate run --out DIR` writes its rows.",
+            )
+        if isinstance(tree, CreateStream):
+            name = tree.this.name
+            self._remember({**self._made, name.lower(): tree})
+            return f"stream {self.describe(name)}"
+        shown = look(self._output(tree).node, self._place, {}, rows=self._rows, read=self._read)
+        return repr(shown)
+
+    def _output(self, tree: Any) -> Output:
+        script = parts_of([*self._made.values(), tree])
+        return bind(script, streams_of(script, uris=self._uris, times=self._times))[0]
+
+    def _remember(self, made: dict[str, Any]) -> None:
+        """Keep streams after all of them were found good."""
+        script = parts_of(list(made.values()))
+        streams = streams_of(script, uris=self._uris, times=self._times)
+        found = {n: s if isinstance(s, Node) else Input(s) for n, s in streams.items()}
+        for view in script.views:
+            alone = Script(script.creates, script.views, (NamedQuery(None, view.tree),))
+            found[view.name] = bind(alone, streams)[0].node
+        self._made, self.streams = made, found
+
+    def describe(self, name: str) -> str:
+        """The name of a stream and its columns, a line each."""
+        found = find_name(name.strip('`"; '), list(self.streams))
+        if found is None:
+            raise QueryError("DESCRIBE", "no stream has this name", name, near(name, self.streams))
+        node = self.streams[found]
+        try:
+            types = {f.name: type_name(f.type) for f in node.schema}
+        except UnknownKernel:  # only Spark knows, which is not started to answer this
+            types = dict.fromkeys(node.names, "")
+        width = max(map(len, types))
+        return "\n".join([found, *(f"  {n:{width}}  {t}".rstrip() for n, t in types.items())])
+
+    def _described(self, name: str) -> str:
+        return self.describe(name) if name else self._listed(name)
+
+    def _listed(self, _: str) -> str:
+        lines = [f"{name}: {', '.join(node.names)}" for name, node in self.streams.items()]
+        return "\n".join(lines) or "none; write CREATE STREAM name FROM 'file' TIME column;"
+
+    def _explained(self, text: str) -> str:
+        (tree,) = parse(text) or (None,)
+        if tree is None or isinstance(tree, InsertInto | CreateStream):
+            raise QueryError("EXPLAIN", "needs a SELECT", text or "none")
+        output = self._output(tree)
+        plan, _ = planned(output.node, self._place, {})
+        return explain((output,), plan)
+
+    def _show_rows(self, text: str) -> str:
+        self._rows = _number(".rows", text)
+        return f"rows shown of a result: {self._rows:,}"
+
+    def _read_rows(self, text: str) -> str:
+        self._read = _number(".read", text)
+        return f"rows read of the input, at most: {self._read:,}"
+
+
+_ANSWERS: dict[str, Callable[[SqlShell, str], str]] = {
+    "explain": SqlShell._explained,
+    "describe": SqlShell._described,
+    "desc": SqlShell._described,
+    "\\d": SqlShell._described,
+    "show": SqlShell._listed,
+    ".streams": SqlShell._listed,
+    ".rows": SqlShell._show_rows,
+    ".read": SqlShell._read_rows,
+    ".help": lambda _, text: HELP,
+    "\\h": lambda _, text: HELP,
+}
+"""What answers a statement that begins with a word; all others are SQL."""
+
+
+def is_command(text: str) -> bool:
+    """Whether a line is a command of the shell, which needs no semicolon."""
+    return text.lstrip()[:1] in (".", "\\")
+
+
+def _number(where: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise OptionError(where, "must be a whole number of rows from 1 on", text or "none")
+    return int(text)
