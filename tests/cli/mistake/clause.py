@@ -253,6 +253,10 @@ MISTAKES = {
             "WITHIN GROUP. There is no way yet."
         ),
     ),
+    "order of a set": told(
+        "SELECT ARRAY_AGG(DISTINCT fare ORDER BY note) AS f FROM rides [RANGE 10 SECONDS]",
+        "ARRAY_AGG: a set has the order of its values; got ORDER BY. There is no way yet.",
+    ),
     "two names": told(
         "SELECT fare AS (a, b) FROM rides",
         "SQL line 1, column 13: an expression is one column; got AS. Give it one name.",
