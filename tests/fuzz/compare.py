@@ -68,7 +68,7 @@ def by_tidegate(text: str, streams: Sequence[Stream], options: dict[str, Any]) -
 
 @cache
 def database() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(config={"threads": 1})
+    return duckdb.connect(config={"threads": 1, "order_by_non_integer_literal": True})
 
 
 def by_duckdb(script: Script, streams: Sequence[Stream]) -> list[tuple[Any, ...]]:

@@ -20,7 +20,6 @@ from tidegate.query.name import (
     conjuncts,
 )
 from tidegate.query.node import (
-    Aggregate,
     Node,
     StreamDef,
     Top,
@@ -287,7 +286,7 @@ def _aggregate(
     )
     limit = limit_rows(tree.args.get("limit"))
     node: Node = having_over(
-        Aggregate(child, relation.window, tuple(group.keys), tuple(group.calls)),
+        group.aggregate(child, relation.window),
         conjuncts(having) if having is not None else (),
     )
     if order or limit is not None:

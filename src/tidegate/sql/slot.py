@@ -34,7 +34,7 @@ IgnoreNulls
 this expression: Dot Extract IntervalSpan Filter EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ \
 EqualNull WithinGroup Is Escape And Or Add Sub Mul Div Mod IntDiv DPipe BitwiseAnd BitwiseOr \
 BitwiseXor
-expressions: With Distinct Schema Tuple
+expressions: With Distinct Schema Tuple GroupingSets Rollup Cube Grouping GroupingId
 this expressions: Order DataType Anonymous Count Max Min
 this unit: TimestampTrunc DateTrunc Interval
 this expression negate: Like ILike
@@ -43,7 +43,7 @@ expressions from_ where group having order limit joins with_ distinct: Select
 this alias order limit: Subquery
 this expression with_ order limit: Union
 this on using kind method: Join
-expressions all: Group
+expressions all rollup cube grouping_sets: Group
 this desc nulls_first: Ordered
 expression limit_options: Limit
 count limit_options: Fetch

@@ -200,28 +200,12 @@ EDITS = {
         "route, 'fare' AS k, fare AS v FROM rides UNION ALL SELECT route, 'twice', fare * 2 FROM "
         "rides",
     ),
-    "elsewhere: grouping sets": (
-        "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY GROUPING SETS "
-        "((route), ())",
-        "INSERT INTO by_route SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY "
-        "route; INSERT INTO total SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
+    "clause: with totals": (
+        "GROUP BY route WITH TOTALS",
+        "GROUP BY GROUPING SETS ((route), ())",
     ),
-    "elsewhere: rollup": (
-        "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY ROLLUP (route)",
-        "INSERT INTO by_route SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY "
-        "route; INSERT INTO total SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
-    ),
-    "elsewhere: cube": (
-        "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY CUBE (route, note)",
-        "INSERT INTO by_route SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY "
-        "route; INSERT INTO by_note SELECT note, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] "
-        "GROUP BY note; INSERT INTO total SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
-    ),
-    "elsewhere: with rollup": (
-        "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route WITH ROLLUP",
-        "INSERT INTO by_route SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY "
-        "route; INSERT INTO total SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
-    ),
+    "clause: grouping of one set": ("GROUPING(route) AS g, ", ""),
+    "clause: grouping of no key": ("GROUPING(rute)", "GROUPING(route)"),
     "elsewhere: tumble flink": (
         "FROM rides GROUP BY TUMBLE(ts, INTERVAL '5' MINUTE), route",
         "FROM rides [RANGE 5 MINUTES] GROUP BY route",
