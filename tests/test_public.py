@@ -41,6 +41,8 @@ def test_the_names_are_these() -> None:
         *("aggregate", "count", "count_distinct", "first", "last", "max", "mean", "median"),
         *("min", "quantile", "stddev", "sum", "var", "min_by", "max_by", "corr", "covar_samp"),
         *("covar_pop", "bool_and", "bool_or", "count_if", "approx_count_distinct"),
+        *("approx_percentile", "percentile_cont", "percentile_disc", "mode"),
+        *("array_agg", "string_agg", "collect_set", "cube", "grouping_sets", "rollup"),
         *("TidegateError", "UserError", "QueryError", "OptionError", "SourceError"),
         *(
             "CheckpointError",

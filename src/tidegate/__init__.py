@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from tidegate.query.aggregate import min_ as min
     from tidegate.query.aggregate import sum_ as sum
     from tidegate.query.expression import call, col, left, lit, right, when
+    from tidegate.query.grouping import cube, grouping_sets, rollup
     from tidegate.query.stream import Stream
     from tidegate.query.user_function import function
     from tidegate.session.query import RunningQuery
@@ -110,9 +111,11 @@ __all__ = [
     "count_if",
     "covar_pop",
     "covar_samp",
+    "cube",
     "expr",
     "first",
     "function",
+    "grouping_sets",
     "last",
     "left",
     "lit",
@@ -128,6 +131,7 @@ __all__ = [
     "policy",
     "quantile",
     "right",
+    "rollup",
     "sink",
     "stddev",
     "string_agg",
@@ -160,6 +164,7 @@ _HOMES = {
     "lit": ("tidegate.query.expression", "lit"),
     "right": ("tidegate.query.expression", "right"),
     "when": ("tidegate.query.expression", "when"),
+    **{n: ("tidegate.query.grouping", n) for n in ("cube", "grouping_sets", "rollup")},
     "expr": ("tidegate.sql.text", "expr"),
     "Stream": ("tidegate.query.stream", "Stream"),
     "function": ("tidegate.query.user_function", "function"),

@@ -78,7 +78,7 @@ def opened(session: tg.Session, streams: Sequence[Stream]) -> dict[str, tg.Strea
 
 @cache
 def database() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(config={"threads": 1})
+    return duckdb.connect(config={"threads": 1, "order_by_non_integer_literal": True})
 
 
 def by_duckdb(script: Script, streams: Sequence[Stream]) -> list[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tests.fuzz.aggregate import Call, draw_call
@@ -204,6 +204,8 @@ class Grouping:
     calls: Sequence[Call]
     where: tuple[str, str]
     having: tuple[str, str]
+    sets: str = ""
+    """ROLLUP or CUBE, or nothing for one grouping."""
 
     @property
     def names(self) -> list[str]:
@@ -217,12 +219,15 @@ class Grouping:
     @property
     def columns(self) -> dict[str, Kind]:
         keys = {n: k.kind for n, k in zip(self.names, self.keys, strict=True)}
-        return keys | {f"a{n}": c.kind for n, c in enumerate(self.calls)}
+        ids = {"g": LONG} if self.sets else {}
+        return keys | ids | {f"a{n}": c.kind for n, c in enumerate(self.calls)}
 
     def spark(self, window: str, tail: str = "") -> str:
         items = [f"{k.spark} AS {n}" for n, k in zip(self.names, self.keys, strict=True)]
+        items += ["GROUPING_ID() AS g"] if self.sets else []
         items += [f"{c.spark} AS a{n}" for n, c in enumerate(self.calls)]
-        group = f" GROUP BY {', '.join(k.spark for k in self.keys)}" if self.keys else ""
+        keys = ", ".join(k.spark for k in self.keys)
+        group = f" GROUP BY {f'{self.sets} ({keys})' if self.sets else keys}" if self.keys else ""
         source = f"{self.relation.name} [{window}]{self.where[0]}"
         return f"SELECT {', '.join(items)} FROM {source}{group}{self.having[0]}{tail}"
 
@@ -235,6 +240,7 @@ class Grouping:
     @property
     def results(self) -> str:
         keys = [f"{h} AS {n}" for h, n in zip(self.hidden, self.names, strict=True)]
+        keys += [f"GROUPING({', '.join(self.hidden)}) AS g"] if self.sets else []
         return ", ".join([*keys, *(f"{c.duck} AS a{n}" for n, c in enumerate(self.calls))])
 
 
@@ -254,6 +260,8 @@ def _grouping(chance: Chance, relations: Sequence[Relation]) -> Grouping:
 
 def _time_window(chance: Chance, relations: Sequence[Relation]) -> Query:
     grouping = _grouping(chance, relations)
+    if grouping.keys and chance.random() < 0.25:
+        grouping = replace(grouping, sets=_one(chance, ["ROLLUP", "CUBE"]))
     range_ms = int(_one(chance, [1, 250, 1000, 2500, 7000, 60_000]))
     slide_ms = max(1, range_ms // int(chance.integers(1, 5)))
     if range_ms > 1 and chance.random() < 0.3:  # one that does not divide the range
@@ -265,12 +273,15 @@ def _time_window(chance: Chance, relations: Sequence[Relation]) -> Query:
         f'"~ts" // {slide_us} + 1)) * {slide_us} AS "~start" FROM ({grouping.rows})'
     )
     members = f'SELECT * FROM ({starts}) WHERE "~start" <= "~ts" AND "~ts" < "~start" + {range_us}'
-    groups = ", ".join(['"~start"', *grouping.hidden])
+    keys = ", ".join(grouping.hidden)
+    groups = ", ".join(['"~start"', f"{grouping.sets} ({keys})" if grouping.sets else keys])
+    groups = groups.removesuffix(", ")
     grouped = (
         f'SELECT "~start", {grouping.results} FROM ({members}) GROUP BY {groups}'
         f"{grouping.having[1]}"
     )
-    inside = ", ".join([*(o[1] for o in order), *(f"{n} NULLS FIRST" for n in grouping.names), "1"])
+    named = [*grouping.names, *(["g"] if grouping.sets else [])]
+    inside = ", ".join([*(o[1] for o in order), *(f"{n} NULLS FIRST" for n in named), "1"])
     rank = f'row_number() OVER (PARTITION BY "~start" ORDER BY {inside}) AS "~rank"'
     kept = f' WHERE "~rank" <= {limit}' if limit is not None else ""
     first, by, place = "", "", ""

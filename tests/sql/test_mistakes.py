@@ -167,10 +167,6 @@ MISTAKES = {
     "aggregate; got COUNT(*).",
     f"SELECT COUNT(*) AS n FROM rides {HOUR} GROUP BY rout": "GROUP BY: no column has this name; "
     f"got rout. Did you mean route? There are: {RIDES}, n.",
-    f"SELECT COUNT(*) FROM rides {HOUR} GROUP BY ROLLUP (route)": (
-        "SQL line 1, column 52: a query has one grouping; got ROLLUP. Write a query for each "
-        "grouping, and name each with INSERT INTO."
-    ),
     "SELECT route FROM rides UNION SELECT route FROM calls": (
         "SQL line 1, column 25: only UNION ALL is possible on an unbounded stream; got "
         "UNION. There is no way yet."

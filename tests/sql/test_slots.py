@@ -46,6 +46,11 @@ SAMPLES = (
     " LIMIT 3 ROWS ONLY",
     f"SELECT DISTINCT route FROM rides {FIVE} ORDER BY route NULLS LAST FETCH FIRST 3 ROWS ONLY",
     f"SELECT route, COUNT(*) AS n FROM rides {FIVE} GROUP BY ALL",
+    f"SELECT COUNT(*) AS n FROM rides {FIVE} GROUP BY route, tip WITH ROLLUP",
+    f"SELECT COUNT(*) AS n FROM rides {FIVE} GROUP BY route, tip WITH CUBE",
+    f"SELECT COUNT(*) AS n FROM rides {FIVE} GROUP BY route GROUPING SETS ((route), ())",
+    f"SELECT GROUPING(route) AS g, GROUPING_ID(tip, route) AS i, COUNT(*) AS n FROM rides {FIVE}"
+    " GROUP BY ROLLUP (route), CUBE (tip), GROUPING SETS ((fare, paid), ())",
     f"SELECT route, a.tip FROM rides AS a {FIVE} JOIN calls AS b {FIVE} USING (route)",
     f"SELECT a.tip FROM rides AS a {FIVE} CROSS JOIN calls AS b {FIVE} ON a.fare > b.fare",
     f"SELECT route, a.tip FROM rides AS a {FIVE} NATURAL JOIN calls AS b [ROWS 3]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
@@ -9,8 +10,9 @@ from tidegate.errors import QueryError
 from tidegate.nesting import nested
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.clause.partitioner import PartitionedBy
+from tidegate.query.grouping import GroupingSets, Sets, by_sets, crossed
 from tidegate.query.name import NamedExpr, named_text
-from tidegate.query.node import Aggregate
+from tidegate.query.node import Aggregate, Node
 from tidegate.query.process import Factory
 from tidegate.query.surface import habit
 from tidegate.query.surface.arguments import Column, check_aggregates, named_columns
@@ -22,6 +24,8 @@ from tidegate.route.registry import partitioner_of
 if TYPE_CHECKING:
     from tidegate.query.stream import Stream
 
+Calls = tuple[tuple[str, AggregateCall], ...]
+
 
 @dataclass(frozen=True, repr=False)
 class Windowed:
@@ -31,11 +35,34 @@ class Windowed:
     over: Window
     keys: tuple[NamedExpr, ...]
     clauses: tuple[PartitionedBy, ...] = ()
+    sets: Sets | None = None
 
-    def group_by(self, *columns: Column, **named: Column) -> Windowed:
-        """One result per window and distinct value of these columns."""
-        keys = named_columns(self.stream.node, columns, named, "group_by")
-        return replace(self, keys=(*self.keys, *keys))
+    def group_by(self, *columns: Column | GroupingSets, **named: Column) -> Windowed:
+        """One result per window and distinct value of these columns.
+
+        `tg.rollup("a", "b")`, `tg.cube("a", "b")` or `tg.grouping_sets(["a", "b"], [])` among them
+        group by several sets of columns, and add the column `grouping_id`.
+        """
+        grouped, node = self, self.stream.node
+        for column in columns:
+            if isinstance(column, GroupingSets):
+                grouped = grouped._by_sets(column)
+            else:
+                grouped = grouped._with_keys(named_columns(node, [column], {}, "group_by"))
+        return grouped._with_keys(named_columns(node, [], named, "group_by"))
+
+    def _with_keys(self, keys: Sequence[NamedExpr]) -> Windowed:
+        sets = self.sets and crossed([self.sets, [[name for name, _ in keys]]])
+        return replace(self, keys=(*self.keys, *keys), sets=sets)
+
+    def _by_sets(self, given: GroupingSets) -> Windowed:
+        node = self.stream.node
+        found = [named_columns(node, one, {}, "group_by") for one in given.sets]
+        held = {name for name, _ in self.keys}
+        new = {name: e for keys in found for name, e in keys if name not in held}
+        before = self.sets or (frozenset(held),)
+        sets = crossed([before, [[name for name, _ in keys] for keys in found]])
+        return replace(self, keys=(*self.keys, *new.items()), sets=sets)
 
     @called_as('.partition("cam"), or .partition("pk?d=3")')
     def partition(self, by: str) -> Windowed:
@@ -69,8 +96,13 @@ class Windowed:
         check_aggregates(unnamed, aggregates)
         stream = self.stream
         calls = tuple(aggregates.items())
-        node = Aggregate(stream.node, self.over, self.keys, calls, self.clauses)
-        return stream._with(node)
+
+        def over(child: Node, keys: Sequence[NamedExpr], calls: Calls) -> Aggregate:
+            return Aggregate(child, self.over, tuple(keys), calls, self.clauses)
+
+        if self.sets is None:
+            return stream._with(over(stream.node, self.keys, calls))
+        return stream._with(by_sets(over, stream.node, self.keys, calls, self.sets))
 
     @nested
     @called_as(".process(MyProcess), with a class derived from tg.Process that is mergeable")
@@ -83,6 +115,13 @@ class Windowed:
         and the keys.
         """
         stream = self.stream
+        if self.sets is not None:
+            raise QueryError(
+                "process",
+                "groups by one set of columns",
+                f"{len(self.sets)} sets",
+                "Write .group_by(...) without rollup, cube or grouping_sets.",
+            )
         node = window_process(stream.node, self.over, self.keys, factory, self.clauses)
         return stream._with(node)
 

@@ -20,7 +20,6 @@ from tidegate.query.name import (
     conjuncts,
 )
 from tidegate.query.node import (
-    Aggregate,
     Node,
     Top,
     Union,
@@ -343,7 +342,7 @@ def _aggregate(
     )
     limit, ranked = first_rows(tree, order, items, scope, resolve)
     node: Node = having_over(
-        Aggregate(child, relation.window, tuple(group.keys), tuple(group.calls)),
+        group.aggregate(child, relation.window),
         conjuncts(having) if having is not None else (),
     )
     if order or limit is not None or ranked is not None:

@@ -96,7 +96,7 @@ def read_aggregate(node: exp.Expression) -> AggregateCall:
     if function.star and all(map(_never_null, arguments)):
         arguments = ()
     if written.conditions:
-        kind, arguments = _filtered(find(kind), name, arguments, written.conditions)
+        kind, arguments = _filtered(find(kind), arguments, written.conditions)
     pairs = zip(function.parameters, constants, strict=False)
     parameters = [_constant(function, parameter, node) for parameter, node in pairs]
     missing = [None] * (len(function.parameters) - len(parameters) - len(more)) if more else []
@@ -169,15 +169,12 @@ def _never_null(node: exp.Expression) -> bool:
 
 def _filtered(
     function: AggregateFunction,
-    name: str,
     arguments: tuple[exp.Expression, ...],
     conditions: Sequence[exp.Expression],
 ) -> tuple[str, tuple[exp.Expression, ...]]:
     """FILTER (WHERE c) as arguments, or another one after them, that are NULL where c is not."""
     if function.filtered is not None:
         return function.filtered, (*arguments, only_where(conditions, exp.true()))
-    if not function.skips_null:
-        raise UnavailableError(name, "FILTER is not available yet", None, NO_WAY)
     values = arguments or (exp.Literal.number(1),)
     return function.name, tuple(only_where(conditions, value) for value in values)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, count
 
 from sqlglot import exp
 
-from tidegate.errors import QueryError
+from tidegate.errors import QueryError, near
 from tidegate.query.aggregate import AggregateCall
+from tidegate.query.grouping import GROUPING_ID, Sets, by_sets, crossed, grouping_bits
 from tidegate.query.name import (
     WINDOW,
     NamedExpr,
@@ -21,6 +22,8 @@ from tidegate.query.name import (
     no_column,
     spark_name,
 )
+from tidegate.query.node import Aggregate, Node
+from tidegate.query.window import Window
 from tidegate.sql.function import (
     aggregate_name,
     has_aggregate,
@@ -29,6 +32,7 @@ from tidegate.sql.function import (
     read_aggregate,
     unknown_aggregate,
 )
+from tidegate.sql.grouping_sets import has_sets, sides_of_group
 from tidegate.sql.scope import owner_of
 
 
@@ -44,6 +48,8 @@ class Grouping:
     items: tuple[NamedExpr, ...]
     keys: list[NamedExpr] = field(default_factory=list)
     calls: list[tuple[str, AggregateCall]] = field(default_factory=list)
+    sets: Sets | None = None
+    id_name: str = GROUPING_ID
     _key_names: dict[exp.Expression, str] = field(default_factory=dict)
     _call_names: dict[AggregateCall, str] = field(default_factory=dict)
     _taken: set[str] = field(default_factory=lambda: set(WINDOW))
@@ -53,12 +59,56 @@ class Grouping:
         if group is None:
             return
         every = [e for _, e in self.items if not has_aggregate(e)] if group.args.get("all") else []
-        for written in (*every, *group.expressions):
-            key = self._key(written)
-            if key is not None and key not in self._key_names:
-                name = self._free(self._item_names.get(key) or spark_name(key))
-                self._key_names[key] = name
-                self.keys.append((name, key))
+        sides = [[self._names(written) for written in side] for side in sides_of_group(group)]
+        self._names(every)
+        if has_sets(group):
+            self.sets = crossed(sides)
+            self.id_name = self._free(GROUPING_ID)
+
+    def aggregate(self, child: Node, window: Window) -> Aggregate:
+        """The aggregate of all that was found, over the tuples of a node."""
+        keys, calls = tuple(self.keys), tuple(self.calls)
+        if self.sets is None:
+            return Aggregate(child, window, keys, calls)
+        return by_sets(
+            lambda *parts: Aggregate(parts[0], window, *parts[1:]),
+            child,
+            keys,
+            calls,
+            self.sets,
+            self.id_name,
+        )
+
+    def _names(self, keys: Iterable[exp.Expression]) -> list[str]:
+        """The names of written keys; new ones are added."""
+        return [name for name in map(self._named_key, keys) if name is not None]
+
+    def _named_key(self, written: exp.Expression) -> str | None:
+        key = self._key(written)
+        if key is not None and key not in self._key_names:
+            name = self._free(self._item_names.get(key) or spark_name(key))
+            self._key_names[key] = name
+            self.keys.append((name, key))
+        return None if key is None else self._key_names[key]
+
+    def _grouping(self, node: exp.Grouping | exp.GroupingId, where: str) -> exp.Expression:
+        """GROUPING and GROUPING_ID over the number of the set."""
+        if self.sets is None:
+            raise QueryError(
+                where,
+                "needs GROUPING SETS, ROLLUP or CUBE in GROUP BY",
+                node.sql(dialect="spark"),
+                "Leave it out: every key is grouped by.",
+            )
+        names = [name for name, _ in self.keys]
+        asked = []
+        for written in node.expressions:
+            asked.append(self._key_names.get(unwrapped(written)))
+            if asked[-1] is None:
+                got = written.sql(dialect="spark")
+                raise QueryError(where, "GROUPING takes keys of GROUP BY", got, near(got, names))
+        bits = grouping_bits(self.id_name, names, [a for a in asked if a] or names)
+        return exp.cast(bits, "TINYINT") if isinstance(node, exp.Grouping) else bits
 
     def rewrite(self, expression: exp.Expression, where: str) -> exp.Expression:
         """The same over the columns of the Aggregate node; new aggregates are added to it."""
@@ -69,6 +119,8 @@ class Grouping:
             key = self._key_names.get(unwrapped(node)) if self.keys else None
             if key is not None:
                 return column(key)
+            if isinstance(node, exp.Grouping | exp.GroupingId):
+                return self._grouping(node, where)
             if is_aggregate(node) and isinstance(node, exp.Expression):
                 return column(self._call(node))
             if isinstance(node, exp.Anonymous):

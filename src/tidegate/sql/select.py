@@ -11,6 +11,7 @@ from tidegate.query.name import NamedExpr, canonical, expression_text, find_name
 from tidegate.query.node import Filter, Node, Order, check_type
 from tidegate.sql.function import aggregate_name, is_aggregate
 from tidegate.sql.group import ordinal
+from tidegate.sql.grouping_sets import normal_group
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.star import star_columns
 
@@ -85,9 +86,9 @@ def limit_rows(limit: exp.Limit | exp.Fetch | None) -> int | None:
 
 
 def plain_group(group: exp.Group, scope: Scope | PairScope) -> exp.Group:
-    """GROUP BY over the columns of a scope."""
-    plain = group.copy()
-    plain.set("expressions", [scope.plain(e, "GROUP BY") for e in group.expressions])
+    """GROUP BY over the columns of a scope, its sets as elements of it."""
+    plain = normal_group(group).copy()
+    plain.set("expressions", [scope.plain(e, "GROUP BY") for e in plain.expressions])
     return plain
 
 

@@ -34,7 +34,7 @@ IgnoreNulls
 this expression: Dot Extract IntervalSpan Filter EQ NEQ LT LTE GT GTE NullSafeEQ NullSafeNEQ \
 EqualNull WithinGroup Is Escape And Or Add Sub Mul Div Mod IntDiv DPipe BitwiseAnd BitwiseOr \
 BitwiseXor
-expressions: With Schema Tuple
+expressions: With Schema Tuple GroupingSets Rollup Cube Grouping GroupingId
 this partition_by order: Window
 expressions on: Distinct
 this expressions: Order DataType Anonymous Count Max Min
@@ -45,7 +45,7 @@ expressions from_ where group having order limit joins with_ distinct qualify: S
 this alias order limit: Subquery
 this expression with_ order limit: Union
 this on using kind method side match_condition: Join
-expressions all: Group
+expressions all rollup cube grouping_sets: Group
 this desc nulls_first: Ordered
 expression expressions limit_options: Limit
 count limit_options: Fetch

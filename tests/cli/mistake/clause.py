@@ -253,6 +253,28 @@ MISTAKES = {
             "WITHIN GROUP. There is no way yet."
         ),
     ),
+    "order of a set": told(
+        "SELECT ARRAY_AGG(DISTINCT fare ORDER BY note) AS f FROM rides [RANGE 10 SECONDS]",
+        "ARRAY_AGG: a set has the order of its values; got ORDER BY. There is no way yet.",
+    ),
+    "grouping of one set": told(
+        "SELECT GROUPING(route) AS g, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route",
+        (
+            "SELECT: needs GROUPING SETS, ROLLUP or CUBE in GROUP BY; got GROUPING(route). Leave "
+            "it out: every key is grouped by."
+        ),
+    ),
+    "grouping of no key": told(
+        "SELECT GROUPING(rute) AS g FROM rides [RANGE 10 SECONDS] GROUP BY ROLLUP (route)",
+        "SELECT: GROUPING takes keys of GROUP BY; got rute. Did you mean route? There are: route.",
+    ),
+    "with totals": told(
+        "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route WITH TOTALS",
+        (
+            "SQL line 1, column 79: the total of all groups is a set of its own; got TOTALS. Write "
+            "GROUP BY GROUPING SETS ((route), ())."
+        ),
+    ),
     "two names": told(
         "SELECT fare AS (a, b) FROM rides",
         "SQL line 1, column 13: an expression is one column; got AS. Give it one name.",

@@ -298,37 +298,6 @@ MISTAKES = {
         ),
         ("SQL line 1, column 31: rows are not numbered yet; got QUALIFY. There is no way yet."),
     ),
-    "grouping sets": told(
-        (
-            "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY GROUPING SETS "
-            "((route), ())"
-        ),
-        (
-            "SQL line 1, column 68: a query has one grouping; got GROUPING SETS. Write a "
-            "query for each grouping, and name each with INSERT INTO."
-        ),
-    ),
-    "rollup": told(
-        "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY ROLLUP (route)",
-        (
-            "SQL line 1, column 68: a query has one grouping; got ROLLUP. Write a query "
-            "for each grouping, and name each with INSERT INTO."
-        ),
-    ),
-    "cube": told(
-        ("SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY CUBE (route, note)"),
-        (
-            "SQL line 1, column 68: a query has one grouping; got CUBE. Write a query for "
-            "each grouping, and name each with INSERT INTO."
-        ),
-    ),
-    "with rollup": told(
-        "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route WITH ROLLUP",
-        (
-            "SQL line 1, column 79: a query has one grouping; got ROLLUP. Write a query "
-            "for each grouping, and name each with INSERT INTO."
-        ),
-    ),
     "session window": told(
         ("SELECT route, COUNT(*) AS n FROM rides GROUP BY route, session_window(ts, '5 minutes')"),
         (

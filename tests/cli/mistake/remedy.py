@@ -210,27 +210,9 @@ EDITS = {
         "route, 'fare' AS k, fare AS v FROM rides UNION ALL SELECT route, 'twice', fare * 2 FROM "
         "rides",
     ),
-    "elsewhere: grouping sets": (
-        "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY GROUPING SETS "
-        "((route), ())",
-        "INSERT INTO by_route SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY "
-        "route; INSERT INTO total SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
-    ),
-    "elsewhere: rollup": (
-        "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY ROLLUP (route)",
-        "INSERT INTO by_route SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY "
-        "route; INSERT INTO total SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
-    ),
-    "elsewhere: cube": (
-        "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY CUBE (route, note)",
-        "INSERT INTO by_route SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY "
-        "route; INSERT INTO by_note SELECT note, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] "
-        "GROUP BY note; INSERT INTO total SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
-    ),
-    "elsewhere: with rollup": (
-        "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route WITH ROLLUP",
-        "INSERT INTO by_route SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY "
-        "route; INSERT INTO total SELECT COUNT(*) AS n FROM rides [RANGE 10 SECONDS]",
+    "clause: with totals": (
+        "GROUP BY route WITH TOTALS",
+        "GROUP BY GROUPING SETS ((route), ())",
     ),
     "elsewhere: session window": (
         "FROM rides GROUP BY route, session_window(ts, '5 minutes')",
@@ -249,6 +231,8 @@ EDITS = {
         "FROM rides WINDOW SESSION (5 MINUTES)",
         "FROM rides [SESSION GAP 5 MINUTES]",
     ),
+    "clause: grouping of one set": ("GROUPING(route) AS g, ", ""),
+    "clause: grouping of no key": ("GROUPING(rute)", "GROUPING(route)"),
     "elsewhere: tumble flink": (
         "FROM rides GROUP BY TUMBLE(ts, INTERVAL '5' MINUTE), route",
         "FROM rides [RANGE 5 MINUTES] GROUP BY route",
@@ -407,15 +391,9 @@ NO_WAY = (
     "query: OVER",
     "query: WITH LATENCY",
     "elsewhere: temporal",
-    "elsewhere: array_agg",
-    "elsewhere: collect_list",
-    "elsewhere: string_agg",
-    "elsewhere: listagg",
-    "elsewhere: mode",
     "elsewhere: histogram",
     "elsewhere: map_agg",
     "elsewhere: sum distinct",
-    "elsewhere: first ignore",
     "elsewhere: lateral view",
     "elsewhere: explode",
     "elsewhere: unnest",
@@ -464,11 +442,11 @@ NO_WAY = (
     "clause: using key",
     "clause: distinct on",
     "clause: distinct groups",
-    "clause: filter of first",
     "clause: order in an aggregate",
     "clause: limit in an aggregate",
     "clause: having in an aggregate",
-    "clause: percentile_disc",
+    "clause: within group",
+    "clause: order of a set",
     "clause: in unnest",
     "clause: cast default",
     "clause: cast format",

@@ -85,6 +85,7 @@ def test_what_it_refers_to_is_there(row: AggregateFunction) -> None:
     if row.distinct is not None:
         there = registry.find(row.distinct)
         assert there.width(ordered=False) == row.width(ordered=False) or row.name == "count"
+    assert row.skips_null == (row.filtered is None)
     if row.filtered is not None:
         assert len(registry.find(row.filtered).arguments) == len(row.arguments) + 1
         assert registry.find(row.filtered).decides == len(row.arguments)

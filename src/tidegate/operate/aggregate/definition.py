@@ -104,8 +104,8 @@ class AggregateFunction:
     - `distinct` names the function that f(DISTINCT x) is: itself where repetitions change nothing,
       None where there is none.
     - `skips_null`: a tuple whose last argument is NULL does not count. FILTER (WHERE c) is then
-      arguments that are NULL where c does not hold; else FILTER is not available, but where
-      `filtered` names a function that takes another argument after them, which is NULL there.
+      arguments that are NULL where c does not hold. Else `filtered` names a function that takes
+      another argument after them, which is NULL there.
     - `decides` is the place of the argument that is looked at first: where it is NULL the tuple
       does not count, and the others are not evaluated. None: all are.
     - `in_order`: its kernels also get the columns of the total order, after its own.

@@ -45,18 +45,9 @@ version when system_time :: a stream has no versions yet; got FOR
 hints :: how a query is run is no part of it; got WITH. Leave WITH (...) out.
 ordinality :: the rows of a stream have no numbers; got WITH ORDINALITY
 recursive :: a query cannot read itself; got RECURSIVE. Leave RECURSIVE out if none does.
-grouping_sets GroupingSets ::
-    a query has one grouping; got GROUPING SETS. Write a query for each grouping, and name each with
-    INSERT INTO.
-cube Cube ::
-    a query has one grouping; got CUBE. Write a query for each grouping, and name each with INSERT
-    INTO.
-rollup Rollup ::
-    a query has one grouping; got ROLLUP. Write a query for each grouping, and name each with INSERT
-    INTO.
 totals ::
-    a query has one grouping; got TOTALS. Write a query for each grouping, and name each with INSERT
-    INTO.
+    the total of all groups is a set of its own; got TOTALS. Write GROUP BY GROUPING SETS ((route),
+    ()).
 ilike :: * stands for all columns; got ILIKE. List the columns.
 join_mark :: outer joins are written in FROM; got (+). Write LEFT JOIN ... ON ... there.
 percent :: LIMIT must be a whole number of rows; got PERCENT
