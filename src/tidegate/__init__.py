@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from tidegate.query.aggregate import min_ as min
     from tidegate.query.aggregate import sum_ as sum
     from tidegate.query.expression import call, col, left, lit, right, when
+    from tidegate.query.over import lag, row_number
     from tidegate.query.stream import Stream
     from tidegate.query.user_function import function
     from tidegate.session.query import RunningQuery
@@ -103,6 +104,7 @@ __all__ = [
     "expr",
     "first",
     "function",
+    "lag",
     "last",
     "left",
     "lit",
@@ -115,6 +117,7 @@ __all__ = [
     "policy",
     "quantile",
     "right",
+    "row_number",
     "sink",
     "stddev",
     "sum",
@@ -146,6 +149,8 @@ _HOMES = {
     "lit": ("tidegate.query.expression", "lit"),
     "right": ("tidegate.query.expression", "right"),
     "when": ("tidegate.query.expression", "when"),
+    "lag": ("tidegate.query.over", "lag"),
+    "row_number": ("tidegate.query.over", "row_number"),
     "expr": ("tidegate.sql.text", "expr"),
     "Stream": ("tidegate.query.stream", "Stream"),
     "function": ("tidegate.query.user_function", "function"),

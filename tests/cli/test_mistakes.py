@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.mistake import clause, command, elsewhere, option, query, simulate, stream
+from tests.cli.mistake import clause, command, elsewhere, keyed, option, query, simulate, stream
 from tests.cli.mistake.kind import COUNT, RIDES, Mistake
 from tidegate.cli.main import invoke
 from tidegate.execute import java
@@ -19,7 +19,7 @@ ts,route,fare,note
 2024-01-01T00:00:01Z,a,5.0,x
 2024-01-01T00:00:02Z,b,7.5,y
 """
-TABLES = (query, elsewhere, clause, stream, option, command, simulate)
+TABLES = (query, elsewhere, clause, stream, option, command, simulate, keyed)
 MISTAKES = [
     pytest.param(mistake, id=f"{table.__name__.rpartition('.')[2]}: {name}")
     for table in TABLES

@@ -51,6 +51,8 @@ SAMPLES = (
     f"SELECT route, a.tip FROM rides AS a {FIVE} NATURAL JOIN calls AS b [ROWS 3]",
     "SELECT DISTINCT ON (route) fare FROM rides KEEP FIRST WITHIN 1 HOUR",
     f"SELECT route, tip, COUNT(*) AS n FROM rides {FIVE} GROUP BY route, tip LIMIT 3 BY tip",
+    "SELECT SUM(fare) OVER (PARTITION BY route ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT "
+    "ROW) AS s, LAG(fare, 1, tip) OVER (ORDER BY ts) AS p FROM rides",
     f"SELECT route, COUNT(*) AS n FROM rides {FIVE} GROUP BY route "
     "QUALIFY DENSE_RANK() OVER (PARTITION BY route ORDER BY n) < 3",
     "WITH w (a) AS (SELECT route FROM rides) SELECT * FROM w",

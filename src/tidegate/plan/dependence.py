@@ -20,7 +20,9 @@ from tidegate.operate.join.grid import GRIDS
 from tidegate.operate.join.operator import StreamJoin
 from tidegate.operate.join.state import SIDES
 from tidegate.operate.operator import Operator
+from tidegate.operate.over.operator import RANGED
 from tidegate.operate.process.operator import BUCKETS
+from tidegate.operate.tuple_window.state import TUPLES
 from tidegate.plan.recorded import Texts
 
 
@@ -75,7 +77,7 @@ _DEPENDS: dict[str, Callable[[Operator, Origin], Iterator[str]]] = {
     FIRST: _of_first_tuples,
     GRIDS: _of_nothing,
     BUCKETS: _of_inputs,
-    FIRST_TUPLES: _of_inputs,
+    **dict.fromkeys((FIRST_TUPLES, RANGED, TUPLES), _of_inputs),
 }
 
 

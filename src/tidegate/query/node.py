@@ -38,6 +38,7 @@ from tidegate.query.name import (
     named_text,
     result_name,
 )
+from tidegate.query.over import Over
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.process import ProcessNode
 from tidegate.query.ranking import Order
@@ -230,7 +231,9 @@ class Union(Logical):
         return frozenset({EVENT_TIME})
 
 
-Node = Input | Filter | Branch | Project | Union | Join | ProcessNode | Aggregate | Top | Dedup
+Node = (
+    Input | Filter | Branch | Project | Union | Join | ProcessNode | Aggregate | Top | Dedup | Over
+)
 
 
 def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
@@ -283,6 +286,7 @@ __all__ = [
     "Join",
     "Node",
     "Order",
+    "Over",
     "ProcessNode",
     "Project",
     "StreamDef",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import islice
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -44,6 +45,7 @@ from tidegate.sql.join import (
     refuse_aggregate,
     refuse_more,
 )
+from tidegate.sql.over import has_over, refuse_over_groups, with_over
 from tidegate.sql.rank import first_rows, refuse_partitions
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import Create, Script, read_script
@@ -58,6 +60,8 @@ from tidegate.sql.select import (
 )
 from tidegate.sql.syntax import QueryWith, StreamWindow
 from tidegate.sql.union import sides_of
+
+T = TypeVar("T", bound=exp.Expression)
 
 __all__ = ["Create", "Script", "bind", "read_script"]
 
@@ -98,7 +102,7 @@ class _Binder:
 
     def query(self, tree: exp.Expression) -> Node:
         if with_ := tree.args.get("with_"):
-            return self._with(with_).query(_without_with(tree))
+            return self._with(with_).query(_without(tree, "with_"))
         if isinstance(tree, QueryWith):
             clauses = [read_clause(c) for c in tree.expressions]
             if isinstance(tree.this, exp.SetOperation):
@@ -161,6 +165,13 @@ class _Binder:
             node = where_filter(node, condition)
         items = select_items(tree, scope, node)
         node = deduplicated(tree, relation, node)
+        qualify = tree.args.get("qualify")
+        if tree.args.get("group") or relation.window is not None:
+            refuse_over_groups(items)
+        elif has_over(items) or (qualify is not None and not node.windowed):
+            kept = scope.plain(qualify.this, "QUALIFY") if qualify is not None else None
+            node, items = with_over(node, items, kept)
+            tree = _without(tree, "qualify")
         clauses = [tree.args.get(c) for c in ("having", "order")]
         for _, item in items:
             refuse_unknown(item)
@@ -339,7 +350,7 @@ def _through(expression: exp.Expression, aliases: Mapping[str, exp.Expression]) 
     return aliases.get(expression.name, expression)
 
 
-def _without_with(tree: exp.Expression) -> exp.Expression:
+def _without(tree: T, clause: str) -> T:
     bare = tree.copy()
-    bare.set("with_", None)
+    bare.set(clause, None)
     return bare

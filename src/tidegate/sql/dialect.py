@@ -23,6 +23,7 @@ from tidegate.sql.clause import CLAUSES_SQL
 from tidegate.sql.create import CreateParser, create_sql
 from tidegate.sql.distinct import KEPT_SQL, KeepParser, keep_sql
 from tidegate.sql.function import LISTS
+from tidegate.sql.over import FrameParser
 from tidegate.sql.slot import refuse_leftovers, whole
 from tidegate.sql.syntax import CreateStream, InsertInto, QueryWith
 
@@ -47,7 +48,7 @@ def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda arguments: exp.Anonymous(this=name, expressions=arguments)
 
 
-class TidegateParser(KeepParser, CreateParser):
+class TidegateParser(KeepParser, FrameParser, CreateParser):
     """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
 
     FUNCTIONS = {
