@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from tidegate.query.aggregate import sum_ as sum
     from tidegate.query.expression import call, col, left, lit, right, when
     from tidegate.query.grouping import cube, grouping_sets, rollup
+    from tidegate.query.over import lag, row_number
     from tidegate.query.stream import Stream
     from tidegate.query.user_function import function
     from tidegate.session.query import RunningQuery
@@ -116,6 +117,7 @@ __all__ = [
     "first",
     "function",
     "grouping_sets",
+    "lag",
     "last",
     "left",
     "lit",
@@ -132,6 +134,7 @@ __all__ = [
     "quantile",
     "right",
     "rollup",
+    "row_number",
     "sink",
     "stddev",
     "string_agg",
@@ -165,6 +168,8 @@ _HOMES = {
     "right": ("tidegate.query.expression", "right"),
     "when": ("tidegate.query.expression", "when"),
     **{n: ("tidegate.query.grouping", n) for n in ("cube", "grouping_sets", "rollup")},
+    "lag": ("tidegate.query.over", "lag"),
+    "row_number": ("tidegate.query.over", "row_number"),
     "expr": ("tidegate.sql.text", "expr"),
     "Stream": ("tidegate.query.stream", "Stream"),
     "function": ("tidegate.query.user_function", "function"),

@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.mistake import clause, command, elsewhere, option, query, simulate, stream, table
+from tests.cli.mistake import (
+    clause,
+    command,
+    elsewhere,
+    keyed,
+    option,
+    query,
+    simulate,
+    stream,
+    table,
+)
 from tests.cli.mistake.kind import COUNT, RIDES, Mistake
 from tidegate.cli.main import invoke
 from tidegate.execute import java
@@ -19,7 +29,7 @@ ts,route,fare,note
 2024-01-01T00:00:01Z,a,5.0,x
 2024-01-01T00:00:02Z,b,7.5,y
 """
-TABLES = (query, elsewhere, clause, table, stream, option, command, simulate)
+TABLES = (query, elsewhere, clause, table, stream, option, command, simulate, keyed)
 MISTAKES = [
     pytest.param(mistake, id=f"{module.__name__.rpartition('.')[2]}: {name}")
     for module in TABLES

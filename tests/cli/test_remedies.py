@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.mistake import answer as answers
-from tests.cli.mistake import clause, elsewhere, query, remedy, table
+from tests.cli.mistake import clause, elsewhere, keyed, query, remedy, table
 from tests.cli.mistake.kind import Mistake
 from tests.cli.mistake.remedy import NO_WAY, ON_SPARK
 from tests.cli.test_mistakes import ROWS, put
@@ -23,7 +23,7 @@ from tidegate.sql.advice import foreign, refusal
 
 CATALOGUE = {
     f"{module.__name__.rpartition('.')[2]}: {name}": mistake
-    for module in (query, elsewhere, clause, table)
+    for module in (query, elsewhere, clause, table, keyed)
     for name, mistake in module.MISTAKES.items()
 }
 EDITS = remedy.EDITS | {f"table: {name}": edit for name, edit in table.EDITS.items()}

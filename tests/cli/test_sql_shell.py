@@ -195,7 +195,7 @@ def test_streams_can_be_made_again_and_what_reads_them_is_made_again_too() -> No
     ],
 )
 def test_what_is_offered(typed: str, offered: list[str]) -> None:
-    completer = SqlCompleter(lambda: shell().streams)
+    completer = SqlCompleter(lambda: shell().columns())
     found = completer.get_completions(Document(typed), CompleteEvent())
     assert [completion.text for completion in found] == offered
 

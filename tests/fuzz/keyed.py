@@ -1,4 +1,4 @@
-"""Queries over the tuples of keys: DISTINCT ON ... KEEP, drawn by chance for both engines."""
+"""Queries over the tuples of keys, DISTINCT ON ... KEEP and OVER, drawn for both engines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tests.fuzz.expression import Expr, Grammar
 from tests.fuzz.query import Query, Relation, _items, _newest, _one, _select, _where
-from tests.fuzz.row import Chance
+from tests.fuzz.row import INTEGER, LONG, REAL, Chance
 
 WITHIN_US = (250_000, 1_000_000, 2_000_000, 30_000_000)
 
@@ -48,4 +48,71 @@ def dedup(chance: Chance, relations: Sequence[Relation]) -> Query:
     )
 
 
-KEYED = (dedup,)
+def over(chance: Chance, relations: Sequence[Relation]) -> Query:
+    """Aggregates over frames and LAG; rows of one instant are in the total order for both."""
+    relation = _newest(chance, relations)
+    columns = relation.expressions()
+    where = _where(chance, columns)
+    time = "window_end" if relation.windowed else "ts"
+    texts = [_over(chance, columns, time) for _ in range(chance.integers(1, 4))]
+    names = [f"c{n}" for n in range(len(texts))]
+    spark, duck = _items(texts, names)
+    qualify = ""
+    if chance.random() < 0.2:
+        part = f"PARTITION BY {columns[0].spark} ORDER BY "
+        qualify = f" QUALIFY ROW_NUMBER() OVER ({part}{{}}) <= {chance.integers(1, 4)}"
+    return Query(
+        f"SELECT {spark} FROM {relation.name}{where[0]}{qualify.format(time)}",
+        f'SELECT {duck}, "~ts", "~seq" FROM {relation.name}{where[1]}'
+        + qualify.format('"~seq"').replace(columns[0].spark, columns[0].duck, 1),
+        {n: t.kind for n, t in zip(names, texts, strict=True)},
+    )
+
+
+def _over(chance: Chance, columns: Sequence[Expr], time: str) -> Expr:
+    grammar = Grammar(chance, columns)
+    keys = draw_keys(chance, columns, (0, 1, 1, 2))
+    parts = [
+        f"PARTITION BY {', '.join(texts)} " if keys else ""
+        for texts in ([k.spark for k in keys], [k.duck for k in keys])
+    ]
+    if chance.random() < 0.3:
+        value, offset = grammar.any(exact=False), int(chance.integers(0, 4))
+        ours = f"LAG({value.spark}, {offset}) OVER ({parts[0]}ORDER BY {time})"
+        return Expr(
+            ours, f'LAG({value.duck}, {offset}) OVER ({parts[1]}ORDER BY "~seq")', value.kind
+        )
+    rows = int(_one(chance, [0, 1, 2, 5]))
+    span = int(_one(chance, [0, 250_000, 1_000_000, 4_000_000]))
+    frames = [
+        ("", "RANGE UNBOUNDED PRECEDING", '"~ts"'),
+        (" ROWS UNBOUNDED PRECEDING", "ROWS UNBOUNDED PRECEDING", '"~seq"'),
+        (f" ROWS {rows} PRECEDING", f"ROWS {rows} PRECEDING", '"~seq"'),
+        (
+            f" RANGE {span} MICROSECONDS PRECEDING",
+            f"RANGE BETWEEN {span} PRECEDING AND CURRENT ROW",
+            '"~ts"',
+        ),
+    ]
+    ours, theirs, by = _one(chance, frames)
+    call = _call(chance, grammar, tied=by == '"~ts"')
+    return Expr(
+        f"{call.spark} OVER ({parts[0]}ORDER BY {time}{ours})",
+        call.duck.replace("{over}", f"OVER ({parts[1]}ORDER BY {by} {theirs})"),
+        call.kind,
+    )
+
+
+def _call(chance: Chance, grammar: Grammar, tied: bool) -> Expr:
+    """An aggregate; for DuckDB with a place for its frame, in which tuples may be tied."""
+    number = grammar.of(_one(chance, (LONG, INTEGER)))
+    first = "MAX" if tied else "FIRST_VALUE"
+    calls = [Expr("COUNT(*)", "COUNT(*) {over}", LONG)]
+    for name, kind in (("COUNT", LONG), ("SUM", LONG), ("AVG", REAL), ("MIN", None), (first, None)):
+        duck = f"{name}({number.duck}) {{over}}"
+        duck = f"({duck})::BIGINT" if name == "SUM" else duck
+        calls.append(Expr(f"{name}({number.spark})", duck, kind or number.kind))
+    return _one(chance, calls)
+
+
+KEYED = (dedup, over)

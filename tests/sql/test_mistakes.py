@@ -140,7 +140,8 @@ MISTAKES = {
         "the stream or the subquery in FROM, as [RANGE 1 HOUR]."
     ),
     "SELECT SUM(fare) OVER () FROM rides": (
-        "SQL line 1, column 18: OVER is not available yet; got OVER. There is no way yet."
+        "OVER: the order must be that of the event time; got no ORDER BY. Write ORDER BY ts in "
+        "OVER (...); QUALIFY over the rows of a window takes any order."
     ),
     "SELECT fare FROM rides WHERE fare IN (SELECT fare FROM calls)": (
         "WHERE: a subquery can stand in FROM only; got IN (SELECT ...). There is no way yet."
@@ -202,8 +203,7 @@ MISTAKES = {
         "(SELECT ...)."
     ),
     "SELECT fare FROM rides QUALIFY fare > 1": (
-        "QUALIFY: numbers the rows of each window; got a stream without one. Give the stream a "
-        "window and an aggregate."
+        "QUALIFY: needs a function OVER (...); got none. Write the condition in WHERE."
     ),
     f"SELECT route FROM rides {HOUR} GROUP BY route QUALIFY route > 'a'": (
         "QUALIFY: must say how many of the first rows of each partition are kept; got "
@@ -212,8 +212,8 @@ MISTAKES = {
     ),
     "SELECT fare FROM rides LIMIT 3 BY route": (
         "LIMIT BY: takes the first rows of each window; got a stream without one. Give the stream "
-        "a window and an aggregate; for the first tuple of each key write SELECT DISTINCT ON (key) "
-        "... KEEP FIRST WITHIN '1 hour'."
+        "a window and an aggregate; for the first tuple of each key write SELECT DISTINCT ON "
+        "(route) ... KEEP FIRST WITHIN '1 hour'."
     ),
     f"SELECT COUNT(*) FROM rides {HOUR} WITH ERROR 110 PERCENT": "WITH ERROR: the error must be "
     "between 0 and 100 percent; got 110 PERCENT. Write for example ERROR 10 PERCENT, in "

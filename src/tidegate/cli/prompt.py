@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer
 
-from tidegate.query.node import Node
 from tidegate.sql.statement import KEYWORDS, function_names
 
 _BEFORE = re.compile(r"(?:(\w+)\.)?(\w*)$")
@@ -24,9 +23,9 @@ _PROMPT, _MORE = "tidegate> ", "     ...> "
 
 
 class SqlCompleter(Completer):
-    """Completes streams, their columns, functions and keywords, the nearest to the data first."""
+    """Completes streams, tables, columns, functions and keywords, the nearest to the data first."""
 
-    def __init__(self, streams: Callable[[], Mapping[str, Node]]) -> None:
+    def __init__(self, streams: Callable[[], Mapping[str, Sequence[str]]]) -> None:
         self._streams = streams
         self._words = [*function_names(), *KEYWORDS]
 
@@ -43,7 +42,7 @@ class SqlCompleter(Completer):
     def _candidates(self, of: str | None, begun: str) -> list[str]:
         streams = self._streams()
         named = [n for n in streams if of is None or n.lower() == of.lower()] or list(streams)
-        columns = list(dict.fromkeys(c for n in named for c in streams[n].names))
+        columns = list(dict.fromkeys(c for n in named for c in streams[n]))
         if of is not None:
             return columns
         words = [w.lower() for w in self._words] if begun.islower() else self._words
@@ -51,7 +50,7 @@ class SqlCompleter(Completer):
 
 
 def prompt_session(
-    complete: Callable[[str], bool], streams: Callable[[], Mapping[str, Node]]
+    complete: Callable[[str], bool], streams: Callable[[], Mapping[str, Sequence[str]]]
 ) -> PromptSession[str]:
     """Asks for text until `complete` says that Enter ends it."""
     keys = KeyBindings()

@@ -56,7 +56,7 @@ def sql(
 def _ask(shell: SqlShell) -> None:
     from tidegate.cli.prompt import prompt_session
 
-    prompt = prompt_session(_ended, lambda: shell.streams)
+    prompt = prompt_session(_ended, shell.columns)
     click.echo("Statements end with ; and .help lists the commands. Ctrl-D ends.")
     while True:
         try:

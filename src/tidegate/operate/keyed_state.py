@@ -138,9 +138,12 @@ def stored(
         yield read_segment(work.store, segment, own, names) if rows is None else rows
 
 
-def write_keys(work: InstanceWork, keeper: KeyedKeeper, rows: pa.Table) -> tuple[Segment, ...]:
+def write_keys(
+    work: InstanceWork, keeper: KeyedKeeper, rows: pa.Table, part: str
+) -> tuple[Segment, ...]:
     """Rows that matter from now on as a segment of their own; none where there are no rows."""
     if not rows.num_rows:
         return ()
     rows = by_hash(rows.select(keeper.columns))
-    return (write_segment(work.store, work.name, rows, keeper.order, tag=0, grouped=False),)
+    name = f"{work.name}-{part}"
+    return (write_segment(work.store, name, rows, keeper.order, tag=0, grouped=False),)

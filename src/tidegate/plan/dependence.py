@@ -22,7 +22,9 @@ from tidegate.operate.join.mark import MATCHED
 from tidegate.operate.join.operator import StreamJoin, qualified_name
 from tidegate.operate.join.state import SIDES
 from tidegate.operate.operator import Operator
+from tidegate.operate.over.operator import RANGED
 from tidegate.operate.process.operator import BUCKETS
+from tidegate.operate.tuple_window.state import TUPLES
 from tidegate.plan.recorded import Texts
 
 
@@ -88,8 +90,7 @@ _DEPENDS: dict[str, Callable[[Operator, Origin], Iterator[str]]] = {
     GRIDS: _of_nothing,
     **dict.fromkeys(MATCHED, _of_matches),
     BUCKETS: _of_inputs,
-    NEAREST: _of_inputs,
-    FIRST_TUPLES: _of_inputs,
+    **dict.fromkeys((NEAREST, FIRST_TUPLES, RANGED, TUPLES), _of_inputs),
 }
 
 

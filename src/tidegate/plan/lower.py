@@ -22,6 +22,7 @@ from tidegate.plan.lower_aggregate import lower_aggregate, lower_window_process
 from tidegate.plan.lower_asof import lower_asof
 from tidegate.plan.lower_dedup import lower_dedup
 from tidegate.plan.lower_join import lower_join
+from tidegate.plan.lower_over import lower_over
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
 from tidegate.plan.lowered import Choices, Context, Lowered, Rule
@@ -34,6 +35,7 @@ from tidegate.query.definition import StreamDef
 from tidegate.query.limit import Limit
 from tidegate.query.node import Aggregate, AsOf, Join, Node, ProcessNode
 from tidegate.query.output import Output
+from tidegate.query.over import Over
 from tidegate.query.table import TableDef
 from tidegate.query.window_process import WindowProcess
 
@@ -45,6 +47,7 @@ RULES: dict[type, Rule] = {
     ProcessNode: lower_process,
     Limit: lower_process,
     Dedup: lower_dedup,
+    Over: lower_over,
 }
 """The rule for each stateful node; whatever else begins a unit is stateless."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from sqlglot import exp
@@ -21,20 +21,29 @@ class KeyedInput:
     """The columns of a unit's child under the names c0, c1, ... that its operator has for them.
 
     `columns` are those of the unit's first node that somebody reads, as expressions over the
-    operator's; `own` are the operator's own expressions over the child, by the names it gave them.
+    operator's; `own` are the operator's own expressions over the child, by the names it gave them,
+    and `made` the columns of the node that the operator makes.
     """
 
     columns: Mapping[str, exp.Expression]
     own: Mapping[str, exp.Expression]
+    made: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
-    def of(unit: Unit, names: Sequence[str], own: Mapping[str, exp.Expression]) -> KeyedInput:
+    def of(
+        unit: Unit,
+        names: Sequence[str],
+        own: Mapping[str, exp.Expression],
+        made: Mapping[str, str] | None = None,
+    ) -> KeyedInput:
         read = _read(unit, names)
         columns: dict[str, exp.Expression] = {EVENT_TIME: column(EVENT_TIME)}
         shadowed = EVENT_TIME not in unit.base.event_names
-        kept = [n for n in names if n in read and (n != EVENT_TIME or shadowed)]
+        made = made or {}
+        kept = [n for n in names if n in read and n not in made and (n != EVENT_TIME or shadowed)]
         columns |= {name: column(f"c{i}") for i, name in enumerate(kept)}
-        return KeyedInput(columns, own)
+        columns |= {name: column(own_name) for name, own_name in made.items()}
+        return KeyedInput(columns, own, made)
 
     def place(self, name: str) -> str:
         """The operator's column that has one of its own expressions; others may read it too."""
@@ -45,16 +54,17 @@ class KeyedInput:
 
     def outputs(self, leaf: Leaf) -> list[NamedExpr]:
         """What the prefix of a leaf puts out."""
-        held = [(at.name, leaf.columns[n]) for n, at in self.columns.items() if self._is_given(at)]
-        more = [(n, leaf.over(e)) for n, e in self.own.items() if self.place(n) == n]
+        held = [
+            (at.name, leaf.columns[n])
+            for n, at in self.columns.items()
+            if at.name != EVENT_TIME and n not in self.made
+        ]
+        more = [(n, leaf.over(e)) for n, e in self.own.items() if self.made or self.place(n) == n]
         return [*held, *more]
 
     def types(self, prefix: Prefix) -> dict[str, pa.DataType]:
         """The types of the operator's columns."""
         return {EVENT_TIME: TIME} | {name: e.type for name, e in prefix.outputs}
-
-    def _is_given(self, at: exp.Expression) -> bool:
-        return at.name != EVENT_TIME
 
 
 def _read(unit: Unit, names: Sequence[str]) -> set[str]:

@@ -39,6 +39,7 @@ from tidegate.query.name import (
     named_text,
     result_name,
 )
+from tidegate.query.over import Over
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.process import ProcessNode
 from tidegate.query.ranking import Order
@@ -251,6 +252,7 @@ Node = (
     | Aggregate
     | Top
     | Dedup
+    | Over
 )
 
 
@@ -315,6 +317,7 @@ __all__ = [
     "Join",
     "Node",
     "Order",
+    "Over",
     "ProcessNode",
     "Project",
     "StreamDef",

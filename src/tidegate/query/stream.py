@@ -12,6 +12,7 @@ from tidegate.duration import Duration, duration_us
 from tidegate.errors import QueryError, UnavailableError
 from tidegate.nesting import nested
 from tidegate.operate.process.definition import FilterFunction
+from tidegate.query.aggregate import AggregateCall
 from tidegate.query.clause.balance import Balance
 from tidegate.query.clause.clause import Clause
 from tidegate.query.clause.error import ErrorBound
@@ -34,6 +35,7 @@ from tidegate.query.node import (
     Union,
     project,
 )
+from tidegate.query.over import LagCall, Over, over_call
 from tidegate.query.process import Factory, Keys, process
 from tidegate.query.ranking import TopRanked
 from tidegate.query.surface import habit
@@ -162,6 +164,26 @@ class Stream(StreamView):
         keys = named_columns(node, columns or ("*",), {}, "drop_duplicates")
         within_us = duration_us(within, "drop_duplicates within")
         return self._with(Dedup(node, tuple(e for _, e in keys), within_us, keep))
+
+    @nested
+    @called_as('.over("route", rows=5, total=sum("fare"))')
+    def over(
+        self,
+        *partition_by: Column,
+        rows: int | None = None,
+        range: Duration | None = None,
+        **columns: AggregateCall | LagCall,
+    ) -> Stream:
+        """All columns, and these over the tuples of the same key up to each tuple.
+
+        They are aggregates, `lag("fare", 1)` or `row_number()`. `rows` is how many tuples before it
+        count, `range` how long before it they may be; without both all do, with those of its own
+        instant.
+        """
+        node = unqualified(self.node)
+        keys = [e for _, e in named_columns(node, partition_by, {}, "over")]
+        calls = tuple((name, over_call(name, c, rows, range)) for name, c in columns.items())
+        return self._with(Over(node, tuple(keys), calls))
 
     @called_as('.window("15 minutes", slide="5 minutes"), or .window(rows=100)')
     def window(

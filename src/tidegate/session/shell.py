@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tidegate.errors import OptionError, QueryError, near
 from tidegate.plan.explain import explain
 from tidegate.query.name import find_name
-from tidegate.query.node import Input, Node
+from tidegate.query.node import Input, Node, StreamDef
 from tidegate.query.output import Output
 from tidegate.query.stream import READ_AT_MOST
+from tidegate.query.table import TableDef
 from tidegate.query.typing import UnknownKernel
 from tidegate.schema import type_name
 from tidegate.session.look import look, planned
@@ -19,14 +21,15 @@ from tidegate.session.place import Place
 from tidegate.session.script import streams_of
 from tidegate.sql.bind import bind
 from tidegate.sql.dialect import parse
-from tidegate.sql.script import NamedQuery, Script, parts_of
-from tidegate.sql.syntax import CreateStream, InsertInto
+from tidegate.sql.script import NamedQuery, parts_of
+from tidegate.sql.syntax import CreateStream, CreateTable, InsertInto
 
 HELP = """\
 SELECT ...;              the first rows of the result
 CREATE STREAM ...;       a stream for the statements that follow; again, it replaces the one before
+CREATE TABLE ...;        a table to join streams to, for the same
 EXPLAIN SELECT ...;      the plan
-DESCRIBE name;           the columns of a stream, as \\d name
+DESCRIBE name;           the columns of a stream or a table, as \\d name
 .streams                 the streams there are, as SHOW STREAMS; and \\d
 .rows N                  show N rows of a result
 .read N                  read at most N rows of the input for a result
@@ -53,8 +56,8 @@ class SqlShell:
         self._uris, self._times = dict(uris or {}), dict(times or {})
         self._rows, self._read = rows, READ_AT_MOST
         self._made: dict[str, Any] = {}
-        self.streams: dict[str, Node] = {}
-        """What can be read, by name."""
+        self.streams: dict[str, Node | TableDef] = {}
+        """What can be read, by name: streams, and tables to join them to."""
         self._remember({})
 
     def answer(self, statement: str) -> str:
@@ -79,10 +82,10 @@ class SqlShell:
                 tree.this.name,
                 "Write the SELECT alone here; `tidegate run --out DIR` writes its rows.",
             )
-        if isinstance(tree, CreateStream):
+        if isinstance(tree, CreateStream | CreateTable):
             name = tree.this.name
             self._remember({**self._made, name.lower(): tree})
-            return f"stream {self.describe(name)}"
+            return f"{'table' if isinstance(tree, CreateTable) else 'stream'} {self.describe(name)}"
         shown = look(self._output(tree).node, self._place, {}, rows=self._rows, read=self._read)
         return repr(shown)
 
@@ -94,22 +97,27 @@ class SqlShell:
         """Keep streams after all of them were found good."""
         script = parts_of(list(made.values()))
         streams = streams_of(script, uris=self._uris, times=self._times)
-        found = {n: s if isinstance(s, Node) else Input(s) for n, s in streams.items()}
+        found = {n: Input(s) if isinstance(s, StreamDef) else s for n, s in streams.items()}
         for view in script.views:
-            alone = Script(script.creates, script.views, (NamedQuery(None, view.tree),))
+            alone = replace(script, outputs=(NamedQuery(None, view.tree),))
             found[view.name] = bind(alone, streams)[0].node
         self._made, self.streams = made, found
+
+    def columns(self) -> Mapping[str, Sequence[str]]:
+        """The columns of what can be read, by name."""
+        return {name: _columns(held) for name, held in self.streams.items()}
 
     def describe(self, name: str) -> str:
         """The name of a stream and its columns, a line each."""
         found = find_name(name.strip('`"; '), list(self.streams))
         if found is None:
-            raise QueryError("DESCRIBE", "no stream has this name", name, near(name, self.streams))
+            wanted = "no stream and no table has this name"
+            raise QueryError("DESCRIBE", wanted, name, near(name, self.streams))
         node = self.streams[found]
         try:
             types = {f.name: type_name(f.type) for f in node.schema}
         except UnknownKernel:  # only Spark knows, which is not started to answer this
-            types = dict.fromkeys(node.names, "")
+            types = dict.fromkeys(_columns(node), "")
         width = max(map(len, types))
         return "\n".join([found, *(f"  {n:{width}}  {t}".rstrip() for n, t in types.items())])
 
@@ -117,12 +125,12 @@ class SqlShell:
         return self.describe(name) if name else self._listed(name)
 
     def _listed(self, _: str) -> str:
-        lines = [f"{name}: {', '.join(node.names)}" for name, node in self.streams.items()]
+        lines = [f"{name}: {', '.join(held)}" for name, held in self.columns().items()]
         return "\n".join(lines) or "none; write CREATE STREAM name FROM 'file' TIME column;"
 
     def _explained(self, text: str) -> str:
         (tree,) = parse(text) or (None,)
-        if tree is None or isinstance(tree, InsertInto | CreateStream):
+        if tree is None or isinstance(tree, InsertInto | CreateStream | CreateTable):
             raise QueryError("EXPLAIN", "needs a SELECT", text or "none")
         output = self._output(tree)
         plan, _ = planned(output.node, self._place, {})
@@ -150,6 +158,11 @@ _ANSWERS: dict[str, Callable[[SqlShell, str], str]] = {
     "\\h": lambda _, text: HELP,
 }
 """What answers a statement that begins with a word; all others are SQL."""
+
+
+def _columns(held: Node | TableDef) -> Sequence[str]:
+    """The columns of a stream or of a table."""
+    return held.schema.names if isinstance(held, TableDef) else held.names
 
 
 def is_command(text: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import islice
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -39,6 +40,7 @@ from tidegate.sql.function import (
 )
 from tidegate.sql.group import Grouping
 from tidegate.sql.join import join_relations, refuse_aggregate
+from tidegate.sql.over import has_over, refuse_over_groups, with_over
 from tidegate.sql.rank import first_rows, refuse_partitions
 from tidegate.sql.relation import Relation
 from tidegate.sql.scope import PairScope, Scope
@@ -56,6 +58,8 @@ from tidegate.sql.syntax import JoinedStreams, QueryWith, StreamWindow
 from tidegate.sql.table_join import join_table
 from tidegate.sql.trim import trimmed
 from tidegate.sql.union import sides_of
+
+T = TypeVar("T", bound=exp.Expression)
 
 __all__ = ["Create", "Script", "bind", "read_script"]
 
@@ -96,7 +100,7 @@ class _Binder:
 
     def query(self, tree: exp.Expression) -> Node:
         if with_ := tree.args.get("with_"):
-            return self._with(with_).query(_without_with(tree))
+            return self._with(with_).query(_without(tree, "with_"))
         if isinstance(tree, QueryWith):
             clauses = [read_clause(c) for c in tree.expressions]
             if isinstance(tree.this, exp.SetOperation):
@@ -154,6 +158,13 @@ class _Binder:
             node = where_filter(node, condition)
         items = select_items(tree, scope, node)
         node = deduplicated(tree, relation, node)
+        qualify = tree.args.get("qualify")
+        if tree.args.get("group") or relation.window is not None:
+            refuse_over_groups(items)
+        elif has_over(items) or (qualify is not None and not node.windowed):
+            kept = scope.plain(qualify.this, "QUALIFY") if qualify is not None else None
+            node, items = with_over(node, items, kept)
+            tree = _without(tree, "qualify")
         clauses = [tree.args.get(c) for c in ("having", "order")]
         for _, item in items:
             refuse_unknown(item)
@@ -384,7 +395,7 @@ def _through(expression: exp.Expression, aliases: Mapping[str, exp.Expression]) 
     return aliases.get(expression.name, expression)
 
 
-def _without_with(tree: exp.Expression) -> exp.Expression:
+def _without(tree: T, clause: str) -> T:
     bare = tree.copy()
-    bare.set("with_", None)
+    bare.set(clause, None)
     return bare

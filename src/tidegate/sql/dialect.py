@@ -25,6 +25,7 @@ from tidegate.sql.create import create_sql
 from tidegate.sql.create_table import CreateTableParser, create_table_sql
 from tidegate.sql.distinct import KEPT_SQL, KeepParser, keep_sql
 from tidegate.sql.function import LISTS
+from tidegate.sql.over import FrameParser
 from tidegate.sql.slot import refuse_leftovers, whole
 from tidegate.sql.syntax import (
     CreateStream,
@@ -59,7 +60,7 @@ def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
     return lambda arguments: exp.Anonymous(this=name, expressions=arguments)
 
 
-class TidegateParser(KeepParser, CreateTableParser):
+class TidegateParser(KeepParser, FrameParser, CreateTableParser):
     """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
 
     FUNCTIONS = {

@@ -58,20 +58,14 @@ def first_rows(
 
 def refuse_partitions(tree: exp.Expr) -> None:
     """Refuse the first rows of partitions where rows are no rows of windows."""
-    if _limit_by(tree):
+    if by := _limit_by(tree):
+        keys = ", ".join(e.sql(dialect="spark", comments=False) for e in by)
         raise QueryError(
             "LIMIT BY",
             "takes the first rows of each window",
             "a stream without one",
             "Give the stream a window and an aggregate; for the first tuple of each key write "
-            "SELECT DISTINCT ON (key) ... KEEP FIRST WITHIN '1 hour'.",
-        )
-    if tree.args.get("qualify"):
-        raise QueryError(
-            "QUALIFY",
-            "numbers the rows of each window",
-            "a stream without one",
-            "Give the stream a window and an aggregate.",
+            f"SELECT DISTINCT ON ({keys}) ... KEEP FIRST WITHIN '1 hour'.",
         )
 
 

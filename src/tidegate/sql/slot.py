@@ -35,7 +35,9 @@ this expression: Dot Extract IntervalSpan Filter EQ NEQ LT LTE GT GTE NullSafeEQ
 EqualNull WithinGroup Is Escape And Or Add Sub Mul Div Mod IntDiv DPipe BitwiseAnd BitwiseOr \
 BitwiseXor
 expressions: With Schema Tuple GroupingSets Rollup Cube Grouping GroupingId
-this partition_by order: Window
+this partition_by order spec: Window
+kind start start_side end: WindowSpec
+this offset default: Lag
 expressions on: Distinct
 this expressions: Order DataType Anonymous Count Max Min
 this unit: TimestampTrunc DateTrunc Interval

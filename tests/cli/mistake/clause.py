@@ -5,16 +5,6 @@ from __future__ import annotations
 from tests.cli.mistake.elsewhere import told
 
 MISTAKES = {
-    "limit by": told(
-        (
-            "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route "
-            "ORDER BY n LIMIT 3 BY route"
-        ),
-        (
-            "SQL line 1, column 85: the first rows of each group are not available yet; "
-            "got LIMIT ... BY. There is no way yet."
-        ),
-    ),
     "final": told(
         "SELECT * FROM rides FINAL",
         (
@@ -202,8 +192,8 @@ MISTAKES = {
     "distinct on": told(
         "SELECT DISTINCT ON (route) fare FROM rides",
         (
-            "SQL line 1, column 8: rows are not deduplicated yet; got DISTINCT ON. There "
-            "is no way yet."
+            "DISTINCT ON: must say for how long a key is remembered; got no KEEP. Write at "
+            "the end KEEP FIRST WITHIN '1 hour'."
         ),
     ),
     "distinct star": told(

@@ -124,58 +124,27 @@ MISTAKES = {
             "yet in SQL; in Python there is tg.Process: see docs/process.md."
         ),
     ),
-    "lag": told(
-        "SELECT route, LAG(fare) OVER (PARTITION BY route ORDER BY ts) AS before FROM rides",
-        ("SQL line 1, column 25: OVER is not available yet; got OVER. There is no way yet."),
-    ),
-    "lag default": told(
-        (
-            "SELECT route, LAG(fare, 2, 0) OVER (PARTITION BY route ORDER BY ts) AS before FROM "
-            "rides"
-        ),
-        ("SQL line 1, column 31: OVER is not available yet; got OVER. There is no way yet."),
-    ),
     "lead": told(
         "SELECT route, LEAD(fare) OVER (ORDER BY ts) AS after FROM rides",
-        ("SQL line 1, column 26: OVER is not available yet; got OVER. There is no way yet."),
+        "LEAD: looks forward, which is not available yet. There is no way yet.",
     ),
     "lag no over": told(
         "SELECT route, LAG(fare) AS before FROM rides",
         "SELECT: no aggregate has this name; got LAG. There is no way yet.",
     ),
-    "lag expr": told(
-        ("SELECT route, fare - LAG(fare) OVER (PARTITION BY route ORDER BY ts) AS diff FROM rides"),
-        ("SQL line 1, column 32: OVER is not available yet; got OVER. There is no way yet."),
-    ),
     "lag in where": told(
         "SELECT route FROM rides WHERE fare > LAG(fare) OVER (ORDER BY ts)",
-        ("SQL line 1, column 48: OVER is not available yet; got OVER. There is no way yet."),
-    ),
-    "row_number": told(
-        "SELECT route, ROW_NUMBER() OVER (PARTITION BY route ORDER BY ts) AS i FROM rides",
-        ("SQL line 1, column 28: OVER is not available yet; got OVER. There is no way yet."),
+        (
+            "SQL line 1, column 48: stands in the select list or in QUALIFY; got OVER. Write "
+            "it in a subquery, or the condition in QUALIFY."
+        ),
     ),
     "rank": told(
         "SELECT route, RANK() OVER (ORDER BY fare DESC) AS i FROM rides",
-        ("SQL line 1, column 22: OVER is not available yet; got OVER. There is no way yet."),
-    ),
-    "sum over": told(
-        "SELECT route, SUM(fare) OVER (PARTITION BY route ORDER BY ts) AS total FROM rides",
-        ("SQL line 1, column 25: OVER is not available yet; got OVER. There is no way yet."),
-    ),
-    "sum over rows": told(
         (
-            "SELECT route, SUM(fare) OVER (PARTITION BY route ORDER BY ts ROWS BETWEEN 4 "
-            "PRECEDING AND CURRENT ROW) AS total FROM rides"
+            "OVER: only aggregates, ROW_NUMBER and LAG are available yet; got RANK(). There "
+            "is no way yet."
         ),
-        ("SQL line 1, column 25: OVER is not available yet; got OVER. There is no way yet."),
-    ),
-    "avg over range": told(
-        (
-            "SELECT route, AVG(fare) OVER (PARTITION BY route ORDER BY ts RANGE BETWEEN INTERVAL "
-            "5 MINUTES PRECEDING AND CURRENT ROW) AS total FROM rides"
-        ),
-        ("SQL line 1, column 25: OVER is not available yet; got OVER. There is no way yet."),
     ),
     "named window": told(
         (
@@ -183,17 +152,16 @@ MISTAKES = {
             " BY ts)"
         ),
         (
-            "SQL line 1, column 48: OVER is not available yet, so it has no use for a "
-            "window; got WINDOW. There is no way yet."
+            "SQL line 1, column 48: windows of OVER have no names yet; got WINDOW. Write each "
+            "of them in its OVER (...)."
         ),
-    ),
-    "first_value over": told(
-        ("SELECT route, FIRST_VALUE(fare) OVER (PARTITION BY route ORDER BY ts) AS f FROM rides"),
-        ("SQL line 1, column 33: OVER is not available yet; got OVER. There is no way yet."),
     ),
     "ntile": told(
         "SELECT NTILE(4) OVER (ORDER BY fare) AS f FROM rides",
-        ("SQL line 1, column 17: OVER is not available yet; got OVER. There is no way yet."),
+        (
+            "OVER: only aggregates, ROW_NUMBER and LAG are available yet; got NTILE(4). There "
+            "is no way yet."
+        ),
     ),
     "cte recursive": told(
         "WITH RECURSIVE x AS (SELECT route FROM rides) SELECT route FROM x",
@@ -296,7 +264,10 @@ MISTAKES = {
             "SELECT route, fare FROM rides QUALIFY ROW_NUMBER() OVER (PARTITION BY route ORDER BY"
             " fare DESC) = 1"
         ),
-        ("SQL line 1, column 31: rows are not numbered yet; got QUALIFY. There is no way yet."),
+        (
+            "OVER: the order must be that of the event time; got fare DESC. Write ORDER BY ts "
+            "in OVER (...); QUALIFY over the rows of a window takes any order."
+        ),
     ),
     "session window": told(
         ("SELECT route, COUNT(*) AS n FROM rides GROUP BY route, session_window(ts, '5 minutes')"),

@@ -523,7 +523,8 @@ MISTAKES = {
     ),
     "OVER": Mistake(
         message=(
-            "SQL line 1, column 18: OVER is not available yet; got OVER. There is no way yet."
+            "OVER: the order must be that of the event time; got no ORDER BY. Write ORDER BY "
+            "ts in OVER (...); QUALIFY over the rows of a window takes any order."
         ),
         sql="SELECT SUM(fare) OVER (PARTITION BY route) AS s FROM rides",
     ),

@@ -82,7 +82,7 @@ class FirstOfKey(Operator):
         kept = tuples.filter(pa.array(self.first(held, tuples)))
         work.spans.mark("instance advance")
         live = ints(kept, TS) >= needed_from(work.frontier_us, self.within_us)
-        segments = write_keys(work, self.keeper, kept.filter(pa.array(live)))
+        segments = write_keys(work, self.keeper, kept.filter(pa.array(live)), FIRST_TUPLES)
         work.spans.mark("instance write")
         rows = tuple(tuple_rows(port, kept) for port in work.ports)
         work.spans.mark("instance finish")

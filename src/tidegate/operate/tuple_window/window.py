@@ -18,7 +18,7 @@ from tidegate.operate.tuple_window.spec import GROUP, TupleSpec
 from tidegate.route.bucket import hash_of
 from tidegate.schema import TIME
 
-__all__ = ["GROUP", "TupleSpec", "advance", "group_of", "live", "newest"]
+__all__ = ["GROUP", "TupleSpec", "advance", "group_of", "live", "newest", "stored_tuples"]
 
 
 def advance(spec: TupleSpec, held: pa.Table, news: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -39,7 +39,7 @@ def advance(spec: TupleSpec, held: pa.Table, news: pa.Table) -> tuple[pa.Table, 
     before = _counts(old, held_ranks, groups.n)
     arrivals = Groups(new, groups.n)
     new_ranks = before[new] + _places(arrivals)
-    state = _state(spec, news, new_ranks)
+    state = stored_tuples(spec, news, new_ranks)
     done, due = _emitted(spec, before), _emitted(spec, before + arrivals.counts)
     if not bool((due > done).any()):
         return spec.result_schema.empty_table(), state
@@ -107,7 +107,8 @@ def _places(groups: Groups) -> Ints:
     return places
 
 
-def _state(spec: TupleSpec, news: pa.Table, ranks: Ints) -> pa.Table:
+def stored_tuples(spec: TupleSpec, news: pa.Table, ranks: Ints) -> pa.Table:
+    """New tuples with these ranks in the shape of the state."""
     columns = [flat(news.column("bucket"), pa.int32())]
     columns += [pa.array(group_of(spec, news)), pa.array(ranks)]
     columns += [pa.array(_ints(news, name)) for name in ORDER]

@@ -91,8 +91,8 @@ when then otherwise ::
 desc asc desc_nulls_last asc_nulls_last ::
     the direction is said to order_by(). Write .order_by("fare", descending=True).
 over shift diff lag lead cum_sum cumsum rolling pct_change rank rolling_mean rolling_sum ::
-    rows before and after are seen in windows of rows. Write .window(rows=2,
-    slide=1).group_by("route").agg(before=first("fare"), now=last("fare")).
+    rows before are seen by over() of the stream. Write .over("route", before=lag("fare"), so_far=
+    sum("fare")), or with rows=5 for the last ones.
 str dt ::
     functions of text and of times are called by their SQL names. Write call("upper", "route"),
     call("hour", "ts").
@@ -107,7 +107,7 @@ substr :: it is called by its SQL name. Write call("substring", "route", 1, 3).
 
 AGGREGATE = _table("""
 alias name as_ :: is named in agg(). Write .agg(total=sum("fare")).
-over :: windows are of streams. Write .window("15 minutes").agg(total=sum("fare")).
+over :: it is a method of streams. Write .over("route", total=sum("fare")).
 filter where ::
     rows are chosen before the window, or by a condition. Write .agg(dear=count_if(col("fare") >
     5)).

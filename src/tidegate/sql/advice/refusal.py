@@ -23,7 +23,7 @@ REFUSALS = {
     name: entry
     for entry in read_advice(f"""
 laterals :: a tuple gives one row; got LATERAL VIEW. {PROCESS}
-windows :: OVER is not available yet, so it has no use for a window; got WINDOW
+windows :: windows of OVER have no names yet; got WINDOW. Write each of them in its OVER (...).
 offset :: the first rows of a window can be taken, not later ones; got OFFSET
 cluster :: rows are in the order of event time; got CLUSTER BY
 sort :: rows are in the order of event time; got SORT BY
@@ -55,6 +55,9 @@ with_ties :: LIMIT must be a whole number of rows; got WITH TIES
 with_fill :: windows without tuples are not put out; got WITH FILL
 key_expressions :: a query cannot read itself; got USING KEY
 Select.kind :: rows are put out as columns; got SELECT AS. Leave AS and its word out.
+WindowSpec.end_side ::
+    a frame ends with the current row; got BETWEEN. Write ROWS 5 PRECEDING, RANGE '5 minutes'
+    PRECEDING or ROWS UNBOUNDED PRECEDING.
 In.unnest :: IN must have a list of values; got IN
 In.field :: the list of IN must stand in parentheses; got IN. Write {{this}} IN (...).
 Cast.default Cast.action TryCast.default TryCast.action ::
@@ -63,7 +66,9 @@ Cast.format TryCast.format :: CAST reads and writes text in one way only; got FO
 InsertInto.with_ ::
     WITH must stand after the name of the output; got WITH before INSERT INTO. Write INSERT INTO
     {{name}} WITH ... SELECT ...
-Window :: OVER is not available yet; got OVER
+Window ::
+    stands in the select list or in QUALIFY; got OVER. Write it in a subquery, or the condition in
+    QUALIFY.
 WithinGroup :: this aggregate takes tuples in the order of event time; got WITHIN GROUP
 HavingMax :: an aggregate takes all tuples of its group; got HAVING
 IgnoreNulls :: IGNORE NULLS is not available yet; got IGNORE NULLS
@@ -184,6 +189,14 @@ def _ignoring(node: exp.Expr) -> str | None:
     return None if ignores_nulls(node) else "IgnoreNulls"
 
 
+def _window(node: exp.Expr) -> str | None:
+    """OVER in the select list or in QUALIFY, but in no other clause."""
+    top = node
+    while top.parent is not None and not isinstance(top.parent, exp.Query):
+        top = top.parent
+    return None if top.arg_key in ("expressions", "qualify") else "Window"
+
+
 def _alias(node: exp.Expr) -> str | None:
     named = isinstance(node.parent, exp.CTE) or not node.args.get("columns")
     return None if named else "column_list"
@@ -195,7 +208,7 @@ _CASES: dict[type[exp.Expr], Callable[[exp.Expr], str | None]] = {
     exp.CTE: lambda node: None if node.args.get("materialized") is None else "materialized",
     exp.TableAlias: _alias,
     exp.WithinGroup: _within,
-    exp.Window: lambda node: None if node.find_ancestor(exp.Qualify) else "Window",
+    exp.Window: _window,
     exp.IgnoreNulls: _ignoring,
     **dict.fromkeys((exp.Order, exp.Limit, exp.Distinct, exp.Filter), _inside),
 }

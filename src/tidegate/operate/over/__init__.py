@@ -1,0 +1,1 @@
+"""Functions OVER the tuples of a key in the order of time."""

@@ -1,0 +1,144 @@
+"""The columns that OVER adds to tuples: aggregates over frames, and values of earlier tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.kernels.family import States, slides
+from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import Ints
+from tidegate.operate.kernels.span import merge_spans
+from tidegate.operate.over.frame import Frame
+from tidegate.operate.over.run import KeyRuns
+
+
+class OverColumn(Protocol):
+    """One column, over columns of the tuples; picklable."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def result(self) -> pa.DataType: ...
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The columns of tuples that it reads."""
+
+    @property
+    def rows(self) -> int:
+        """How many tuples of a key before a new one it may look at."""
+
+    @property
+    def reach_us(self) -> int:
+        """How far back it looks otherwise; 0 where the number counts."""
+
+    @property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        """What it keeps of all tuples of a key, stored with the newest one."""
+
+    def of(self, runs: KeyRuns) -> tuple[pa.Array, Mapping[str, pa.Array]]:
+        """Its value by new tuple, in the order of places, and its state by key."""
+
+
+@dataclass(frozen=True)
+class FrameColumn:
+    """An aggregate over a frame."""
+
+    function: Function
+    frame: Frame
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+    @property
+    def result(self) -> pa.DataType:
+        return self.function.result
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return self.function.arguments
+
+    @property
+    def rows(self) -> int:
+        return self.frame.rows
+
+    @property
+    def reach_us(self) -> int:
+        return self.frame.reach_us
+
+    @property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        return self.function.state if self.frame.running else ()
+
+    def of(self, runs: KeyRuns) -> tuple[pa.Array, Mapping[str, pa.Array]]:
+        family, (first, last) = self.function.family, self.frame.bounds(runs)
+        count = len(runs.starts)
+        columns = [runs.column(name) for name in self.function.inputs]
+        states = family.fold(Groups(np.arange(count), count), columns)
+        if not self.frame.running:
+            return self._results(states, runs.starts, first, last), {}
+        return self._running(runs, states, first, last)
+
+    def _running(
+        self, runs: KeyRuns, states: States, first: Ints, last: Ints
+    ) -> tuple[pa.Array, Mapping[str, pa.Array]]:
+        """Over all tuples of the key: what was stored with the newest one stands for the others."""
+        stored, count = runs.last_stored, len(runs.starts)
+        used = stored | (np.arange(count) >= runs.fresh)
+        place = np.cumsum(used) - 1
+        row = pa.array(np.where(stored, count + np.arange(count), np.arange(count))[used])
+        kept = [
+            pa.concat_arrays([own, runs.column(name)]).take(row)
+            for own, (name, _) in zip(states, self.function.state, strict=True)
+        ]
+        begins = (runs.starts != np.append(-1, runs.starts[:-1]))[: len(runs.starts)]
+        run = (np.cumsum(begins) - 1)[used]
+        starts = np.flatnonzero(np.append(True, run[1:] != run[:-1]))[run]
+        values = self._results(kept, starts, place[first], place[last - 1] + 1)
+        whole = self.function.family.merge(Groups(run, int(begins.sum())), kept)
+        named = zip(self.function.state, whole, strict=True)
+        return values, {name: column for (name, _), column in named}
+
+    def _results(self, states: States, starts: Ints, first: Ints, last: Ints) -> pa.Array:
+        family = self.function.family
+        if slides(family):
+            return family.slide(states, first, last)
+        return family.finish(merge_spans(family, states, starts, first, last))
+
+
+@dataclass(frozen=True)
+class LagColumn:
+    """The value of the tuple so many before in its key; another column's where there is none."""
+
+    name: str
+    result: pa.DataType
+    value: str
+    offset: int
+    default: str | None = None
+    reach_us = 0
+    state: tuple[tuple[str, pa.DataType], ...] = ()
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (self.value,) if self.default is None else (self.value, self.default)
+
+    @property
+    def rows(self) -> int:
+        return self.offset
+
+    def of(self, runs: KeyRuns) -> tuple[pa.Array, Mapping[str, pa.Array]]:
+        at = runs.at - self.offset
+        there = at >= runs.starts[runs.at]
+        values = runs.column(self.value)
+        if self.default is None:
+            return values.take(pa.array(at, mask=~there)), {}
+        both = pa.concat_arrays([values, runs.column(self.default)])
+        return both.take(pa.array(np.where(there, at, len(values) + runs.at))), {}

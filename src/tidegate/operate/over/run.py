@@ -1,0 +1,91 @@
+"""Puts stored and new tuples of keys one behind the other, so that frames are ranges of places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import ORDER, TS, ints
+from tidegate.operate.kernels.key_code import KeyCodes
+from tidegate.operate.kernels.order import Ints, Mask, flat, inverse
+
+
+@dataclass(frozen=True)
+class KeyRuns:
+    """Tuples key after key, each key in the total order: those that were stored, then new ones.
+
+    By place: `starts` and `ends` of its key, `fresh` where the key's new tuples begin. `at` are
+    the places of all new tuples, ascending, and `arrived` says where each new tuple went.
+    """
+
+    tuples: pa.Table
+    starts: Ints
+    ends: Ints
+    fresh: Ints
+    at: Ints
+    arrived: Ints
+
+    @staticmethod
+    def of(held: pa.Table, news: pa.Table, keys: Sequence[str], names: Sequence[str]) -> KeyRuns:
+        """Runs with these columns beside the order; what a new tuple has not is NULL.
+
+        `held` may have tuples of other keys; every new tuple is after those of its own key.
+        """
+        codes = KeyCodes.of([flat(news.column(k)) for k in keys], news.num_rows)
+        before = codes.find([flat(held.column(k)) for k in keys], held.num_rows)
+        held = held.filter(pa.array(before >= 0))
+        code = np.concatenate([before[before >= 0], codes.codes])
+        columns = {n: _both(held, news, n) for n in dict.fromkeys((*ORDER, *names))}
+        both = pa.table(columns)
+        order = np.lexsort([*(ints(both, name) for name in reversed(ORDER)), code])
+        code = code[order]
+        new = np.append(True, code[1:] != code[:-1])[: len(code)]
+        number = np.cumsum(new) - 1
+        starts = np.flatnonzero(new)
+        counts = np.diff(np.append(starts, len(code)))
+        is_new = order >= held.num_rows
+        stored = counts - np.bincount(number[is_new], minlength=len(starts))
+        to = inverse(order.astype(np.int64))
+        return KeyRuns(
+            tuples=both.take(pa.array(order)).combine_chunks(),
+            starts=starts[number],
+            ends=(starts + counts)[number],
+            fresh=(starts + stored)[number],
+            at=np.flatnonzero(is_new),
+            arrived=to[held.num_rows :],
+        )
+
+    def column(self, name: str) -> pa.Array:
+        return flat(self.tuples.column(name))
+
+    @cached_property
+    def ts(self) -> Ints:
+        return ints(self.tuples, TS)
+
+    @cached_property
+    def last_stored(self) -> Mask:
+        """Which tuples are the newest stored ones of their keys."""
+        found: Mask = np.arange(len(self.starts)) == self.fresh - 1
+        return found
+
+    @cached_property
+    def newest(self) -> Ints:
+        """The places of the newest tuple of each key."""
+        return np.unique(self.ends) - 1
+
+    def in_order(self, values: pa.Array) -> pa.Array:
+        """Values by new tuple in the order of places, in the order that tuples came in."""
+        return values.take(pa.array(np.searchsorted(self.at, self.arrived)))
+
+
+def _both(held: pa.Table, news: pa.Table, name: str) -> pa.ChunkedArray:
+    type_ = (news if name in news.column_names else held).schema.field(name).type
+    parts = [
+        flat(t.column(name), type_) if name in t.column_names else pa.nulls(t.num_rows, type_)
+        for t in (held, news)
+    ]
+    return pa.chunked_array(parts, type_)

@@ -1,0 +1,227 @@
+"""Functions OVER the tuples of a key, as a logical node that adds columns to its child."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.duration import Duration, duration_text, duration_us
+from tidegate.errors import QueryError
+from tidegate.query.aggregate import AggregateCall, Argument
+from tidegate.query.check import check_type, key_type, set_fields, types_of
+from tidegate.query.dedup import TupleRows
+from tidegate.query.expression import Expression, lit, to_node
+from tidegate.query.name import Names, canonical, distinct_names, expression_text
+from tidegate.query.typing import UnknownKernel, bind
+from tidegate.schema import type_name
+
+if TYPE_CHECKING:
+    from tidegate.query.node import Node
+
+Types = Sequence[pa.DataType]
+
+
+class OverCall(Protocol):
+    """What one column is asked to be; `arguments` are over the columns of the child."""
+
+    @property
+    def arguments(self) -> tuple[exp.Expression, ...]: ...
+
+    def over(self, change: Callable[[exp.Expression], exp.Expression]) -> OverCall:
+        """The same of other expressions."""
+
+    def coerced(self, types: Types) -> OverCall:
+        """With Spark's implicit casts of its arguments, given their types."""
+
+    def result(self, types: Types) -> pa.DataType:
+        """The type of the column, given those of the coerced arguments."""
+
+    @property
+    def text(self) -> str:
+        """What it is, for people and for the fingerprint."""
+
+
+ROWS, RANGE = "ROWS", "RANGE"
+
+
+@dataclass(frozen=True)
+class FrameSpan:
+    """Where a frame begins: so many tuples, or microseconds, before the tuple; None for the first.
+
+    A frame of RANGE ends with the last tuple of the instant, one of ROWS with the tuple.
+    """
+
+    kind: str
+    preceding: int | None
+
+    def __str__(self) -> str:
+        if self.preceding is None:
+            return f"{self.kind} UNBOUNDED PRECEDING"
+        length = str(self.preceding) if self.kind == ROWS else duration_text(self.preceding)
+        return f"{self.kind} {length} PRECEDING"
+
+
+@dataclass(frozen=True)
+class FrameCall:
+    """An aggregate over a frame, which ends with the tuple, or with its instant."""
+
+    call: AggregateCall
+    frame: FrameSpan
+
+    def __post_init__(self) -> None:
+        definition = self.call.definition
+        if definition.by_user or definition.holistic:
+            raise QueryError(
+                f"{self.call} OVER",
+                "needs an aggregate whose state does not grow with the tuples",
+                self.call.kind,
+                "Give the stream a window and write it as an aggregate.",
+            )
+
+    @property
+    def arguments(self) -> tuple[exp.Expression, ...]:
+        return self.call.arguments
+
+    def over(self, change: Callable[[exp.Expression], exp.Expression]) -> FrameCall:
+        return replace(self, call=self.call.over([change(a) for a in self.call.arguments]))
+
+    def coerced(self, types: Types) -> FrameCall:
+        return replace(self, call=self.call.coerced(types))
+
+    def result(self, types: Types) -> pa.DataType:
+        return self.call.function("f", tuple(f"x{i}" for i in range(len(types))), types).result
+
+    @property
+    def text(self) -> str:
+        return f"{self.call} {self.frame}"
+
+
+@dataclass(frozen=True)
+class LagCall:
+    """The value of the tuple `offset` before; `default`, or NULL, where there is none."""
+
+    value: exp.Expression
+    offset: int = 1
+    default: exp.Expression | None = None
+
+    def __post_init__(self) -> None:
+        if self.offset < 0:
+            raise QueryError("LAG", "must not look forward", str(self.offset), "Write LAG(x, 1).")
+
+    @property
+    def arguments(self) -> tuple[exp.Expression, ...]:
+        return (self.value,) if self.default is None else (self.value, self.default)
+
+    def over(self, change: Callable[[exp.Expression], exp.Expression]) -> LagCall:
+        default = None if self.default is None else change(self.default)
+        return replace(self, value=change(self.value), default=default)
+
+    def coerced(self, types: Types) -> LagCall:
+        if self.default is None or types[0] == types[1]:
+            return self
+        cast = exp.cast(self.default, type_name(types[0]), dialect="spark")
+        return replace(self, default=cast)
+
+    def result(self, types: Types) -> pa.DataType:
+        return types[0]
+
+    @property
+    def text(self) -> str:
+        more = "" if self.default is None else f", {expression_text(self.default)}"
+        return f"lag({expression_text(self.value)}, {self.offset}{more})"
+
+
+@dataclass(frozen=True, eq=False)
+class Over(TupleRows):
+    """The tuples of its child with a column for each call, over tuples with the same keys."""
+
+    child: Node
+    keys: tuple[exp.Expression, ...]
+    calls: tuple[tuple[str, OverCall], ...]
+
+    def __post_init__(self) -> None:
+        names = self.child.names
+
+        def plain(expression: exp.Expression) -> exp.Expression:
+            return canonical(expression, names, "OVER")
+
+        set_fields(
+            self,
+            keys=tuple(canonical(key, names, "PARTITION BY") for key in self.keys),
+            calls=tuple((name, call.over(plain)) for name, call in self.calls),
+        )
+        distinct_names(self.names, "OVER")
+        for key in self.keys:
+            check_type(self.child, key, "PARTITION BY")
+        for _, call in self.calls:
+            for argument in call.arguments:
+                check_type(self.child, argument, call.text)
+        with suppress(UnknownKernel):
+            _ = self.schema
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return Names((*super().names, *(name for name, _ in self.calls)))
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        types = types_of(self.child)
+        for key in self.keys:
+            key_type(bind(key, types, "PARTITION BY").type, expression_text(key), "PARTITION BY")
+        fields = list(super().schema)
+        for name, call in self.calls:
+            given = [bind(a, types, call.text).type for a in call.arguments]
+            ready = call.coerced(given)
+            taken = [bind(a, types, call.text).type for a in ready.arguments]
+            fields.append(pa.field(name, ready.result(taken)))
+        return pa.schema(fields)
+
+    @property
+    def summary(self) -> str:
+        keys = ", ".join(expression_text(key) for key in self.keys)
+        calls = ", ".join(f"{name} = {call.text}" for name, call in self.calls)
+        return f"over {keys or 'all tuples'}: {calls}"
+
+
+def lag(of: Argument, offset: int = 1, default: object = None) -> LagCall:
+    """For over(): the value of the tuple `offset` before, in its key; else the default."""
+    whole = isinstance(offset, int) and not isinstance(offset, bool)
+    if not whole:
+        raise QueryError("lag", "the number of tuples must be a whole number", repr(offset))
+    other = default if default is None or isinstance(default, Expression) else lit(default)
+    return LagCall(to_node(of), offset, None if other is None else to_node(other))
+
+
+def row_number() -> FrameCall:
+    """For over(): the number of the tuple in its key, from 1 on."""
+    return FrameCall(AggregateCall("count"), FrameSpan(ROWS, None))
+
+
+def over_call(
+    name: str, asked: object, rows: int | None = None, length: Duration | None = None
+) -> OverCall:
+    """What a column of over() is asked to be: an aggregate gets the frame."""
+    if isinstance(asked, LagCall | FrameCall):
+        return asked
+    if not isinstance(asked, AggregateCall):
+        raise QueryError(
+            f"over {name}",
+            "needs an aggregate, lag() or row_number()",
+            repr(asked),
+            'Write for example .over("route", rows=5, total=sum("fare")).',
+        )
+    if rows is not None and length is not None:
+        raise QueryError("over", "takes rows or range", "both", "Leave one of them out.")
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 0):
+        raise QueryError("over rows", "must be a whole number from 0 on", repr(rows))
+    if rows is not None:
+        return FrameCall(asked, FrameSpan(ROWS, rows))
+    return FrameCall(
+        asked, FrameSpan(RANGE, None if length is None else duration_us(length, "over range"))
+    )

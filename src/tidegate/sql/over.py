@@ -1,0 +1,204 @@
+"""Reads functions OVER (PARTITION BY ... ORDER BY ts frame), and QUALIFY over a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from sqlglot import TokenType, exp
+
+from tidegate.duration import duration_us
+from tidegate.errors import NO_WAY, QueryError, UnavailableError
+from tidegate.query.aggregate import AggregateCall
+from tidegate.query.name import (
+    EVENT_TIME,
+    WINDOW,
+    NamedExpr,
+    as_expression,
+    canonical,
+    column,
+    expression_text,
+    find_name,
+    is_column,
+)
+from tidegate.query.node import Filter, Node
+from tidegate.query.over import RANGE, ROWS, FrameCall, FrameSpan, LagCall, Over, OverCall
+from tidegate.sql.function import is_aggregate, read_aggregate
+from tidegate.sql.piece import PieceParser
+
+_ORDER = "Write ORDER BY ts in OVER (...); QUALIFY over the rows of a window takes any order."
+_FRAMES = "Write ROWS 5 PRECEDING, RANGE '5 minutes' PRECEDING, or ROWS UNBOUNDED PRECEDING."
+
+
+def with_over(
+    node: Node, items: tuple[NamedExpr, ...], qualify: exp.Expression | None
+) -> tuple[Node, tuple[NamedExpr, ...]]:
+    """The node with columns for the functions OVER in a select list, and the list over them.
+
+    QUALIFY keeps the rows for which it is true; it may name items of the list.
+    """
+    aliases = {name.lower(): e for name, e in items}
+    found = _Windows(node)
+    if qualify is not None:
+        qualify = found.replaced(_through(qualify, aliases, node.names))
+    items = tuple((name, found.replaced(e)) for name, e in items)
+    if not found.calls:
+        raise QueryError(
+            "QUALIFY",
+            "needs a function OVER (...)",
+            "none",
+            "Write the condition in WHERE.",
+        )
+    made: Node = node
+    for keys, calls in found.calls.items():
+        made = Over(made, keys, tuple(calls.items()))
+    return made if qualify is None else Filter(made, qualify), items
+
+
+def has_over(items: Sequence[NamedExpr]) -> bool:
+    """Whether a select list has a function OVER."""
+    return any(e.find(exp.Window) for _, e in items)
+
+
+def refuse_over_groups(items: Sequence[NamedExpr]) -> None:
+    """Refuse a function OVER beside a window or a grouping of the same SELECT."""
+    if has_over(items):
+        raise QueryError(
+            "OVER",
+            "looks at the tuples of a stream, or the rows of a subquery",
+            "a window or GROUP BY beside it",
+            "Write the aggregate in a subquery: SELECT ..., LAG(n) OVER (PARTITION BY route ORDER "
+            "BY window_end) FROM (SELECT ...).",
+        )
+
+
+class FrameParser(PieceParser):
+    """Reads RANGE 5 MINUTES PRECEDING, which Spark writes with INTERVAL."""
+
+    def _parse_window_spec(self) -> dict[str, Any]:
+        number, unit = self._curr, self._next
+        measured = number and unit and number.token_type is TokenType.NUMBER
+        if not measured or unit.text.upper() in _SIDES:
+            return super()._parse_window_spec()
+        self._advance(2)
+        side = next((s for s in _SIDES if self._match_text_seq(s)), None)
+        amount = exp.Literal.string(number.text)
+        return {"value": exp.Interval(this=amount, unit=exp.var(unit.text.upper())), "side": side}
+
+
+_RANKS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.NthValue)
+_SIDES = ("PRECEDING", "FOLLOWING")
+
+
+@dataclass
+class _Windows:
+    """The functions OVER of one SELECT, by their partitions, under names that are free."""
+
+    node: Node
+    calls: dict[tuple[exp.Expression, ...], dict[str, OverCall]] = field(default_factory=dict)
+
+    def replaced(self, expression: exp.Expression) -> exp.Expression:
+        """The expression with a column for each function OVER."""
+
+        def change(part: exp.Expr) -> exp.Expr:
+            return column(self._name(part)) if isinstance(part, exp.Window) else part
+
+        return as_expression(expression.copy().transform(change))
+
+    def _name(self, window: exp.Window) -> str:
+        call = _call(window)
+        _check_order(window, self.node)
+        keys = tuple(window.args.get("partition_by") or ())
+        own = self.calls.setdefault(keys, {})
+        for name, known in own.items():
+            if known == call:
+                return name
+        taken = {*map(str.lower, self.node.names), *(n for c in self.calls.values() for n in c)}
+        name = next(n for i in count(1) if (n := f"over{i}") not in taken)
+        own[name] = call
+        return name
+
+
+def _through(
+    condition: exp.Expression, aliases: dict[str, exp.Expression], names: Sequence[str]
+) -> exp.Expression:
+    """The condition with items of the select list for names that are no columns."""
+
+    def change(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Column) and find_name(part.name, names) is None:
+            return aliases.get(part.name.lower(), part).copy()
+        return part
+
+    return as_expression(condition.copy().transform(change))
+
+
+def _check_order(window: exp.Window, node: Node) -> None:
+    order = window.args.get("order")
+    keys = order.expressions if order is not None else []
+    times = {*node.event_names, *(WINDOW[1:] if node.windowed else ())}
+    if EVENT_TIME not in node.names:
+        times.add(EVENT_TIME)
+    written = expression_text(keys[0]) if keys else "no ORDER BY"
+    if len(keys) == 1 and not keys[0].args.get("desc"):
+        by = keys[0].this
+        plain = by if by.name in times else canonical(by, node.names, "OVER")
+        if is_column(plain, times):
+            return
+    raise QueryError("OVER", "the order must be that of the event time", written, _ORDER)
+
+
+def _call(window: exp.Window) -> OverCall:
+    function: Any = window.this
+    if isinstance(function, exp.Lead):
+        raise UnavailableError("LEAD", "looks forward, which is not available yet", None, NO_WAY)
+    if isinstance(function, exp.Lag):
+        return _lag(function, window)
+    frame = _frame(window.args.get("spec"))
+    if isinstance(function, exp.RowNumber):
+        return FrameCall(AggregateCall("count"), FrameSpan(ROWS, None))
+    if not is_aggregate(function) or isinstance(function, _RANKS):
+        text = expression_text(function)
+        why = "only aggregates, ROW_NUMBER and LAG are available yet"
+        raise UnavailableError("OVER", why, text, NO_WAY)
+    return FrameCall(read_aggregate(function), frame)
+
+
+def _lag(function: exp.Lag, window: exp.Window) -> LagCall:
+    if window.args.get("spec") is not None:
+        raise QueryError("LAG", "has no frame", "a frame", "Leave ROWS or RANGE out.")
+    offset = function.args.get("offset")
+    if offset is not None and not (isinstance(offset, exp.Literal) and offset.name.isdigit()):
+        raise QueryError(
+            "LAG", "the number of tuples must be a whole number", expression_text(offset)
+        )
+    return LagCall(
+        function.this, int(offset.name) if offset is not None else 1, function.args.get("default")
+    )
+
+
+def _frame(spec: exp.Expr | None) -> FrameSpan:
+    if spec is None:
+        return FrameSpan(RANGE, None)
+    kind, start = str(spec.args.get("kind")), spec.args.get("start")
+    ends = spec.args.get("end") in (None, "CURRENT ROW")
+    if ends and start == "CURRENT ROW":
+        return FrameSpan(kind, 0)
+    if ends and spec.args.get("start_side") == "PRECEDING" and kind in (ROWS, RANGE):
+        preceding = None if start == "UNBOUNDED" else _preceding(kind, start)
+        if start == "UNBOUNDED" or preceding is not None:
+            return FrameSpan(kind, preceding)
+    written = spec.sql(dialect="spark")
+    raise QueryError("OVER", "a frame ends with the current row", written, _FRAMES)
+
+
+def _preceding(kind: str, start: Any) -> int | None:
+    """A number of tuples, or a time in microseconds."""
+    if kind == ROWS:
+        plain = isinstance(start, exp.Literal) and start.name.isdigit()
+        return int(start.name) if plain else None
+    if isinstance(start, exp.Interval):
+        return duration_us(f"{start.this.name} {start.text('unit')}", RANGE)
+    text = isinstance(start, exp.Literal) and start.is_string
+    return duration_us(start.name, RANGE) if text else None

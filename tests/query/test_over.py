@@ -1,0 +1,91 @@
+"""Deduplication, ranks and OVER from Python: the nodes of SQL, and what is said of mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tidegate as tg
+from tidegate import col, count, lag, mean, row_number
+from tidegate import sum as sum_
+from tidegate.errors import QueryError
+
+ROWS = [
+    {"ts": f"2024-01-01T00:00:0{i}Z", "k": k, "v": v}
+    for i, (k, v) in enumerate([("a", 1), ("b", 5), ("a", 2), ("a", 4), ("b", 6)])
+]
+
+
+def stream() -> tg.Stream:
+    return tg.Session(master="none").stream(ROWS, name="s")
+
+
+def rows(made: tg.Stream) -> list[tuple[Any, ...]]:
+    return [tuple(r.values())[1:] for r in made.preview(100).to_pylist()]
+
+
+def test_over_is_that_of_sql() -> None:
+    session = tg.Session(master="none")
+    s = session.stream(ROWS, name="s")
+    made = s.over("k", rows=1, two=mean("v"), before=lag("v", default=0), n=row_number())
+    sql = session.sql(
+        "SELECT k, v, AVG(v) OVER (PARTITION BY k ORDER BY ts ROWS 1 PRECEDING) AS two, "
+        "LAG(v, 1, 0) OVER (PARTITION BY k ORDER BY ts) AS before, "
+        "ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS n FROM s",
+        s=s,
+    )
+    wanted = [
+        ("a", 1, 1.0, 0, 1),
+        ("b", 5, 5.0, 0, 1),
+        ("a", 2, 1.5, 1, 2),
+        ("a", 4, 3.0, 2, 3),
+        ("b", 6, 5.5, 5, 2),
+    ]
+    assert rows(made) == rows(sql) == wanted
+
+
+def test_over_all_tuples_and_over_a_time() -> None:
+    s = stream()
+    assert rows(s.over(n=count()).select("n")) == [(1,), (2,), (3,), (4,), (5,)]
+    recent = s.over("k", range="1 second", total=sum_("v")).where(col("k") == "a")
+    assert rows(recent.select("total")) == [(1,), (2,), (6,)]
+
+
+def test_first_of_each_key_and_top_of_each_group() -> None:
+    s = stream()
+    assert rows(s.drop_duplicates("k", within="2 seconds")) == [
+        ("a", 1),
+        ("b", 5),
+        ("a", 4),
+        ("b", 6),
+    ]
+    assert rows(s.drop_duplicates(within="1 hour").select("v")) == [(1,), (5,), (2,), (4,), (6,)]
+    top = s.window("1 minute").group_by("k", "v").agg(n=count()).top(1, by="v", per="k")
+    assert [r[1:3] for r in rows(top)] == [("b", 6), ("a", 4)]
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda s: s.over("k", n=5), "over n: needs an aggregate, lag() or row_number(); got 5."),
+        (lambda s: s.over("k", rows=-1, n=count()), "over rows: must be a whole number from 0 on"),
+        (
+            lambda s: s.over("k", rows=1, range="1 s", n=count()),
+            "over: takes rows or range; got both",
+        ),
+        (lambda s: s.over("k", k=count()), "k"),
+        (lambda s: s.over("q", n=count()), "no column has this name; got q"),
+        (lambda s: s.over("k", n=tg.median("v")), "whose state does not grow with the tuples"),
+        (lambda s: s.over("k", n=lag("v", -1)), "LAG: must not look forward; got -1"),
+        (lambda s: s.over("k", n=lag("v", 1.5)), "must be a whole number; got 1.5"),
+        (lambda s: s.drop_duplicates("k", within="0 s"), "WITHIN: must be longer than zero"),
+        (lambda s: s.drop_duplicates("k", within="1 s", keep="any"), "KEEP: must be first"),
+        (lambda s: s.top(1, by="v", per="k"), "ORDER BY: an unbounded stream has no last tuple"),
+    ],
+)
+def test_mistakes(made: Callable[[tg.Stream], Any], message: str) -> None:
+    with pytest.raises(QueryError) as error:
+        made(stream())
+    assert message in str(error.value)
