@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mutants.mutant import CHANGE, CHANGES, JOIN_STATE, JOINS, Mutant
 
+OUTER_JOINS = "tests/operate/join/test_outer.py tests/property/test_outer_joins.py"
+
 MUTANTS = (
     Mutant(
         "pairs beyond 62 bits in the order of one word",
@@ -15,9 +17,30 @@ MUTANTS = (
     Mutant(
         "pairs of equal words in any order",
         "collect/pair.py",
-        "        if (ranked[1:] != ranked[:-1]).all():\n            return order\n",
-        "        return order\n",
+        "        if same.any():\n",
+        "        if False:\n",
         f"tests/collect/test_pair.py {JOINS}",
+    ),
+    Mutant(
+        "which tuples have met a partner is forgotten in a restart",
+        "operate/join/mark.py",
+        "self._runs = self._read() if held is None else held",
+        "self._runs = [] if held is None else held",
+        OUTER_JOINS,
+    ),
+    Mutant(
+        "tuples without a partner before the pairs of their instant",
+        "operate/join/output.py",
+        "        last = np.full(len(pairs.decided), MAX_US)\n",
+        "        last = np.full(len(pairs.decided), -MAX_US)\n",
+        OUTER_JOINS,
+    ),
+    Mutant(
+        "a home lacks the partners that came before its cells",
+        "operate/join/instance.py",
+        "tobytes())} {self.grid}",
+        "tobytes())}",
+        "tests/operate/join/test_outer.py",
     ),
     Mutant(
         "stored tuples of another arrangement are merged with the others",

@@ -24,7 +24,9 @@ _BITS = 62
 
 @dataclass(frozen=True)
 class PairOrder:
-    """Pairs by their later tuple, then by their earlier one."""
+    """Pairs by their later tuple, then by their earlier one; `what` says it in words."""
+
+    what: str = "ts, later tuple, earlier tuple"
 
     def merge(
         self, outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
@@ -32,7 +34,7 @@ class PairOrder:
         return merged_pairs(outputs)
 
     def text(self, ordered: bool) -> str:
-        return "ts, later tuple, earlier tuple"
+        return self.what
 
 
 def pair_rows(columns: Mapping[str, pa.Array], later: pa.Table, earlier: pa.Table) -> pa.Table:

@@ -95,7 +95,11 @@ class StreamJoin(Operator):
     sieve: ConceptSieve | None = None
     grid: CellGrid = IN_TURN
 
-    order = PairOrder()
+    @property
+    def order(self) -> PairOrder:
+        if not self.spec.kind.tracked:
+            return PairOrder()
+        return PairOrder("the instant of the decision: pairs, then tuples without a partner")
 
     @property
     def traits(self) -> Traits:
@@ -335,7 +339,14 @@ class StreamJoin(Operator):
             lines.append(f"then: the function {qualified_name(spec.function.call)}")
         if self.sieve is not None:
             lines.append(f"sheds: {self.sieve.text}")
-        return [*lines, f"routing: {self.reasons[1]}", "pairs: one task per instance"]
+        lines.append(f"routing: {self.reasons[1]}")
+        if self.spread in TO_HOMES:
+            lines.append(f"homes: tuples of the {SIDES[TO_HOMES.index(self.spread)]} side, where")
+            lines[-1] += " those of the other side come to that may be partners"
+        for side in spec.kind.tracked if spec.kind.unmatched else ():
+            after = _extent(spec.side(side).extent)
+            lines.append(f"without a partner: a {SIDES[side]} tuple is put out after {after}")
+        return [*lines, "pairs: one task per instance"]
 
     def _is_among(self, text: str, probed: list[str]) -> bool:
         """Whether a conjunct is one that the index answers, alone or as one end of a band."""
