@@ -25,6 +25,7 @@ from mutants import (
     sample,
     shed,
     state,
+    table,
     window,
 )
 from mutants.mutant import Mutant
@@ -38,6 +39,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *window.MUTANTS,
     *join.MUTANTS,
     *state.MUTANTS,
+    *table.MUTANTS,
     *owner.MUTANTS,
     *process.MUTANTS,
     *model.MUTANTS,
