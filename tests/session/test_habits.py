@@ -226,7 +226,8 @@ MISTAKES = {
         'sql: needs the text of a query; got q.sql. Write session.sql(open("q.sql").read()).'
     ),
     'session.sql("SELECT * FROM rides", rides=5)': (
-        'sql rides: must be a stream; got int. Write rides=session.stream(..., time="ts").'
+        "sql rides: must be a stream or a table; got int. Write rides=session.stream(..., "
+        'time="ts").'
     ),
     'session.start({"a": rides})': (
         "start: needs sinks; got none. Write for example "

@@ -26,6 +26,7 @@ from mutants import (
     sample,
     shed,
     state,
+    table,
     window,
 )
 from mutants.mutant import Mutant
@@ -39,6 +40,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *window.MUTANTS,
     *join.MUTANTS,
     *state.MUTANTS,
+    *table.MUTANTS,
     *owner.MUTANTS,
     *process.MUTANTS,
     *model.MUTANTS,
