@@ -190,7 +190,7 @@ def test_streams_can_be_made_again_and_what_reads_them_is_made_again_too() -> No
         ("SELECT rides.", ["ts", "route", "`a b`"]),
         ("SELECT r.ro", ["route"]),
         ("SELECT * FROM rid", ["rides"]),
-        ("CREATE STR", ["STREAM"]),
+        ("CREATE STRE", ["STREAM"]),
         ("SELECT APPROX_C", ["APPROX_COUNT_DISTINCT"]),
     ],
 )
