@@ -11,6 +11,9 @@ import pyarrow as pa
 TS, SRC, SEQ = ORDER = "ts", "src", "seq"
 """The columns that place a tuple in the total order, all int64: event time, source, position."""
 
+DECIDED = "@ts"
+"""The event time of rows whose `ts` is a time of their own: the instant of their decision."""
+
 BatchId = NewType("BatchId", int)
 EpochId = NewType("EpochId", int)
 

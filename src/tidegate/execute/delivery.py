@@ -38,7 +38,7 @@ class EdgeReader(Reader):
     def read(self, columns: Sequence[str]) -> Rows:
         """The named columns, in the order of the edge; only they and what tells it are merged."""
         wanted = {*columns, self.port.time}
-        fields = [f for f in self.port.schema if f.name in wanted]
+        fields = [f for f in self.port.carried if f.name in wanted]
         tables = [
             table.select([n for n in table.column_names if n in wanted or n.startswith(HIDDEN)])
             for table in (self._part(p.load(*self._span())) for p in self.pieces)

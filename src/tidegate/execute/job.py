@@ -215,9 +215,9 @@ class Piece:
 
     @staticmethod
     def of(port: Port, table: pa.Table) -> Piece:
-        times = table.column(port.time)
         ends = [0, 0]
-        if len(times):
+        if table.num_rows:
+            times = table.column(port.time)
             ends = [times[i].value + port.offset_us for i in (0, -1)]
         return Piece(table.num_rows, ends[0], ends[1], table)
 

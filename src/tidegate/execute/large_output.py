@@ -65,7 +65,7 @@ def _written_part(
     whole = port.merged(job.operator.order, pieces)
     receipt = job.parts.write(Part(number), whole)
     last = whole.slice(max(whole.num_rows - SHOWN_ROWS, 0))
-    shown = Piece.of(port, pa.table(last.to_pydict(), schema=last.schema))
+    shown = Piece(last.num_rows, 0, 0, pa.table(last.to_pydict(), schema=last.schema))
     return Outcome(number, (shown,), receipts=(receipt,))
 
 

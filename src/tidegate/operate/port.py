@@ -13,6 +13,7 @@ from tidegate.collect.ranking import RankFilter
 from tidegate.expression.tree import Column, Expr, columns_of, rebuilt
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.order import Direction
+from tidegate.schema import TIME
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,11 @@ class Port:
     of an aggregate; ts, l*, r* of a join; ts and the output of a process. `outputs` are the columns
     after the implicit ones, with which `schema` begins. Rows of a time window that are equal in
     `order` are in the order of their group's key, NULL first; `ranked` leaves some of them out.
-    `time` and `offset_us` say when a row is, for those that take it. `unnests` is a column of lists
-    of rows, which come in the place of the row that has them: the others are then over their
-    columns, o0, o1 and so on.
+    `time` and `offset_us` say when a row is, for those that take it: operators whose rows are
+    tuples put its event time into the column `time`. That is `ts`, or DECIDED where rows show a
+    time of their own; `ts` is then one of the `outputs`. `unnests` is a column of lists of rows,
+    which come in the place of the row that has them: the others are then over their columns, o0,
+    o1 and so on.
     """
 
     schema: pa.Schema
@@ -88,6 +91,13 @@ class Port:
         read = [*self.where, *(e for _, e in self.outputs), *(key.expr for key in self.order)]
         read += self.ranked.read if self.ranked is not None else ()
         return tuple(dict.fromkeys(name for e in read for name in columns_of(e)))
+
+    @property
+    def carried(self) -> pa.Schema:
+        """What its rows have on their way to others: what is shown, and in any case the time."""
+        if self.time in self.schema.names:
+            return self.schema
+        return self.schema.append(pa.field(self.time, TIME))
 
     @property
     def directions(self) -> list[Direction]:

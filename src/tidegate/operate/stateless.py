@@ -8,8 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tidegate.batch import ORDER, TS
+from tidegate.batch import DECIDED, ORDER, TS
 from tidegate.collect.order import TotalOrder
 from tidegate.operate.operator import (
     OUT,
@@ -51,17 +52,23 @@ class Stateless(Operator):
         (port,) = work.ports
         tuples = together(arrived)
         if tuples is None:
-            return Result((port.schema.empty_table(),), 0)
+            return Result((port.carried.empty_table(),), 0)
         tuples = tuples.take(sort_indices([tuples.column(c).combine_chunks() for c in ORDER]))
-        columns = [tuples.column(f"{OUT}{n}") for n in port.schema.names if n != TS]
-        if TS in port.schema.names:
-            columns = [tuples.column(TS).cast(TIME), *columns]
-        rows = pa.table(columns, schema=port.schema)
+        rows = pa.table([_column(tuples, n) for n in port.carried.names], schema=port.carried)
         work.spans.mark("instance order")
         return Result((rows,), rows.num_rows)
 
     def title(self) -> str:
         return "filter, select, order"
+
+
+def _column(tuples: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column of the output; what the prefixes do not put out, or as NULL, is the event time."""
+    if name not in (TS, DECIDED):
+        return tuples.column(f"{OUT}{name}")
+    event = tuples.column(TS).cast(TIME)
+    own = f"{OUT}{name}"
+    return pc.coalesce(tuples.column(own), event) if own in tuples.column_names else event
 
 
 def time_cuts(facts: BatchFacts) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tidegate.expression.tree import Expr, describe, exact_text, renamed
+from tidegate.operate.dedup.last import LAST_TUPLES
 from tidegate.operate.dedup.operator import FIRST_TUPLES
 from tidegate.operate.join.concept import FIRST
 from tidegate.operate.join.grid import GRIDS
@@ -77,7 +78,7 @@ _DEPENDS: dict[str, Callable[[Operator, Origin], Iterator[str]]] = {
     FIRST: _of_first_tuples,
     GRIDS: _of_nothing,
     BUCKETS: _of_inputs,
-    **dict.fromkeys((FIRST_TUPLES, RANGED, TUPLES), _of_inputs),
+    **dict.fromkeys((FIRST_TUPLES, LAST_TUPLES, RANGED, TUPLES), _of_inputs),
 }
 
 

@@ -105,8 +105,8 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
 
 def _check_reach(units: Sequence[Unit]) -> None:
     """Refuse windows over windows so long that the last event time and all of them overflow."""
-    windows = [u.base.window for u in units if isinstance(u.base, Aggregate)]
-    total_us = sum(window.reach_us for window in windows)
+    total_us = sum(u.base.window.reach_us for u in units if isinstance(u.base, Aggregate))
+    total_us += sum(u.base.within_us for u in units if isinstance(u.base, Dedup))
     if total_us > MAX_US - LAST_US:
         raise QueryError(
             "query",
@@ -183,7 +183,7 @@ class _Lowering:
     def _result_of(self, edge: Edge) -> EarlierRows:
         subquery = self.subqueries[edge.subquery]
         port = subquery.lowered.ports[edge.port]
-        return EarlierRows(subquery.key, edge, port.schema, port.time, port.offset_us)
+        return EarlierRows(subquery.key, edge, port.carried, port.time, port.offset_us)
 
 
 def _names_of(

@@ -15,7 +15,7 @@ from tidegate.plan.recorded import (
     typed_texts,
 )
 from tidegate.plan.tuple_port import tuple_ports
-from tidegate.query.limit import Limit
+from tidegate.query.limit import OWN_TIME, Limit
 from tidegate.query.name import EVENT_TIME, column
 from tidegate.query.node import ProcessNode
 from tidegate.schema import TIME
@@ -34,7 +34,10 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
     base = base.typed(seen_types)
     spec = base.spec(seen_types)
     types = {EVENT_TIME: TIME, **dict(base.output)}
-    above = tuple_ports(unit, {n: column(n) for n in base.names}, types)
+    columns = {n: column(n) for n in base.names}
+    if base.own_time:
+        columns[EVENT_TIME] = column(OWN_TIME)
+    above = tuple_ports(unit, columns, types)
     texts = typed_texts(prefixes, prefix_texts(prefixes))
     operator = UserProcess(spec)
     origin = Origin(

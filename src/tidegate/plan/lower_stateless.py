@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+from sqlglot import exp
 
 from tidegate.operate.port import Port
 from tidegate.operate.stateless import Stateless
@@ -18,6 +19,9 @@ from tidegate.query.name import EVENT_TIME, WINDOW
 from tidegate.query.node import result_columns
 from tidegate.schema import TIME
 
+_UNTOLD = exp.cast(exp.Null(), "TIMESTAMP", dialect="spark")
+"""Stands for the event time that only a source can read."""
+
 
 def lower_stateless(unit: Unit, context: Context) -> Iterator[Lowered]:
     """A subquery that puts tuples into the total order after filtering and projecting them."""
@@ -26,7 +30,9 @@ def lower_stateless(unit: Unit, context: Context) -> Iterator[Lowered]:
     named = result_columns(base)
     leaves = push_down(base, front.types, front.results)
     held = [*((n, n) for n in WINDOW), *named] if base.windowed else named
-    outputs_of = [[(n, leaf.columns[own]) for n, own in held] for leaf in leaves]
+    if base.own_time:
+        held = [(EVENT_TIME, EVENT_TIME), *named]
+    outputs_of = [[(n, leaf.columns.get(own, _UNTOLD)) for n, own in held] for leaf in leaves]
     prefixes = front.prefixes(leaves, outputs_of)
     selected = {name for name, _ in named}
     outputs = tuple((n, e) for n, e in prefixes[0].outputs if n in selected)

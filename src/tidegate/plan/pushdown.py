@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.batch import DECIDED
 from tidegate.errors import UnavailableError
 from tidegate.plan.physical import Edge
 from tidegate.query.check import union_type
@@ -31,7 +32,7 @@ from tidegate.schema import type_name
 
 @dataclass(frozen=True)
 class EarlierRows:
-    """The rows of an earlier subquery, as an input; `schema` is that of its port."""
+    """The rows of an earlier subquery, as an input; `schema` is what its port carries."""
 
     name: str
     edge: Edge
@@ -49,6 +50,11 @@ class EarlierRows:
             this=exp.Literal.string(str(-self.offset_us)), unit=exp.Var(this="MICROSECOND")
         )
         return exp.Sub(this=at, expression=step)
+
+    @property
+    def shown_time(self) -> exp.Expression:
+        """The time that a row shows: its event time, or one of its own."""
+        return column(EVENT_TIME) if self.time == DECIDED else self.event_time
 
 
 Origin = StreamDef | EarlierRows
@@ -97,7 +103,7 @@ def below(node: Node, typing: Typing, results: Results) -> tuple[Leaf, ...]:
     if found is None:
         return push_down(node, typing, results)
     columns: dict[str, exp.Expression] = {n: column(n) for n in found.schema.names}
-    columns.setdefault(EVENT_TIME, found.event_time)
+    columns.setdefault(EVENT_TIME, found.shown_time)
     return (Leaf(found, (), columns),)
 
 
@@ -123,13 +129,18 @@ def event_time(origin: Origin) -> exp.Expression | None:
     return None
 
 
+def shown_time(origin: Origin) -> exp.Expression | None:
+    """What rows show as `ts`, as an expression; None where only the source knows."""
+    return origin.shown_time if isinstance(origin, EarlierRows) else event_time(origin)
+
+
 def _projected(leaf: Leaf, node: Project) -> Leaf:
     columns = {n: leaf.over(e) for n, e in node.columns}
     if node.windowed:
         columns |= {n: leaf.columns[n] for n in WINDOW}
-    event = event_time(leaf.origin)
-    if event is not None:
-        columns[EVENT_TIME] = event
+    shown = shown_time(leaf.origin)
+    if shown is not None:
+        columns[EVENT_TIME] = shown
     return replace(leaf, columns=columns)
 
 
@@ -145,8 +156,8 @@ def _union(node: Union, typing: Typing, results: Results) -> tuple[Leaf, ...]:
             name: leaf.columns[old] if have == want else _cast(leaf.columns[old], want)
             for name, old, have, want in zip(names, own, types, wanted, strict=True)
         }
-        if event := event_time(leaf.origin):
-            columns[EVENT_TIME] = event
+        if shown := shown_time(leaf.origin):
+            columns[EVENT_TIME] = shown
         result.append(replace(leaf, columns=columns))
     return tuple(result)
 

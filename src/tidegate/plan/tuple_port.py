@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.batch import DECIDED
 from tidegate.operate.port import Port
 from tidegate.plan.canonical import PortForm
 from tidegate.plan.cut import Unit
@@ -15,7 +16,7 @@ from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fold import fold
 from tidegate.plan.suffix import Suffix
 from tidegate.query.check import bind_after
-from tidegate.query.name import EVENT_TIME
+from tidegate.query.name import EVENT_TIME, is_column
 from tidegate.schema import TIME
 
 
@@ -34,20 +35,23 @@ def tuple_ports(
     """A port for each consumer of a unit, with the stateless nodes before it.
 
     `columns` are those of the unit's first node, as expressions over the columns that the operator
-    puts out; `types` are the types of these.
+    puts out; `types` are the types of these. The operator's `ts` is the event time. Where the node
+    shows another as `ts`, rows were decided later than their own time.
     """
-    ports, lines, shown = [], [], []
+    ports, lines, words = [], [], []
     for top in unit.tops:
         above = Suffix(dict(columns), (EVENT_TIME,))
         above.extend(top.node, unit.base)
-        selected = {n: e for n, e in above.columns.items() if n != EVENT_TIME}
+        own = not is_column(above.columns[EVENT_TIME], {EVENT_TIME})
+        selected = {n: e for n, e in above.columns.items() if own or n != EVENT_TIME}
         for part in (*above.where, *selected.values()):
             require_deterministic(part, "SELECT")
         outputs = tuple((n, fold(bind_after(e, types, "SELECT"))) for n, e in selected.items())
-        fields = [pa.field(EVENT_TIME, TIME), *(pa.field(n, e.type) for n, e in outputs)]
+        shown = {EVENT_TIME: TIME} | {n: e.type for n, e in outputs}
         held = tuple(fold(bind_after(e, types, "WHERE", predicate=True)) for e in above.where)
-        ports.append(Port(pa.schema(fields), outputs, held))
+        time = DECIDED if own else EVENT_TIME
+        ports.append(Port(pa.schema(list(shown.items())), outputs, held, time=time))
         form = PortForm(list(selected.items()), above.where)
         lines += form.mark
-        shown.append(tuple(form.words()))
-    return TuplePorts(tuple(ports), tuple(lines), tuple(shown))
+        words.append(tuple(form.words()))
+    return TuplePorts(tuple(ports), tuple(lines), tuple(words))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from tidegate.batch import DECIDED
 from tidegate.query.name import EVENT_TIME, WINDOW
 from tidegate.query.node import Node, aggregate_of
 
 
 def event_column(node: Node) -> str:
-    """The implicit column from which the event time of a row is told."""
-    return WINDOW[1] if node.windowed else EVENT_TIME
+    """The column from which the event time of a row is told."""
+    if node.windowed:
+        return WINDOW[1]
+    return DECIDED if node.own_time else EVENT_TIME
 
 
 def event_offset(node: Node) -> int:

@@ -22,9 +22,17 @@ if TYPE_CHECKING:
     from tidegate.query.node import Node
 
 
+OWN_TIME = "own_ts"
+"""The column in which rows that show a time of their own bring it along."""
+
+
 @dataclass(frozen=True, eq=False)
 class Limit(ProcessNode):
     """The first rows of its child in the total order; the others are dropped."""
+
+    @cached_property
+    def own_time(self) -> bool:
+        return OWN_TIME in dict(self.output)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -52,6 +60,14 @@ def ordered(
         return Top(node, tuple(order), limit, ranked)
     for key in order:
         plain = canonical(key.expression, node.names, "ORDER BY")
+        if node.own_time and is_column(plain, {EVENT_TIME, *node.event_names}):
+            raise QueryError(
+                "ORDER BY",
+                f"rows come in the order in which they are decided, some later than their "
+                f"{EVENT_TIME}, so this order would have to wait for them",
+                expression_text(plain),
+                "Leave ORDER BY out.",
+            )
         if key.descending or not is_column(plain, {EVENT_TIME, *node.event_names}):
             raise QueryError(
                 "ORDER BY",
@@ -68,7 +84,10 @@ def first_rows(node: Node, limit: int) -> Node:
     if limit < 0:
         raise QueryError("LIMIT", "must not be negative", str(limit))
     names = unqualified_columns(node)
-    held = Project(node, tuple((f"c{i}", column(own)) for i, (_, own) in enumerate(names)))
+    named = [(f"c{i}", column(own)) for i, (_, own) in enumerate(names)]
+    if node.own_time:
+        named.append((OWN_TIME, column(EVENT_TIME)))
+    held = Project(node, tuple(named))
     if not names:
         raise QueryError("LIMIT", "needs a column", "none", "Select one.")
     try:

@@ -38,6 +38,14 @@ class Logical:
         return hash((type(self).__name__, self.names, *(child.mark for child in self.children)))
 
     @cached_property
+    def own_time(self) -> bool:
+        """Whether `ts` of its rows is a time of their own, and each was decided at it or later.
+
+        The event time is then the instant of the decision.
+        """
+        return False
+
+    @cached_property
     def stateless(self) -> bool:
         """Whether every row comes of one tuple alone, so that Spark can compute its columns."""
         return not self.stateful and all(child.stateless for child in self.children)

@@ -211,6 +211,10 @@ class Union(Logical):
     def summary(self) -> str:
         return "union all"
 
+    @cached_property
+    def own_time(self) -> bool:
+        return any(child.own_time for child in self.inputs)
+
     @property
     def children(self) -> tuple[Node, ...]:
         return self.inputs

@@ -28,6 +28,10 @@ class Passthrough(Logical):
         return self.child.windowed
 
     @cached_property
+    def own_time(self) -> bool:
+        return self.child.own_time
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return self.child.names
 

@@ -160,4 +160,4 @@ def _written(work: InstanceWork, changes: pa.Table) -> tuple[Segment, ...]:
 def _rows(port: Port, results: pa.Table) -> pa.Table:
     times = results.column("trigger_ts").cast(TIME)
     results = port.filtered(results.append_column(TS, times))
-    return triggered({TS: results.column(TS)} | port.selected(results), results)
+    return triggered({port.time: results.column(TS)} | port.selected(results), results)
