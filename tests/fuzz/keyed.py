@@ -19,7 +19,7 @@ def draw_keys(chance: Chance, columns: Sequence[Expr], counts: Sequence[int]) ->
 
 
 def dedup(chance: Chance, relations: Sequence[Relation]) -> Query:
-    """KEEP FIRST: from one kept tuple of a key to the next, by recursion."""
+    """From one first tuple of a key to the next, by recursion."""
     relation = _newest(chance, relations)
     columns = relation.expressions()
     keys = draw_keys(chance, columns, (1, 1, 2)) or columns[:1]
@@ -38,13 +38,34 @@ def dedup(chance: Chance, relations: Sequence[Relation]) -> Query:
         'SELECT b."~g", min(b."~seq") FROM kept k JOIN base x ON x."~seq" = k."~q" '
         f'JOIN base b ON b."~g" = x."~g" AND b."~ts" > x."~ts" + {within_us} GROUP BY b."~g"'
     )
+    head = f"WITH RECURSIVE base AS ({base}), kept AS ({kept})"
     shown = ", ".join([*names, '"~ts"', '"~seq"'])
+    duck = f'{head} SELECT {shown} FROM base WHERE "~seq" IN (SELECT "~q" FROM kept)'
+    on = f"SELECT DISTINCT ON ({', '.join(k.spark for k in keys)}) {spark} FROM {relation.name}"
+    if chance.random() < 0.4:
+        return _counted_last(f"{on}{where}", head, within_us)
     return Query(
-        f"SELECT DISTINCT ON ({', '.join(k.spark for k in keys)}) {spark} FROM {relation.name}"
-        f"{where} KEEP FIRST WITHIN {within_us} MICROSECONDS",
-        f"WITH RECURSIVE base AS ({base}), kept AS ({kept}) "
-        f'SELECT {shown} FROM base WHERE "~seq" IN (SELECT "~q" FROM kept)',
+        f"{on}{where} KEEP FIRST WITHIN {within_us} MICROSECONDS",
+        duck,
         {n: t.kind for n, t in zip(names, texts, strict=True)},
+    )
+
+
+def _counted_last(spark: str, head: str, within_us: int) -> Query:
+    """How many tuples KEEP LAST decides in each second: they count at those instants."""
+    decided = (
+        f'SELECT x."~ts" + {within_us} AS "~at", 1 AS one FROM kept k '
+        'JOIN base x ON x."~seq" = k."~q"'
+    )
+    second = '"~at" - (("~at" % 1000000) + 1000000) % 1000000'
+    counted = f'SELECT {second} AS "~from", COUNT(*) AS n FROM ({decided}) GROUP BY 1'
+    return Query(
+        f"SELECT COUNT(*) AS n FROM ({spark} KEEP LAST WITHIN {within_us} MICROSECONDS) "
+        "[RANGE 1 SECOND]",
+        f'{head} SELECT n, "~from", "~from" + 1000000 AS "~to", "~from" + 999999 AS "~ts", '
+        f'row_number() OVER (ORDER BY "~from") AS "~seq" FROM ({counted})',
+        {"n": LONG},
+        windowed=True,
     )
 
 

@@ -26,6 +26,17 @@ ROWS = {
         "SELECT DISTINCT ON (d, day) g FROM s KEEP FIRST WITHIN 1 HOUR",
         Deduplicated(("d", "day"), 3_600_000_000, lambda r: (r["g"],)),
     ),
+    "the last of each key": Query(
+        "SELECT DISTINCT ON (k) k, i, x, ts FROM s KEEP LAST WITHIN 5 MICROSECONDS",
+        Deduplicated(("k",), 5, lambda r: (r["k"], r["i"], r["x"]), last=True),
+    ),
+    "the last of two columns, one of them not selected": Query(
+        "SELECT DISTINCT ON (f, b) i + 1 AS j FROM s WHERE i IS NOT NULL "
+        "KEEP LAST WITHIN '17 microseconds'",
+        Deduplicated(
+            ("f", "b"), 17, lambda r: (r["i"] + 1,), lambda r: r["i"] is not None, last=True
+        ),
+    ),
     "a union of two streams": Query(
         "SELECT DISTINCT ON (g) g, k FROM (SELECT g, k FROM s UNION ALL SELECT g, k FROM r) "
         "KEEP FIRST WITHIN 17 MICROSECONDS",

@@ -123,14 +123,18 @@ def _found(rows: pa.Table, wanted: Ints) -> pa.Table:
 
 
 def stored(
-    work: InstanceWork, part: str, names: Sequence[str], touched: BucketSet
+    work: InstanceWork,
+    part: str,
+    names: Sequence[str],
+    touched: BucketSet,
+    below: int = MAX_US,
 ) -> Iterator[pa.Table]:
     """The segments of a part of the state that have one of these buckets, each by bucket and hash.
 
-    They may have rows of others.
+    They may have rows of others. `below` leaves out those whose order begins later.
     """
-    segments = [s for s in work.state.get(part, ()) if s.buckets & touched]
-    owner = work.query, work.instance, part
+    segments = [s for s in work.state.get(part, ()) if s.buckets & touched and s.low < below]
+    owner = work.query, work.instance, part, below < MAX_US
     mapped = mapped_segments(work.store, owner, segments, names, work.run)
     own = BucketSet.of(work.mapping.owned_by(work.instance))
     for segment in segments:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from tidegate.expression.tree import Expr, describe, exact_text, renamed
 from tidegate.operate.asof.state import NEAREST
+from tidegate.operate.dedup.last import LAST_TUPLES
 from tidegate.operate.dedup.operator import FIRST_TUPLES
 from tidegate.operate.join.concept import FIRST
 from tidegate.operate.join.grid import GRIDS
@@ -90,7 +91,7 @@ _DEPENDS: dict[str, Callable[[Operator, Origin], Iterator[str]]] = {
     GRIDS: _of_nothing,
     **dict.fromkeys(MATCHED, _of_matches),
     BUCKETS: _of_inputs,
-    **dict.fromkeys((NEAREST, FIRST_TUPLES, RANGED, TUPLES), _of_inputs),
+    **dict.fromkeys((NEAREST, FIRST_TUPLES, LAST_TUPLES, RANGED, TUPLES), _of_inputs),
 }
 
 

@@ -112,6 +112,7 @@ def _check_reach(units: Sequence[Unit]) -> None:
     windows = [u.base.window for u in units if isinstance(u.base, Aggregate)]
     total_us = sum(window.reach_us for window in windows)
     total_us += sum(u.base.decided_us for u in units if isinstance(u.base, Join))
+    total_us += sum(u.base.within_us for u in units if isinstance(u.base, Dedup))
     if total_us > MAX_US - LAST_US:
         raise QueryError(
             "query",

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidegate.operate.dedup.last import OWN_TIME, LastOfKey
 from tidegate.operate.dedup.operator import FirstOfKey
+from tidegate.operate.operator import Operator
 from tidegate.plan.cut import Unit
 from tidegate.plan.dependence import Origin, state_lines
 from tidegate.plan.lowered import Context, Lowered
 from tidegate.plan.recorded import Record, input_lines, prefix_texts, typed_texts
 from tidegate.plan.tuple_input import KeyedInput
 from tidegate.plan.tuple_port import tuple_ports
-from tidegate.query.dedup import Dedup
+from tidegate.query.dedup import FIRST, LAST, Dedup
+from tidegate.query.name import EVENT_TIME, column
+from tidegate.schema import TIME
 
 
 def lower_dedup(unit: Unit, context: Context) -> Iterator[Lowered]:
@@ -21,11 +25,19 @@ def lower_dedup(unit: Unit, context: Context) -> Iterator[Lowered]:
     leaves = front.leaves(base.child)
     given = KeyedInput.of(unit, base.names, {f"k{i}": key for i, key in enumerate(base.keys)})
     prefixes = front.prefixes(leaves, [given.outputs(leaf) for leaf in leaves])
-    types = given.types(prefixes[0])
-    above = tuple_ports(unit, given.columns, types)
+    types = given.types(prefixes[0]) | {OWN_TIME: TIME}
+    shown = dict(given.columns)
+    if base.keep == LAST and not base.child.own_time:
+        shown[EVENT_TIME] = column(OWN_TIME)
+    above = tuple_ports(unit, shown, types)
     keys = tuple(given.place(f"k{i}") for i in range(len(base.keys)))
     texts = typed_texts(prefixes, prefix_texts(prefixes))
-    operator = FirstOfKey(keys, base.within_us)
+    names = tuple(name for name, _ in prefixes[0].outputs)
+    kinds: dict[str, Operator] = {
+        FIRST: FirstOfKey(keys, base.within_us),
+        LAST: LastOfKey(keys, base.within_us, names),
+    }
+    operator = kinds[base.keep]
     origin = Origin(
         inputs=[line for leaf in leaves for line in input_lines(leaf)],
         clauses=[
@@ -40,5 +52,9 @@ def lower_dedup(unit: Unit, context: Context) -> Iterator[Lowered]:
         operator=operator,
         ports=above.ports,
         lines=(f"distinct {keys} {base.keep} {base.within_us}", *above.lines),
-        record=Record(state=state_lines(operator, origin), after=above.shown),
+        record=Record(
+            state=state_lines(operator, origin),
+            columns={n: texts[n] for n in names} if base.keep == LAST else {},
+            after=above.shown,
+        ),
     )

@@ -38,9 +38,9 @@ class KeyedInput:
     ) -> KeyedInput:
         read = _read(unit, names)
         columns: dict[str, exp.Expression] = {EVENT_TIME: column(EVENT_TIME)}
-        shadowed = EVENT_TIME not in unit.base.event_names
+        own_time = any(child.own_time for child in unit.base.children)
         made = made or {}
-        kept = [n for n in names if n in read and n not in made and (n != EVENT_TIME or shadowed)]
+        kept = [n for n in names if n in read and n not in made and (n != EVENT_TIME or own_time)]
         columns |= {name: column(f"c{i}") for i, name in enumerate(kept)}
         columns |= {name: column(own_name) for name, own_name in made.items()}
         return KeyedInput(columns, own, made)

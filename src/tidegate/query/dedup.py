@@ -21,8 +21,8 @@ from tidegate.schema import TIME
 if TYPE_CHECKING:
     from tidegate.query.node import Node
 
-FIRST = "first"
-KEEPS = (FIRST,)
+FIRST, LAST = "first", "last"
+KEEPS = (FIRST, LAST)
 """Which tuple of a key may be kept."""
 
 _WHERE = "DISTINCT ON"
@@ -52,16 +52,33 @@ class TupleRows(Logical):
         held = self.child.schema
         return pa.schema([pa.field(EVENT_TIME, TIME), *held]) if self.child.windowed else held
 
+    @property
+    def own_time(self) -> bool:
+        """Whether rows show a time of their own: those that were decided later."""
+        return self.child.own_time
+
     @cached_property
     def event_names(self) -> frozenset[str]:
-        held = self.child.event_names
-        shadowed = EVENT_TIME in self.child.names and EVENT_TIME not in held
-        return held if shadowed else held | {EVENT_TIME}
+        return self.child.event_names | {EVENT_TIME}
+
+    def refuse_shadowed(self, where: str) -> None:
+        """Refuse a child with a column that has the name of the event time, and is not it."""
+        if EVENT_TIME in self.child.names and EVENT_TIME not in self.child.event_names:
+            raise QueryError(
+                where,
+                f"the name {EVENT_TIME} belongs to the event time",
+                "a column of that name",
+                f"Give the column another name: FROM (SELECT {EVENT_TIME} AS t, ... FROM ...).",
+            )
 
 
 @dataclass(frozen=True, eq=False)
 class Dedup(TupleRows):
-    """The tuples that no kept tuple of the same keys is at most `within_us` before."""
+    """Of each key one tuple within a time.
+
+    KEEP FIRST: those that no kept tuple of their key is at most `within_us` before. KEEP LAST: the
+    last one at most so long after the first, decided when the frontier has passed that time.
+    """
 
     child: Node
     keys: tuple[exp.Expression, ...]
@@ -69,6 +86,7 @@ class Dedup(TupleRows):
     keep: str = FIRST
 
     def __post_init__(self) -> None:
+        self.refuse_shadowed(_WHERE)
         if not self.keys:
             raise QueryError(_WHERE, "needs a column", "none", "Name one: DISTINCT ON (id).")
         if self.keep not in KEEPS:
@@ -82,6 +100,10 @@ class Dedup(TupleRows):
             with suppress(UnknownKernel):
                 type_ = bind(key, types_of(self.child), _WHERE).type
                 key_type(type_, expression_text(key), _WHERE)
+
+    @property
+    def own_time(self) -> bool:
+        return self.keep == LAST or self.child.own_time
 
     @property
     def summary(self) -> str:

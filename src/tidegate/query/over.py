@@ -146,6 +146,7 @@ class Over(TupleRows):
     calls: tuple[tuple[str, OverCall], ...]
 
     def __post_init__(self) -> None:
+        self.refuse_shadowed("OVER")
         names = self.child.names
 
         def plain(expression: exp.Expression) -> exp.Expression:

@@ -159,6 +159,7 @@ class Stream(StreamView):
         """The tuples that are new: no kept one with the same columns is at most `within` before.
 
         Without columns all of them count. A key is remembered for that time and then forgotten.
+        With keep="last" it is the last tuple at most so long after the first, once that has passed.
         """
         node = unqualified(self.node)
         keys = named_columns(node, columns or ("*",), {}, "drop_duplicates")

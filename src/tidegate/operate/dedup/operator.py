@@ -75,7 +75,7 @@ class FirstOfKey(Operator):
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         tuples = together(arrived)
         if tuples is None:
-            return Result(tuple(p.schema.empty_table() for p in work.ports), 0)
+            return Result(tuple(p.carried.empty_table() for p in work.ports), 0)
         tuples = in_total_order(tuples)
         held = read_keys(work, FIRST_TUPLES, self.keeper.columns, tuples)
         work.spans.mark("instance read state")
@@ -112,4 +112,4 @@ def tuple_rows(port: Port, tuples: pa.Table) -> pa.Table:
     """What a port makes of tuples, with hidden columns that tell their order."""
     rows = port.filtered(tuples.set_column(0, TS, tuples.column(TS).cast(TIME)))
     triggers = rows.select(list(ORDER)).rename_columns([TRIGGER + name for name in ORDER])
-    return triggered({TS: rows.column(TS)} | port.selected(rows), triggers)
+    return triggered({port.time: rows.column(TS)} | port.selected(rows), triggers)

@@ -108,7 +108,7 @@ class OverTuples(Operator):
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         tuples = together(arrived)
         if tuples is None:
-            return Result(tuple(p.schema.empty_table() for p in work.ports), 0)
+            return Result(tuple(p.carried.empty_table() for p in work.ports), 0)
         tuples = in_total_order(tuples)
         segments: dict[str, tuple[Segment, ...]] = {}
         made: dict[str, pa.Array] = {}

@@ -1,0 +1,197 @@
+"""The operator of DISTINCT ON ... KEEP LAST: of each key the last tuple within a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import MIN_US, ORDER, TS, ints
+from tidegate.collect.trigger import TRIGGER, TriggerOrder, triggered
+from tidegate.duration import duration_text
+from tidegate.operate.bucket_work import rows_by_bucket
+from tidegate.operate.kernels.dedup_loop import compiled_first, first_within
+from tidegate.operate.kernels.key_code import KeyCodes
+from tidegate.operate.kernels.order import Ints, flat
+from tidegate.operate.keyed_state import (
+    FEW,
+    KeyedKeeper,
+    by_hash,
+    deal_by_key,
+    in_total_order,
+    needed_from,
+    read_keys,
+    stored,
+    write_keys,
+)
+from tidegate.operate.operator import (
+    Arrival,
+    InstanceWork,
+    MapWork,
+    Operator,
+    OperatorState,
+    Result,
+    Share,
+    Traits,
+    plain_names,
+    together,
+)
+from tidegate.operate.port import Port
+from tidegate.route.hash import BY_HASH
+from tidegate.schema import TIME
+from tidegate.state.bucket_set import BucketSet
+
+LAST_TUPLES = "last"
+"""What the segments hold: the newest tuple of each key whose time has not passed."""
+
+BEGUN = "begun"
+"""The column with the time of the first tuple of a group: of a key, within the time."""
+
+OWN_TIME = "own_ts"
+"""The column with the own time of a row, which is before the instant of its decision."""
+
+
+@dataclass(frozen=True)
+class LastKeeper(KeyedKeeper):
+    """Tuples of groups, until the time of their group has passed; newer ones replace older."""
+
+    order: str = BEGUN
+    keys: tuple[str, ...] = ()
+
+    def arrange(self, rows: pa.Table) -> pa.Table:
+        return by_hash(newest(rows, self.keys))
+
+
+@dataclass(frozen=True)
+class LastOfKey(Operator):
+    """Puts out the last tuple of a key that is at most `within_us` after the first.
+
+    It is decided when the frontier is past first + within: the next tuple of the key is a first
+    one. The state is a row for each key that has begun, and rows that newer ones replace until
+    they are compacted. `columns` are those of tuples that are put out, and the keys.
+    """
+
+    kind: ClassVar[str] = "distinct"
+
+    keys: tuple[str, ...]
+    within_us: int
+    columns: tuple[str, ...]
+
+    partitioner = BY_HASH
+    order = TriggerOrder("instant of the decision, ts, input, source, position")
+    traits = Traits(deals_ahead=True)
+
+    @property
+    def keeper(self) -> LastKeeper:
+        return LastKeeper(self.within_us, (BEGUN, *self.columns), keys=self.keys)
+
+    @property
+    def state(self) -> OperatorState:
+        return OperatorState({LAST_TUPLES: self.keeper}, "it must know the keys that have begun")
+
+    def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
+        return deal_by_key(work, plain_names(tuples), self.keys)
+
+    def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
+        tuples = together(arrived)
+        due_us = needed_from(work.frontier_us, self.within_us)
+        held = self._due(work, due_us)
+        count = 0
+        if tuples is not None:
+            tuples, count = in_total_order(tuples), tuples.num_rows
+            found = read_keys(work, LAST_TUPLES, self.keeper.columns, tuples)
+            held += [found] if found.num_rows else []
+        work.spans.mark("instance read state")
+        since = needed_from(work.previous_us, self.within_us)
+        held = [rows.filter(pa.array(ints(rows, BEGUN) >= since)) for rows in held]
+        parts = [newest(pa.concat_tables(held), self.keys)] if held else []
+        new = None if tuples is None else self.begun(parts, tuples).select(self.keeper.columns)
+        parts += [] if new is None else [new]
+        if not parts:
+            return Result(tuple(p.carried.empty_table() for p in work.ports), 0)
+        rows = newest(pa.concat_tables(parts, promote_options="permissive"), self.keys)
+        work.spans.mark("instance advance")
+        due = ints(rows, BEGUN) < due_us
+        kept = rows.filter(pa.array(~due & (ints(rows, TS) >= work.previous_us)))
+        segments = write_keys(work, self.keeper, kept, LAST_TUPLES)
+        work.spans.mark("instance write")
+        decided = rows.filter(pa.array(due))
+        output = tuple(self._rows(port, decided) for port in work.ports)
+        work.spans.mark("instance finish")
+        touched = rows_by_bucket([rows], work.mapping.buckets)
+        return Result(output, count, {LAST_TUPLES: segments}, bucket_work=touched)
+
+    def _due(self, work: InstanceWork, due_us: int) -> list[pa.Table]:
+        """The stored tuples of own keys whose groups end before the frontier."""
+        own = BucketSet.of(work.mapping.owned_by(work.instance))
+        mine = work.mapping.owner_array == work.instance
+        found = []
+        for rows in stored(work, LAST_TUPLES, self.keeper.columns, own, due_us):
+            wanted = (ints(rows, BEGUN) < due_us) & mine[ints(rows, "bucket")]
+            found += [rows.filter(pa.array(wanted))] if wanted.any() else []
+        return found
+
+    def begun(self, held: Sequence[pa.Table], tuples: pa.Table) -> pa.Table:
+        """Tuples with the time of the first of their group; they are in the total order."""
+        keys = KeyCodes.of([flat(tuples.column(k)) for k in self.keys], tuples.num_rows)
+        first = np.full(keys.n, MIN_US)
+        for rows in held:
+            codes = keys.find([flat(rows.column(k)) for k in self.keys], rows.num_rows)
+            np.maximum.at(first, codes[codes >= 0], ints(rows, BEGUN)[codes >= 0])
+        until = np.where(first == MIN_US, MIN_US, first + self.within_us)
+        loop = first_within if tuples.num_rows < FEW else compiled_first()
+        begins = loop(keys.codes, ints(tuples, TS), until, self.within_us)
+        return tuples.append_column(BEGUN, pa.array(_filled(keys.codes, begins, tuples, first)))
+
+    def _rows(self, port: Port, decided: pa.Table) -> pa.Table:
+        """What a port makes of decided tuples, each at the instant of its decision."""
+        instants = ints(decided, BEGUN) + self.within_us
+        order = [ints(decided, name) for name in reversed(ORDER)]
+        places = pa.array(np.lexsort([*order, instants]))
+        decided, instants = decided.take(places), instants[places.to_numpy()]
+        own = decided.column(TS).cast(TIME)
+        rows = decided.set_column(decided.schema.get_field_index(TS), TS, pa.array(instants, TIME))
+        rows = port.filtered(rows.append_column(OWN_TIME, own))
+        triggers = pa.table(
+            {
+                f"{TRIGGER}at": rows.column(TS).cast(pa.int64()),
+                f"{TRIGGER}ts": rows.column(OWN_TIME).cast(pa.int64()),
+                **{TRIGGER + name: rows.column(name) for name in ORDER[1:]},
+            }
+        )
+        return triggered({port.time: rows.column(TS)} | port.selected(rows), triggers)
+
+    def title(self) -> str:
+        return f"the last tuple of each key within {duration_text(self.within_us)}"
+
+    def details(self, texts: Mapping[str, str]) -> list[str]:
+        by = ", ".join(texts.get(key, key) for key in self.keys)
+        return [f"by {by}", "keeps a tuple of each key: one task per instance, shuffle by bucket"]
+
+
+def newest(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The last tuple of each group, in the order of keys and time."""
+    rows = rows.combine_chunks()
+    codes = KeyCodes.of([flat(rows.column(k)) for k in keys], rows.num_rows).codes
+    begun = ints(rows, BEGUN)
+    order = np.lexsort([*(ints(rows, name) for name in reversed(ORDER)), begun, codes])
+    codes, begun = codes[order], begun[order]
+    last = np.append((codes[1:] != codes[:-1]) | (begun[1:] != begun[:-1]), True)[: len(codes)]
+    return rows.take(pa.array(order[last]))
+
+
+def _filled(codes: Ints, begins: Ints, tuples: pa.Table, first: Ints) -> Ints:
+    """By tuple the time of the last one of its key that begins a group, or `first` of the key."""
+    order = np.argsort(codes, kind="stable")
+    sorted_codes, ts = codes[order], ints(tuples, TS)[order]
+    new = np.append(True, sorted_codes[1:] != sorted_codes[:-1])[: len(order)]
+    starts = np.asarray(begins)[order]
+    value = np.where(starts, ts, first[sorted_codes])
+    marks = np.where(starts | new, np.arange(len(order)), 0)
+    filled = value[np.maximum.accumulate(marks)]
+    result = np.empty(len(order), np.int64)
+    result[order] = filled
+    return result
