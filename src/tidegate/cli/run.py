@@ -67,6 +67,12 @@ from tidegate.sink.terminal import drawable
     "crash (default: not kept).",
 )
 @click.option(
+    "--start-empty",
+    is_flag=True,
+    help="With a changed query: aggregates and joins of which the checkpoint has no state begin "
+    "with the next tuples.",
+)
+@click.option(
     "--buckets",
     type=Whole(),
     default=DEFAULT_BUCKETS,
@@ -157,6 +163,7 @@ def run(
     out: str | None,
     format_: str | None,
     checkpoint: str | None,
+    start_empty: bool,
     buckets: int,
     batch_rows: int | None,
     switch: tuple[str, ...],
@@ -181,20 +188,17 @@ def run(
     _log_to_stderr(log)
     refuse_all(strategy, "tidegate run")
     _refuse_dashboard(dashboard)
-    asked = asked_instances(instances, switch)
     options = RunOptions(
-        instances=asked.instances,
+        **vars(asked_instances(instances, switch)),
         buckets=buckets,
         batch_rows=batch_rows,
         follow=follow,
         available_now=available_now,
         trigger_s=None if trigger is None else trigger_seconds(trigger, "--trigger"),
-        switches=asked.switches,
-        subquery_instances=asked.subquery_instances,
-        subquery_switches=asked.subquery_switches,
         memory=Allowance.of(memory_limit),
         handover=handover,
         policy=policies.of(policy, "--policy"),
+        start_empty=start_empty,
     )
     options.memory.take()  # streams are looked at before there is a loop
     place = Place.at(master, exchange=exchange, execution=execution, conf=settings(conf))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidegate.errors import CheckpointError, LostOutputError
-from tidegate.plan.change import QueryChange, compared, fitted
+from tidegate.plan.change import QueryChange, compared, fitted, states
 from tidegate.plan.physical import Plan
 from tidegate.plan.recorded import RecordedQuery
 from tidegate.state.manifest import Manifest
@@ -26,7 +26,11 @@ MOST_CHANGES = 20
 
 _ALLOWED = (
     "What may change is what follows the state: HAVING, ORDER BY, LIMIT, the select list, and "
-    "WHERE after a join."
+    "WHERE after a join. What needs other state may come as one more output, last in the script."
+)
+_EMPTY = (
+    "With --start-empty (in Python start_empty=True) it begins with the next tuples: windows that "
+    "have begun by then have only those."
 )
 _REMEDY = "Use another --checkpoint and --out, or the query it was made with."
 
@@ -46,15 +50,22 @@ def made_by(meta: Mapping[str, Any], manifest: Manifest | None) -> RecordedQuery
     return RecordedQuery.from_dict(recorded) if recorded else None
 
 
-def check_newest(store: Store, meta: Mapping[str, Any], plan: Plan) -> None:
+def check_newest(store: Store, meta: Mapping[str, Any], plan: Plan, start_empty: bool) -> None:
     """Before a checkpoint is taken over: as `check_query`, of its newest state."""
-    check_query(store.location, meta, _newest(store), plan)
+    check_query(store.location, meta, _newest(store), plan, start_empty)
 
 
 def check_query(
-    location: str, meta: Mapping[str, Any], manifest: Manifest | None, plan: Plan
+    location: str,
+    meta: Mapping[str, Any],
+    manifest: Manifest | None,
+    plan: Plan,
+    start_empty: bool,
 ) -> None:
-    """Refuse a checkpoint whose state this plan cannot go on with."""
+    """Refuse a checkpoint whose state this plan cannot go on with.
+
+    With `start_empty` subqueries that are new begin without state; without, they are refused.
+    """
     old, new = made_by(meta, manifest), plan.recorded
     if old is None or new is None:
         if meta.get("fingerprint") != plan.fingerprint:
@@ -67,6 +78,10 @@ def check_query(
     if change.reason is not None:
         got, allowed = f"one of a query that differs: {change.reason}", "" if finished else _ALLOWED
         raise _refused(location, change, got, allowed)
+    if change.fresh and not start_empty:
+        names = ", ".join(change.fresh)
+        got = f"one of a query that differs: {states(old, new)}, and {names} would start empty"
+        raise _refused(location, change, got, _EMPTY)
     if not same and not change.parts:
         raise _refused(location, change, "one of another or of a changed query")
     if not same and finished:

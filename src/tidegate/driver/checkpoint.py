@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 
 from tidegate import schedule
 from tidegate.driver.change import QueryLog
+from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.recovery import enter
 from tidegate.durable import Due
@@ -75,9 +76,9 @@ class Checkpoint:
         self.query: QueryLog | None = None
         """The query of this run beside those before it, once it has entered."""
 
-    def enter(self, outlets: Outlets, plan: Plan, buckets: int, first: Manifest) -> Manifest:
+    def enter(self, outlets: Outlets, plan: Plan, options: RunOptions, first: Manifest) -> Manifest:
         """The newest manifest, or `first` where there is none yet; see `recovery.enter`."""
-        entered = enter(self._store, self._lock, outlets, plan, buckets, first)
+        entered = enter(self._store, self._lock, outlets, plan, options, first)
         self.query = QueryLog(self._store.location, self._store.meta() or {}, plan)
         return entered
 

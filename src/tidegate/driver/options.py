@@ -37,7 +37,8 @@ class RunOptions:
     how many of them run at once, None where only the runner knows.
     A run that neither follows its input nor takes what is `available_now` reads to the end of it
     and finishes every window. `handover` is how buckets come to other instances at a switch
-    (`elastic.handover`), and `one_host` whether all instances are on the driver's.
+    (`elastic.handover`), and `one_host` whether all instances are on the driver's. With
+    `start_empty` a changed query may have subqueries of which its checkpoint has no state.
     """
 
     instances: int | None = None
@@ -56,6 +57,7 @@ class RunOptions:
     one_host: bool = True
     policy: Policy = field(default_factory=Fixed)
     slots: int | None = None
+    start_empty: bool = False
 
     def __post_init__(self) -> None:
         self._positive("--buckets", self.buckets)

@@ -85,7 +85,7 @@ class Pipeline:
         self.limit = options.limit_of(any(s.operator.traits.multiplies for s in plan.subqueries))
         self.rows_at_hand = 0
         """How many rows the batch that runs has, or may have while it is being cut."""
-        self._buckets = options.buckets
+        self._options = options
         self._timed = options.trigger_s is not None
         self._store = store
         self._clock = clock
@@ -109,7 +109,7 @@ class Pipeline:
         """
         self.subqueries.check_options()
         first = self.manifest
-        newest = self.checkpoint.enter(self.outlets, self.plan, self._buckets, first)
+        newest = self.checkpoint.enter(self.outlets, self.plan, self._options, first)
         clear_all(self._store, self.checkpoint.alone)
         on_close(lambda: clear_all(self._store))  # what a batch left that failed
         self.manifest = newest

@@ -14,6 +14,7 @@ from typing import Any
 
 from tidegate.clock import utc_now
 from tidegate.driver.change import QUERY, check_newest, check_query
+from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
 from tidegate.errors import CheckpointError
 from tidegate.plan.physical import Plan
@@ -27,7 +28,12 @@ _NAMED = 3
 
 
 def enter(
-    store: Store, lock: Lock, outlets: Outlets, plan: Plan, buckets: int, first: Manifest
+    store: Store,
+    lock: Lock,
+    outlets: Outlets,
+    plan: Plan,
+    options: RunOptions,
+    first: Manifest,
 ) -> Manifest:
     """The state a run goes on from, as its owner: the newest manifest of a checkpoint, or `first`.
 
@@ -35,7 +41,7 @@ def enter(
     another query or to a run that is at work, and changes nothing then. Where locks do not reach,
     the run that was there before is fenced from now on, unless this one withdraws.
     """
-    wanted = {"fingerprint": plan.fingerprint, "buckets": buckets}
+    wanted = {"fingerprint": plan.fingerprint, "buckets": options.buckets}
     first = replace(first, holder=this_process())
     if store.meta() is None:
         if store.numbers():
@@ -50,11 +56,12 @@ def enter(
         return first
     lock.take()
     # Read again: until it was locked, another run may have begun with it or ended.
-    meta = _checked_meta(store.location, store.meta(), buckets)
-    check_newest(store, meta, plan)
+    meta = _checked_meta(store.location, store.meta(), options.buckets)
+    check_newest(store, meta, plan, options.start_empty)
     store.settle()
     manifest = store.enter(first, first.holder)
-    check_query(store.location, meta, manifest, plan)  # where locks do not reach, of another run
+    # Where locks do not reach it may be that of another run.
+    check_query(store.location, meta, manifest, plan, options.start_empty)
     outlets.open(manifest if manifest.batch >= 0 else None, manifest.owner)
     return manifest
 

@@ -23,11 +23,13 @@ _SHOWN = 12
 class QueryChange:
     """The difference of two queries: by part of the query its lines, and why it is not possible.
 
-    Without `reason` the new query can go on with the state of the old one.
+    Without `reason` the new query can go on with the state of the old one. `fresh` are subqueries
+    of which the old one has no state: they begin without any, and only where a person wants it.
     """
 
     parts: tuple[tuple[str, tuple[str, ...]], ...]
     reason: str | None = None
+    fresh: tuple[str, ...] = ()
 
     @property
     def lines(self) -> list[str]:
@@ -41,7 +43,8 @@ class QueryChange:
     @property
     def text(self) -> str:
         """In one line."""
-        return "; ".join(f"{name}: {', '.join(changed)}" for name, changed in self.parts)
+        changed = [f"{name}: {', '.join(lines)}" for name, lines in self.parts]
+        return "; ".join([*changed, *(f"{name} starts empty" for name in self.fresh)])
 
 
 def fitted(plan: Plan, old: RecordedQuery) -> Plan:
@@ -66,7 +69,15 @@ def fitted(plan: Plan, old: RecordedQuery) -> Plan:
 def compared(old: RecordedQuery, new: RecordedQuery) -> QueryChange:
     """What is different in a new query, and the first reason why it cannot go on, if any."""
     reason = next(_reasons(old, new), None)
-    return QueryChange(tuple(_parts(old, new)), reason)
+    kept = {s.name for s in old.stateful}
+    fresh = tuple(s.title for s in new.stateful if s.name not in kept)
+    return QueryChange(tuple(_parts(old, new)), reason, fresh)
+
+
+def states(old: RecordedQuery, new: RecordedQuery) -> str:
+    """Of which subqueries there is state, and of which there would be."""
+    had, have = (", ".join(s.title for s in q.stateful) or "nothing" for q in (old, new))
+    return f"the checkpoint has state of {had}, the query would keep state of {have}"
 
 
 def shown(line: str) -> str:
@@ -86,13 +97,14 @@ def _is_named_alike(new: RecordedQuery, old: RecordedQuery) -> bool:
 
 
 def _reasons(old: RecordedQuery, new: RecordedQuery) -> Iterator[str]:
-    had, have = (", ".join(s.title for s in q.stateful) or "nothing" for q in (old, new))
-    if [s.name for s in old.stateful] != [s.name for s in new.stateful]:
-        yield f"the checkpoint has state of {had}, the query would keep state of {have}"
+    kept, needed = ({s.name for s in query.stateful} for query in (old, new))
+    if kept - needed or (needed - kept and old.streams != new.streams):
+        yield states(old, new)
     if old.streams != new.streams:
         yield "its streams have changed, and the checkpoint has what was read of them"
-    if old.outputs != new.outputs:
-        yield "it has other outputs"
+    gone = [name for name in old.outputs if name not in new.outputs]
+    if gone:
+        yield f"it does not have {', '.join(gone)} any more"
     if new.stateful and _reads(old, new) != _reads(new, old):
         yield "state was made of columns that have other types now"
     for subquery in new.stateful:

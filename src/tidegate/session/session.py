@@ -332,6 +332,7 @@ class Session:
         memory_limit: str | int | None = None,
         max_windows_per_tuple: int = MAX_WINDOWS,
         handover: str = AUTO,
+        start_empty: bool = False,
     ) -> RunningQuery:
         """Start a query; instances and switches are for all subqueries, or by their names.
 
@@ -340,6 +341,8 @@ class Session:
         the checkpoint goes on. `trigger` is the least time between the starts of two batches, as
         `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in
         bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
+        With `start_empty` a changed query may have aggregates and joins of which its checkpoint
+        has no state; they begin with the next tuples.
         """
         options = run_options(
             instances,
@@ -352,6 +355,7 @@ class Session:
             follow=follow,
             available_now=available_now,
             handover=handover,
+            start_empty=start_empty,
         )
         place = replace(
             self._place,

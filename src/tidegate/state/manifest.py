@@ -97,9 +97,12 @@ class Manifest:
         return max(len(m["owners"]) for m in self.mappings.values())
 
     def written_of(self, output: str) -> list[int]:
-        """The newest batches of which an output has something; before that was kept, all had."""
+        """The newest batches of which an output has something; before that was kept, all had.
+
+        An output that was not there has nothing.
+        """
         every = [batch for batch in (self.batch, self.batch - 1) if batch >= 0]
-        return self.written.get(output, every)
+        return self.written.get(output, [] if self.written else every)
 
     def segments(self) -> tuple[Segment, ...]:
         """The live segments of all operators, operators by name."""
