@@ -22,6 +22,7 @@ from tidegate.plan.lower_aggregate import lower_aggregate, lower_window_process
 from tidegate.plan.lower_join import lower_join
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
+from tidegate.plan.lower_unnest import lower_unnest
 from tidegate.plan.lowered import Choices, Context, Lowered, Rule
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Target
 from tidegate.plan.prefix import Prefixing, Typer
@@ -31,6 +32,7 @@ from tidegate.query.definition import StreamDef
 from tidegate.query.limit import Limit
 from tidegate.query.node import Aggregate, Join, Node, ProcessNode
 from tidegate.query.output import Output
+from tidegate.query.unnest import Unnest
 from tidegate.query.window_process import WindowProcess
 
 RULES: dict[type, Rule] = {
@@ -39,6 +41,7 @@ RULES: dict[type, Rule] = {
     Join: lower_join,
     ProcessNode: lower_process,
     Limit: lower_process,
+    Unnest: lower_unnest,
 }
 """The rule for each stateful node; whatever else begins a unit is stateless."""
 

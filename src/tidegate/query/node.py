@@ -40,6 +40,7 @@ from tidegate.query.name import (
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.process import ProcessNode
 from tidegate.query.typing import UnknownKernel, bind
+from tidegate.query.unnest import Unnest
 from tidegate.schema import TIME
 
 
@@ -228,7 +229,7 @@ class Union(Logical):
         return frozenset({EVENT_TIME})
 
 
-Node = Input | Filter | Branch | Project | Union | Join | ProcessNode | Aggregate | Top
+Node = Input | Filter | Branch | Project | Union | Unnest | Join | ProcessNode | Aggregate | Top
 
 
 def project(child: Node, columns: Iterable[NamedExpr]) -> Node:

@@ -55,6 +55,7 @@ from tidegate.sql.select import (
 )
 from tidegate.sql.syntax import QueryWith, StreamWindow
 from tidegate.sql.union import sides_of
+from tidegate.sql.unnest import list_of_select, lists_of_from, unnested
 
 __all__ = ["Create", "Script", "bind", "read_script"]
 
@@ -132,7 +133,8 @@ class _Binder:
         return ordered(node, order_keys(order, items, scope), limit_rows(limit))
 
     def _select(self, tree: exp.Select) -> Node:
-        tree = _distinct_as_group(tree)
+        tree, lists = lists_of_from(_distinct_as_group(tree))
+        tree, exploded = list_of_select(tree)
         from_ = tree.args.get("from_")
         if from_ is None:
             raise QueryError(
@@ -147,12 +149,16 @@ class _Binder:
             relation = join_relations(joins[0], *sides)
         else:
             relation = self._relation(from_.this)
+        relation = unnested(relation, lists)
         scope = relation.scope
         node = relation.node
         if where := tree.args.get("where"):
             condition = without_aggregate(scope.plain(where.this, "WHERE"))
             refuse_aliases(condition, tree, node.names)
             node = where_filter(node, condition)
+        if exploded:
+            relation = unnested(replace(relation, node=node), exploded)
+            scope, node = relation.scope, relation.node
         items = select_items(tree, scope, node)
         clauses = [tree.args.get(c) for c in ("having", "order")]
         for _, item in items:

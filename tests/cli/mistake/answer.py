@@ -154,6 +154,22 @@ ANSWERS = {
     "elsewhere: unpivot": (
         "00:00:01,a,fare,5; 00:00:01,a,twice,10; 00:00:02,b,fare,7.5; 00:00:02,b,twice,15"
     ),
+    **dict.fromkeys(
+        (
+            "clause: explode of a text",
+            "clause: lateral of another function",
+            "clause: two names for explode",
+            "clause: unnest of pairs",
+        ),
+        "00:00:09.999999Z,x; 00:00:09.999999Z,y",
+    ),
+    "clause: explode in an expression": "00:00:09.999999Z,X; 00:00:09.999999Z,Y",
+    "clause: two explodes": (
+        "00:00:09.999999Z,x,x; 00:00:09.999999Z,y,x; 00:00:09.999999Z,x,y; 00:00:09.999999Z,y,y"
+    ),
+    "clause: unnest of two": (
+        "00:00:09.999999Z,x,x; 00:00:09.999999Z,x,y; 00:00:09.999999Z,y,x; 00:00:09.999999Z,y,y"
+    ),
     "clause: with totals": ("00:00:00,00:00:10,,2; 00:00:00,00:00:10,a,1; 00:00:00,00:00:10,b,1"),
     "clause: grouping of one set": "00:00:00,00:00:10,1; 00:00:00,00:00:10,1",
     "clause: grouping of no key": "00:00:00,00:00:10,1; 00:00:00,00:00:10,0; 00:00:00,00:00:10,0",
