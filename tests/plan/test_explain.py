@@ -83,7 +83,7 @@ IN_SPARK = """\
 run without it)
       panes: Arrow task, map side
     panes: 1 hour, 1 per window
-    exact holistic, values kept per pane: distinct(tip)
+    exact holistic, values kept per pane: count(DISTINCT tip)
     merge panes, close windows: one task per instance, shuffle by bucket
     rows: select, the same task
     rows by window, key: collect

@@ -72,6 +72,14 @@ SAMPLES = (
     f"(SELECT window_end AS e, COUNT(*) AS n FROM rides {FIVE}) ORDER BY n LIMIT 2",
     "SELECT u.route FROM (SELECT route FROM rides) AS u",
     f"SELECT COUNT(*) AS n FROM rides {FIVE} UNION ALL SELECT tip FROM rides ORDER BY n",
+    f"SELECT EXPLODE(l) AS x FROM (SELECT ARRAY_AGG(tip) AS l FROM rides {FIVE})",
+    f"SELECT EXPLODE_OUTER(l) AS x FROM (SELECT ARRAY_AGG(tip) AS l FROM rides {FIVE})",
+    f"SELECT POSEXPLODE(l) AS (p, x) FROM (SELECT ARRAY_AGG(tip) AS l FROM rides {FIVE})",
+    f"SELECT POSEXPLODE_OUTER(l) AS (p, x) FROM (SELECT ARRAY_AGG(tip) AS l FROM rides {FIVE})",
+    f"SELECT x, n FROM (SELECT ARRAY_AGG(tip) AS l FROM rides {FIVE}) CROSS JOIN UNNEST(l) WITH"
+    " ORDINALITY AS t(x, n)",
+    f"SELECT x FROM (SELECT ARRAY_AGG(tip) AS l FROM rides {FIVE}) LATERAL VIEW OUTER EXPLODE(l) t"
+    " AS x",
     "SELECT route FROM spark.`default`.rides",
     "SELECT spark.`default`.rides.route FROM rides",
     "CREATE STREAM r (`a` STRING, b STRUCT<c: INT>, d DECIMAL(10, 2)) FROM 'u' TIME a DISORDER 2"

@@ -25,6 +25,7 @@ from tidegate.plan.lower_join import lower_join
 from tidegate.plan.lower_over import lower_over
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
+from tidegate.plan.lower_unnest import lower_unnest
 from tidegate.plan.lowered import Choices, Context, Lowered, Rule
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Target
 from tidegate.plan.prefix import Prefixing, Typer
@@ -37,6 +38,7 @@ from tidegate.query.node import Aggregate, AsOf, Join, Node, ProcessNode
 from tidegate.query.output import Output
 from tidegate.query.over import Over
 from tidegate.query.table import TableDef
+from tidegate.query.unnest import Unnest
 from tidegate.query.window_process import WindowProcess
 
 RULES: dict[type, Rule] = {
@@ -48,6 +50,7 @@ RULES: dict[type, Rule] = {
     Limit: lower_process,
     Dedup: lower_dedup,
     Over: lower_over,
+    Unnest: lower_unnest,
 }
 """The rule for each stateful node; whatever else begins a unit is stateless."""
 

@@ -45,6 +45,7 @@ from tidegate.query.process import ProcessNode
 from tidegate.query.ranking import Order
 from tidegate.query.table_join import TableJoin
 from tidegate.query.typing import UnknownKernel, bind
+from tidegate.query.unnest import Unnest
 from tidegate.schema import TIME
 
 
@@ -245,6 +246,7 @@ Node = (
     | Branch
     | Project
     | Union
+    | Unnest
     | Join
     | AsOf
     | TableJoin

@@ -53,6 +53,7 @@ from tidegate.query.surface.arguments import (
 from tidegate.query.surface.asof import EXAMPLE as _JOIN_ASOF
 from tidegate.query.surface.asof import On, read_asof
 from tidegate.query.surface.data_frame import as_pandas, as_polars
+from tidegate.query.surface.explode import explode
 from tidegate.query.surface.signature import called_as
 from tidegate.query.surface.stream_view import ReplText, StreamView, not_a_name
 from tidegate.query.surface.table import Table, table_join
@@ -138,6 +139,24 @@ class Stream(StreamView):
         return self._with(
             project(self.node, renamed_columns(self.node, {**(names or {}), **named}))
         )
+
+    @nested
+    @called_as('.explode("tags"), or .explode("tags", into="tag")')
+    def explode(
+        self,
+        column: Column,
+        *,
+        into: str | None = None,
+        position: str | None = None,
+        outer: bool = False,
+    ) -> Stream:
+        """A row for each value of a list, in its order, at the time of the tuple.
+
+        The value takes the place of the column of lists, or is in the column `into`. `position`
+        names a column for its place in the list, counted from 0 on. Lists that are empty or NULL
+        give no row, with `outer` one in which the value is NULL.
+        """
+        return self._with(explode(unqualified(self.node), column, into, position, outer))
 
     def union(self, *others: Stream) -> Stream:
         """The tuples of this stream and of the others, columns matched by position."""

@@ -58,6 +58,7 @@ from tidegate.sql.syntax import JoinedStreams, QueryWith, StreamWindow
 from tidegate.sql.table_join import join_table
 from tidegate.sql.trim import trimmed
 from tidegate.sql.union import sides_of
+from tidegate.sql.unnest import list_of_select, lists_of_from, unnested
 
 T = TypeVar("T", bound=exp.Expression)
 
@@ -140,7 +141,8 @@ class _Binder:
         return ordered(node, keys, *first_rows(tree, keys, items, scope, lambda e, _: e))
 
     def _select(self, tree: exp.Select) -> Node:
-        tree = _distinct_as_group(tree)
+        tree, lists = lists_of_from(_distinct_as_group(tree))
+        tree, exploded = list_of_select(tree)
         from_ = tree.args.get("from_")
         if from_ is None:
             raise QueryError(
@@ -149,13 +151,19 @@ class _Binder:
                 tree.sql(dialect="tidegate", comments=False)[:60],
                 "Write for example SELECT route FROM rides",
             )
-        relation = trimmed(self._joined(from_.this, tree.args.get("joins") or ()), tree)
+        relation = self._joined(from_.this, tree.args.get("joins") or ())
+        if not lists and not exploded:
+            relation = trimmed(relation, tree)
+        relation = unnested(relation, lists)
         scope = relation.scope
         node = relation.node
         if where := tree.args.get("where"):
             condition = without_aggregate(scope.plain(where.this, "WHERE"))
             refuse_aliases(condition, tree, node.names)
             node = where_filter(node, condition)
+        if exploded:
+            relation = unnested(replace(relation, node=node), exploded)
+            scope, node = relation.scope, relation.node
         items = select_items(tree, scope, node)
         node = deduplicated(tree, relation, node)
         qualify = tree.args.get("qualify")

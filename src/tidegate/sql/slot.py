@@ -43,7 +43,7 @@ this expressions: Order DataType Anonymous Count Max Min
 this unit: TimestampTrunc DateTrunc Interval
 this expression negate: Like ILike
 this alias: CTE Alias
-expressions from_ where group having order limit joins with_ distinct qualify: Select
+expressions from_ where group having order limit joins laterals with_ distinct qualify: Select
 this alias order limit: Subquery
 this expression with_ order limit: Union
 this on using kind method side match_condition: Join
@@ -52,6 +52,10 @@ this desc nulls_first: Ordered
 expression expressions limit_options: Limit
 count limit_options: Fetch
 this columns: TableAlias
+this: Explode Posexplode PosexplodeOuter
+this expressions: Aliases
+this alias outer: Lateral
+expressions alias offset: Unnest
 this alias db catalog: Table
 except_ replace rename: Star
 this kind: ColumnDef
@@ -88,7 +92,7 @@ ACTS: dict[type[exp.Expr], tuple[str, ...]] = {
 _TRUE = (
     "DataType.nested Interval.fraction_in_string LimitOptions.rows Div.safe Concat.safe "
     "ConcatWs.safe ConcatWs.flatten Count.big_int Greatest.ignore_nulls Least.ignore_nulls "
-    "TsOrDsToDate.safe ArrayConcat.null_propagation ArrayRemove.null_propagation "
+    "Lateral.view TsOrDsToDate.safe ArrayConcat.null_propagation ArrayRemove.null_propagation "
     "ArraySlice.is_length RegexpExtract.null_if_pos_overflow"
 )
 MARKS: dict[tuple[type[exp.Expr], str], object] = {

@@ -168,6 +168,22 @@ ANSWERS = {
     "elsewhere: session bracket": "00:00:01,00:30:01,a,1; 00:00:02,00:30:02,b,1",
     "elsewhere: session tvf": "00:00:01,00:05:01,a,1; 00:00:02,00:05:02,b,1",
     "clause: ksql session": "00:00:01,00:05:01,1; 00:00:02,00:05:02,1",
+    **dict.fromkeys(
+        (
+            "clause: explode of a text",
+            "clause: lateral of another function",
+            "clause: two names for explode",
+            "clause: unnest of pairs",
+        ),
+        "00:00:09.999999Z,x; 00:00:09.999999Z,y",
+    ),
+    "clause: explode in an expression": "00:00:09.999999Z,X; 00:00:09.999999Z,Y",
+    "clause: two explodes": (
+        "00:00:09.999999Z,x,x; 00:00:09.999999Z,y,x; 00:00:09.999999Z,x,y; 00:00:09.999999Z,y,y"
+    ),
+    "clause: unnest of two": (
+        "00:00:09.999999Z,x,x; 00:00:09.999999Z,x,y; 00:00:09.999999Z,y,x; 00:00:09.999999Z,y,y"
+    ),
     "clause: with totals": ("00:00:00,00:00:10,,2; 00:00:00,00:00:10,a,1; 00:00:00,00:00:10,b,1"),
     "clause: grouping of one set": "00:00:00,00:00:10,1; 00:00:00,00:00:10,1",
     "clause: grouping of no key": "00:00:00,00:00:10,1; 00:00:00,00:00:10,0; 00:00:00,00:00:10,0",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.cli.mistake.elsewhere import told
 
+LISTS = "(SELECT ARRAY_AGG(note) AS tags FROM rides [RANGE 10 SECONDS])"
+
 MISTAKES = {
     "final": told(
         "SELECT * FROM rides FINAL",
@@ -257,6 +259,57 @@ MISTAKES = {
     "grouping of no key": told(
         "SELECT GROUPING(rute) AS g FROM rides [RANGE 10 SECONDS] GROUP BY ROLLUP (route)",
         "SELECT: GROUPING takes keys of GROUP BY; got rute. Did you mean route? There are: route.",
+    ),
+    "explode of a text": told(
+        (
+            "SELECT EXPLODE(note) AS tag FROM (SELECT ARRAY_AGG(note) AS tags, MAX(note) AS note "
+            "FROM rides [RANGE 10 SECONDS])"
+        ),
+        (
+            "EXPLODE: must be of an array; got note, which is string. SPLIT(x, ',') makes an array "
+            "of a text."
+        ),
+    ),
+    "explode in an expression": told(
+        f"SELECT UPPER(EXPLODE_OUTER(tags)) AS tag FROM {LISTS}",
+        (
+            "SQL line 1, column 14: must stand alone in the select list; got EXPLODE_OUTER. Write "
+            "it in FROM: CROSS JOIN UNNEST(tags) AS t(tag)."
+        ),
+    ),
+    "two explodes": told(
+        f"SELECT EXPLODE(tags) AS a, EXPLODE(tags) AS b FROM {LISTS}",
+        (
+            "SELECT: can have one EXPLODE; got 2. Write the others in FROM: CROSS JOIN "
+            "UNNEST(tags) AS t(tag)."
+        ),
+    ),
+    "unnest of two": told(
+        f"SELECT a, b FROM {LISTS} CROSS JOIN UNNEST(tags, tags) AS t(a)",
+        "UNNEST: takes one list; got 2. Write CROSS JOIN for each of them.",
+    ),
+    "lateral of another function": told(
+        f"SELECT tag FROM {LISTS} LATERAL VIEW STACK(2, tags) t AS tag",
+        (
+            "LATERAL: must be EXPLODE or POSEXPLODE of a list; got STACK(2, tags). Write LATERAL "
+            "VIEW EXPLODE(tags) t AS tag."
+        ),
+    ),
+    "two names for explode": told(
+        f"SELECT tag FROM {LISTS} LATERAL VIEW EXPLODE(tags) t AS place, tag",
+        (
+            "EXPLODE: gives one column, POSEXPLODE two; got 2 names. Write EXPLODE(tags) AS tag, "
+            "or POSEXPLODE(tags) AS (place, tag)."
+        ),
+    ),
+    "unnest of pairs": told(
+        "SELECT tag FROM rides AS a [RANGE 1 SECOND] JOIN rides AS b [RANGE 1 SECOND] ON a.route = "
+        "b.route CROSS JOIN UNNEST(a.tags) AS t(tag)",
+        (
+            "FROM: a list stands beside one stream; got rides AS a JOIN rides AS b. Join in a "
+            "subquery, and write the list after it: FROM (SELECT ...) AS pairs CROSS JOIN "
+            "UNNEST(tags) AS t(tag)."
+        ),
     ),
     "with totals": told(
         "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route WITH TOTALS",

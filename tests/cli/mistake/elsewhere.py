@@ -96,34 +96,6 @@ MISTAKES = {
             "There is no way yet."
         ),
     ),
-    "lateral view": told(
-        "SELECT route, x FROM rides LATERAL VIEW explode(split(note, ',')) t AS x",
-        (
-            "SQL line 1, column 28: a tuple gives one row; got LATERAL VIEW. There is no "
-            "way yet in SQL; in Python there is tg.Process: see docs/process.md."
-        ),
-    ),
-    "explode": told(
-        "SELECT route, EXPLODE(SPLIT(note, ',')) AS x FROM rides",
-        (
-            "SQL line 1, column 15: a tuple gives one row; got EXPLODE. There is no way "
-            "yet in SQL; in Python there is tg.Process: see docs/process.md."
-        ),
-    ),
-    "unnest": told(
-        "SELECT route, x FROM rides, UNNEST(SPLIT(note, ',')) AS t(x)",
-        (
-            "SQL line 1, column 29: a tuple gives one row; got UNNEST. There is no way yet "
-            "in SQL; in Python there is tg.Process: see docs/process.md."
-        ),
-    ),
-    "cross join lateral": told(
-        "SELECT route, x FROM rides CROSS JOIN LATERAL explode(SPLIT(note, ',')) AS t(x)",
-        (
-            "SQL line 1, column 39: a tuple gives one row; got LATERAL. There is no way "
-            "yet in SQL; in Python there is tg.Process: see docs/process.md."
-        ),
-    ),
     "lead": told(
         "SELECT route, LEAD(fare) OVER (ORDER BY ts) AS after FROM rides",
         "LEAD: looks forward, which is not available yet. There is no way yet.",

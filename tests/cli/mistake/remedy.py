@@ -210,6 +210,30 @@ EDITS = {
         "route, 'fare' AS k, fare AS v FROM rides UNION ALL SELECT route, 'twice', fare * 2 FROM "
         "rides",
     ),
+    "clause: explode of a text": ("EXPLODE(note)", "EXPLODE(tags)"),
+    "clause: explode in an expression": (
+        "SELECT UPPER(EXPLODE_OUTER(tags)) AS tag FROM (SELECT ARRAY_AGG(note) AS tags FROM rides "
+        "[RANGE 10 SECONDS])",
+        "SELECT UPPER(tag) AS tag FROM (SELECT ARRAY_AGG(note) AS tags FROM rides [RANGE 10 "
+        "SECONDS]) CROSS JOIN UNNEST(tags) AS t(tag)",
+    ),
+    "clause: two explodes": (
+        "EXPLODE(tags) AS b FROM (SELECT ARRAY_AGG(note) AS tags FROM rides [RANGE 10 SECONDS])",
+        "tag AS b FROM (SELECT ARRAY_AGG(note) AS tags FROM rides [RANGE 10 SECONDS]) CROSS JOIN "
+        "UNNEST(tags) AS t(tag)",
+    ),
+    "clause: unnest of two": (
+        "UNNEST(tags, tags) AS t(a)",
+        "UNNEST(tags) AS t(a) CROSS JOIN UNNEST(tags) AS u(b)",
+    ),
+    "clause: lateral of another function": ("STACK(2, tags)", "EXPLODE(tags)"),
+    "clause: two names for explode": ("AS place, tag", "AS tag"),
+    "clause: unnest of pairs": (
+        "SELECT tag FROM rides AS a [RANGE 1 SECOND] JOIN rides AS b [RANGE 1 SECOND] ON a.route = "
+        "b.route CROSS JOIN UNNEST(a.tags) AS t(tag)",
+        "SELECT tag FROM (SELECT ARRAY_AGG(note) AS tags FROM rides [RANGE 10 SECONDS]) AS pairs "
+        "CROSS JOIN UNNEST(tags) AS t(tag)",
+    ),
     "clause: with totals": (
         "GROUP BY route WITH TOTALS",
         "GROUP BY GROUPING SETS ((route), ())",
@@ -426,10 +450,6 @@ NO_WAY = (
     "elsewhere: histogram",
     "elsewhere: map_agg",
     "elsewhere: sum distinct",
-    "elsewhere: lateral view",
-    "elsewhere: explode",
-    "elsewhere: unnest",
-    "elsewhere: cross join lateral",
     "keyed: over of a function",
     "elsewhere: lead",
     "elsewhere: ntile",

@@ -17,12 +17,12 @@ from tidegate.query.types.spelling import spelling, sql_text
 from tidegate.sql.function import ignores_nulls, is_aggregate, takes_order
 from tidegate.sql.join_kind import SQL_KINDS, join_words
 
+EXPLODES = ("EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER")
 PROCESS = "There is no way yet in SQL; in Python there is tg.Process: see docs/process.md."
 
 REFUSALS = {
     name: entry
     for entry in read_advice(f"""
-laterals :: a tuple gives one row; got LATERAL VIEW. {PROCESS}
 windows :: windows of OVER have no names yet; got WINDOW. Write each of them in its OVER (...).
 offset :: the first rows of a window can be taken, not later ones; got OFFSET
 cluster :: rows are in the order of event time; got CLUSTER BY
@@ -78,10 +78,12 @@ Intersect :: streams are put together by UNION ALL only; got INTERSECT
 Values ::
     FROM: must name a stream or hold a subquery; got VALUES. Write CREATE STREAM name FROM
     'rides.csv' TIME ts; and FROM name.
-Unnest :: a tuple gives one row; got UNNEST. {PROCESS}
+Unnest :: a list stands beside a stream in FROM; got UNNEST. {PROCESS}
 Lateral :: a tuple gives one row; got LATERAL. {PROCESS}
-Explode ExplodeOuter Posexplode PosexplodeOuter Inline ::
-    a tuple gives one row; got {{spelling}}. {PROCESS}
+Inline :: a tuple gives one row; got {{spelling}}. {PROCESS}
+explode ::
+    must stand alone in the select list; got {{spelling}}. Write it in FROM: CROSS JOIN UNNEST(tags)
+    AS t(tag).
 outer ::
     JOIN: a join is INNER, LEFT, RIGHT, FULL, SEMI, ANTI or CROSS; got {{join}}. Say of which side
     rows without a partner are kept, for example LEFT JOIN.
@@ -198,8 +200,29 @@ def _window(node: exp.Expr) -> str | None:
 
 
 def _alias(node: exp.Expr) -> str | None:
-    named = isinstance(node.parent, exp.CTE) or not node.args.get("columns")
+    listed = isinstance(node.parent, exp.CTE | exp.Unnest | exp.Lateral)
+    named = listed or not node.args.get("columns")
     return None if named else "column_list"
+
+
+def _exploded(node: exp.Expr) -> str | None:
+    """EXPLODE as an item of the select list, or of LATERAL."""
+    item = node.parent if isinstance(node.parent, exp.Alias | exp.Aliases) else node
+    listed = isinstance(item.parent, exp.Select) and item.arg_key == "expressions"
+    return None if listed or isinstance(item.parent, exp.Lateral) else "explode"
+
+
+def _two_names(node: exp.Expr) -> str | None:
+    return None if isinstance(node.this, exp.Posexplode | exp.PosexplodeOuter) else "Aliases"
+
+
+def _beside(node: exp.Expr) -> str | None:
+    """UNNEST and LATERAL EXPLODE beside a stream, by CROSS JOIN or a comma."""
+    crossed = isinstance(node.parent, exp.Join) and not node.parent.args.get("on")
+    if isinstance(node, exp.Unnest):
+        return None if crossed else "Unnest"
+    view = isinstance(node.parent, exp.Select) or crossed
+    return None if view and isinstance(node.this, exp.Func) else "Lateral"
 
 
 _CASES: dict[type[exp.Expr], Callable[[exp.Expr], str | None]] = {
@@ -209,6 +232,9 @@ _CASES: dict[type[exp.Expr], Callable[[exp.Expr], str | None]] = {
     exp.TableAlias: _alias,
     exp.WithinGroup: _within,
     exp.Window: _window,
+    exp.Aliases: _two_names,
+    **dict.fromkeys((exp.Unnest, exp.Lateral), _beside),
+    **{exp.FUNCTION_BY_NAME[name]: _exploded for name in EXPLODES},
     exp.IgnoreNulls: _ignoring,
     **dict.fromkeys((exp.Order, exp.Limit, exp.Distinct, exp.Filter), _inside),
 }

@@ -1,0 +1,94 @@
+"""A row for each value of a list: EXPLODE and UNNEST as a logical node."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from tidegate.errors import QueryError
+from tidegate.leaf import is_list
+from tidegate.query.check import set_fields, types_of
+from tidegate.query.logical import Logical
+from tidegate.query.name import EVENT_TIME, canonical, distinct_names, expression_text
+from tidegate.query.typing import UnknownKernel, bind
+from tidegate.schema import TIME, type_name
+
+if TYPE_CHECKING:
+    from tidegate.query.node import Node
+
+
+@dataclass(frozen=True, eq=False)
+class Unnest(Logical):
+    """The columns of the child, and a value of a list of its row in the column `value`.
+
+    Rows of one tuple are in the order of the list, at its event time. A list that is empty or NULL
+    gives no row, or with `outer` one in which the value is NULL. `position` is the name of a column
+    for the place in the list, counted from `first` on. Rows of windows are tuples like others,
+    with the ends of their window as columns.
+    """
+
+    child: Node
+    values: exp.Expression
+    value: str
+    position: str | None = None
+    first: int = 0
+    outer: bool = False
+    windowed = False
+    stateful = True  # so that it begins a subquery: the prefix of one gives a row for each tuple
+
+    def __post_init__(self) -> None:
+        set_fields(self, values=canonical(self.values, self.child.names, "EXPLODE"))
+        distinct_names(self.names, "EXPLODE")
+        with suppress(UnknownKernel):
+            _ = self.schema
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the child beside the event time."""
+        return tuple(name for name in self.child.names if name != EVENT_TIME)
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The columns that it adds."""
+        return (self.value,) if self.position is None else (self.position, self.value)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (EVENT_TIME, *self.columns, *self.added)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        types = types_of(self.child)
+        element = self.element(bind(self.values, types, "EXPLODE").type)
+        places = [] if self.position is None else [pa.field(self.position, pa.int32())]
+        held = (pa.field(n, types[n]) for n in self.columns)
+        return pa.schema([pa.field(EVENT_TIME, TIME), *held, *places, (self.value, element)])
+
+    def element(self, type_: pa.DataType) -> pa.DataType:
+        """The type of a value; what is not a list is refused."""
+        if not is_list(type_):
+            raise QueryError(
+                "EXPLODE",
+                "must be of an array",
+                f"{expression_text(self.values)}, which is {type_name(type_)}",
+                "SPLIT(x, ',') makes an array of a text.",
+            )
+        return type_.value_type
+
+    @property
+    def event_names(self) -> frozenset[str]:
+        return frozenset({EVENT_TIME})
+
+    @property
+    def summary(self) -> str:
+        outer = " outer" if self.outer else ""
+        return f"explode{outer} {expression_text(self.values)} as {', '.join(self.added)}"
