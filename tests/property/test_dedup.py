@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 
 from tests.oracle.dedup import Deduplicated
+from tests.oracle.query import PlainStream
+from tests.property.course import Append, Course, Step
 from tests.property.queries import Query
-from tests.property.strategies import Scenario, crowded, scenarios
+from tests.property.strategies import COLUMNS, Scenario, crowded, scenarios
 from tests.property.test_determinism import SEEDS, check, share
 
 ROWS = {
@@ -64,3 +66,13 @@ def test_distinct_rows_do_not_depend_on_the_run(scenario: Scenario) -> None:
 def test_distinct_rows_of_crowded_streams_do_not_depend_on_the_run(name: str) -> None:
     for seed in SEEDS:
         check(crowded(ROWS[name], f"{name} {seed}"))
+
+
+def test_a_tuple_at_the_very_end_of_its_time_is_still_the_last() -> None:
+    """The frontier stands at first + within when a batch ends, and such a tuple comes after."""
+    rows = [dict(zip(COLUMNS, (ts, k, *[None] * 7), strict=True)) for ts, k in TIMED]
+    course = Course(1_000, (Append(0, 2), Step(), Append(0, 1), Step()))
+    check(Scenario(ROWS["the last of each key"], (PlainStream("s", [rows]),), course))
+
+
+TIMED = ((0, "a"), (5, "b"), (5, "a"), (20, "b"))

@@ -1,0 +1,39 @@
+"""Mistakes in what is kept of the tuples of keys: DISTINCT ON, OVER, the first rows of groups."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+_DEDUP = "tests/operate/dedup/test_first.py tests/property/test_dedup.py"
+_OVER = "tests/property/test_over.py"
+
+MUTANTS = (
+    Mutant(
+        "a tuple exactly the time after a kept one is kept",
+        "operate/kernels/dedup_loop.py",
+        "if ts[i] > until[codes[i]]:",
+        "if ts[i] >= until[codes[i]]:",
+        _DEDUP,
+    ),
+    Mutant(
+        "a group of KEEP LAST is decided before its time has passed",
+        "operate/dedup/last.py",
+        "due = ints(rows, BEGUN) < due_us",
+        "due = ints(rows, BEGUN) <= due_us",
+        _DEDUP,
+    ),
+    Mutant(
+        "the default frame of OVER leaves out peers of the same instant",
+        "operate/over/frame.py",
+        "last = bisect(runs.ts, now + 1, at, runs.ends[at])",
+        "last = at + 1",
+        _OVER,
+    ),
+    Mutant(
+        "DENSE_RANK counts rows",
+        "collect/ranking.py",
+        "values: Ints = np.cumsum(~peers)",
+        "values: Ints = np.cumsum(np.ones_like(peers))",
+        "tests/collect/test_ranking.py",
+    ),
+)
