@@ -63,7 +63,7 @@ def run(how: str, on: str, within: tuple[str, str] | None = None, **options: Any
     stop_at = options.pop("stop_at", None)
 
     def observe(step: str, batch: int) -> None:
-        if (step, batch) == ("commit", stop_at):
+        if (step, batch) == ("after publish", stop_at):
             raise Stopped
 
     for routing in options.pop("routings", (options.pop("routing", "auto"),)):
@@ -72,6 +72,7 @@ def run(how: str, on: str, within: tuple[str, str] | None = None, **options: Any
         )
         with suppress(Stopped):
             query.wait()
+            assert stop_at is None, "it did not stop"
         stop_at = None
     return lines(sink.table())
 
@@ -96,19 +97,22 @@ def test_a_home_has_the_partners_that_came_before_its_cells(how: str, tmp_path: 
 @pytest.mark.parametrize(
     "routings", [("round-robin", "key"), ("key", "round-robin"), ("range", "key")]
 )
-@pytest.mark.parametrize("how", ["left", "right", "anti"])
+@pytest.mark.parametrize("how", ["inner", "left", "right", "anti"])
 def test_marks_hold_after_a_restart_that_places_tuples_otherwise(
     how: str, routings: tuple[str, str], tmp_path: Path
 ) -> None:
-    plain = run(how, "left.k = right.k", instances=1, batch_rows=10_000)
+    long = "400 us", "300 us"
+    plain = run(how, "left.k = right.k", long, instances=1, batch_rows=10_000)
     found = run(
         how,
         "left.k = right.k",
+        long,
         routings=routings,
         stop_at=12,
         instances=3,
         batch_rows=25,
         checkpoint=str(tmp_path),
+        switches={14: 4, 16: 2},
     )
     assert found == plain
 

@@ -248,9 +248,13 @@ class StoredSegments:
     def _adapted(self, rows: pa.Table) -> tuple[pa.Table, Floats | None]:
         """The instance's tuples of a segment that an earlier run arranged or dealt otherwise.
 
-        Tuples that were dealt in turn stay where they are; by key they belong where keys are.
+        Tuples that were dealt in turn stay where they are; by key they belong where keys are, and
+        go there with them at a switch.
         """
-        bucket = rows.column(BUCKET).to_numpy() if self.by_key is None else self.by_key(rows)
+        if self.by_key is not None:
+            at = rows.column_names.index(BUCKET)
+            rows = rows.set_column(at, BUCKET, pa.array(self.by_key(rows)))
+        bucket = rows.column(BUCKET).to_numpy()
         rows = rows.filter(pa.array(self._seen(rows, bucket))).combine_chunks()
         rows = rows.take(pa.array(total_order(rows)))
         return arranged(self.keeper.spec, self.keeper.side, rows)
