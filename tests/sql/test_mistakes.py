@@ -294,7 +294,7 @@ NOT_YET = {
         "BY. There is no way yet."
     ),
     f"SELECT ARRAY_AGG(DISTINCT fare ORDER BY tip) FROM rides {HOUR}": (
-        "ARRAY_AGG: a set has the order of its values; got ORDER BY. There is no way yet."
+        "ARRAY_AGG: another order of a set is not available yet; got ORDER BY. There is no way yet."
     ),
 }
 

@@ -122,7 +122,9 @@ def _ordered(
     keys, ways = zip(*order, strict=True)
     made = function.by(columns, keys, ways)
     if made is None:
-        raise UnavailableError(name, "a set has the order of its values", "ORDER BY", NO_WAY)
+        raise UnavailableError(
+            name, "another order of a set is not available yet", "ORDER BY", NO_WAY
+        )
     return made
 
 

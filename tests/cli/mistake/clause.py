@@ -247,7 +247,7 @@ MISTAKES = {
     ),
     "order of a set": told(
         "SELECT ARRAY_AGG(DISTINCT fare ORDER BY note) AS f FROM rides [RANGE 10 SECONDS]",
-        "ARRAY_AGG: a set has the order of its values; got ORDER BY. There is no way yet.",
+        "ARRAY_AGG: another order of a set is not available yet; got ORDER BY. There is no way yet.",
     ),
     "grouping of one set": told(
         "SELECT GROUPING(route) AS g, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route",
