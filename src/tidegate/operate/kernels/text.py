@@ -70,6 +70,10 @@ def replace(_: pa.DataType, value: Any, search: str, replacement: str) -> Any:
     return pc.replace_substring(value, search, replacement) if search else value
 
 
+def split(_: pa.DataType, value: Any, separator: str) -> Any:
+    return pc.split_pattern(value, separator)
+
+
 def like(_: pa.DataType, value: Any, pattern: str, escape: str) -> Any:
     """LIKE; the usual shapes go without a regular expression."""
     parts = like_parts(pattern, escape)
@@ -98,6 +102,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "substring": _with_constants(substring),
     "concat": concat,
     "replace": _with_constants(replace),
+    "split": _with_constants(split),
     "starts_with": _find(pc.starts_with),
     "ends_with": _find(pc.ends_with),
     "contains": _find(pc.match_substring),

@@ -28,6 +28,7 @@ FORMS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Nvl2: ("nvl2", ("this", "true", "false")),
     exp.Pi: ("pi", ()),
     exp.Pow: ("power", ("this", "expression")),
+    exp.RegexpSplit: ("split", ("this", "expression", "limit")),
     exp.Replace: ("replace", ("this", "expression", "replacement")),
     exp.Round: ("round", ("this", "decimals")),
     exp.Substring: ("substring", ("this", "start", "length")),

@@ -137,6 +137,7 @@ FUNCTIONS: dict[str, ScalarFunction] = {
     "right": ScalarFunction(textual.right, 2, 2),
     "concat": ScalarFunction(textual.concat, 0, None),
     "replace": ScalarFunction(textual.replace, 2, 3),
+    "split": ScalarFunction(textual.split, 2, 2),
     "extract(second)": ScalarFunction(temporal.second_fraction, 1, 1),
     "date_trunc": ScalarFunction(temporal.truncate("date_trunc", TIME, False), 2, 2),
     "trunc": ScalarFunction(temporal.truncate("trunc_date", DATE, True), 2, 2),

@@ -20,6 +20,10 @@ from tidegate.query.types.coercion import (
 )
 
 
+_SPECIAL = frozenset("\\.[]{}()*+-?^$|")
+"""What means something else in a regular expression than in plain text."""
+
+
 def _text(expr: Expr, where: str) -> Expr:
     return coerce(expr, STRING, where)
 
@@ -83,6 +87,15 @@ def replace(args: list[Expr], where: str) -> Expr:
     search = constant(args[1], STRING, where, "the text replaced")
     replacement = constant(given, STRING, where, "the replacement")
     return make("replace", [_text(args[0], where), search, replacement], STRING)
+
+
+def split(args: list[Expr], where: str) -> Expr:
+    """SPLIT by plain text; one by a regular expression is left to Spark, whose rules are Java's."""
+    separator = constant(args[1], STRING, where, "the separator of SPLIT")
+    if not separator.value or set(str(separator.value)) & _SPECIAL:
+        said = repr(separator.value)
+        raise UnknownKernel(where, "SPLIT by a regular expression needs Spark", said)
+    return make("split", [_text(args[0], where), separator], pa.list_(STRING))
 
 
 def like(args: list[Expr], where: str) -> Expr:
