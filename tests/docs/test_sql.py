@@ -31,6 +31,7 @@ BLOCKS = re.findall(
     r"(?:^<!-- ([\w ]+) -->\n\n)?^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL
 )
 STREAMS = {"rides": "taxi", "yellow": "taxi", "green": "taxi", "packets": "packets"}
+STREAMS |= {"trades": "trades", "quotes": "trades"}
 COLUMNS = {
     **dict.fromkeys("xy", pa.float64()),
     **dict.fromkeys("ij", pa.int32()),

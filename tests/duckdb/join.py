@@ -47,7 +47,12 @@ def rewrite_join(text: str, hint: bool = False) -> str:
     right = _side(1, joined.this, windows[1])
     where = tree.args.get("where")
     kept = [f"({_meets(left, right)} OR {_meets(right, left)})"]
-    kept += [f"({_sql(c)})" for c in (joined.args["on"], *([where.this] if where else []))]
+    kept.append(f"({_sql(joined.args['on'])})")
+    kinds = [joined.side.upper(), joined.kind.upper()]
+    kind = next((k for k in reversed(kinds) if k not in ("", "OUTER", "INNER")), "")
+    if kind:
+        return _outer(tree, left, right, " AND ".join(kept), kind)
+    kept += [f"({_sql(where.this)})"] if where else []
     if hint and not left.rows and not right.rows:
         l_ts, r_ts = f'{left.name}."~ts"', f'{right.name}."~ts"'
         kept += [f"{l_ts} >= {r_ts} - {left.size}", f"{l_ts} <= {r_ts} + {right.size}"]
@@ -59,6 +64,35 @@ def rewrite_join(text: str, hint: bool = False) -> str:
                {", ".join(items)}
         FROM "~0" AS {left.name} JOIN "~1" AS {right.name} ON {" AND ".join(kept)}
         ORDER BY {", ".join([*later, *earlier])}"""
+
+
+def _outer(tree: exp.Select, left: _Side, right: _Side, on: str, kind: str) -> str:
+    """The same for an outer, semi or anti join: rows with no partner are at their own time, and in
+    the order of the instants at which none could come any more.
+    """
+    l_ts, r_ts = f'{left.name}."~ts"', f'{right.name}."~ts"'
+    alone = f"({l_ts} IS NULL OR {r_ts} IS NULL)"
+    later, earlier = zip(*(_of_pair(left, right, c) for c in _PLACE), strict=True)
+    own = [f'coalesce({left.name}."{c}", {right.name}."{c}")' for c in _PLACE]
+    at = f"CASE WHEN {r_ts} IS NULL THEN {l_ts} + {left.size} WHEN {l_ts} IS NULL "
+    at += f"THEN {r_ts} + {right.size} ELSE greatest({l_ts}, {r_ts}) END"
+    order = [at, alone, *(f"CASE WHEN NOT {alone} THEN {c} END" for c in later)]
+    order += [f"CASE WHEN {alone} THEN {o} ELSE {c} END" for o, c in zip(own, earlier, strict=True)]
+    where = tree.args.get("where")
+    kept = [f"({_sql(where.this)})"] if where else []
+    kept += [f"{r_ts} IS NULL"] if kind == "ANTI" else []
+    mine = ", ".join(f'{left.name}."{c}"' for c in _PLACE)
+    first = f"row_number() OVER (PARTITION BY {mine} ORDER BY {', '.join(order)}) = 1"
+    shown = l_ts if kind in ("SEMI", "ANTI") else f"greatest({l_ts}, {r_ts})"
+    items = [f'{_sql(i.unalias())} AS "{i.alias_or_name}"' for i in tree.expressions]
+    how = {"ANTI": "LEFT", "SEMI": "INNER"}.get(kind, kind)
+    return f"""
+        WITH {_numbered(left, right)}, {_numbered(right, left)}
+        SELECT make_timestamp({shown}) AS ts, {", ".join(items)}
+        FROM "~0" AS {left.name} {how} JOIN "~1" AS {right.name} ON {on}
+        {f"WHERE {' AND '.join(kept)}" if kept else ""}
+        {f"QUALIFY {first}" if kind == "SEMI" else ""}
+        ORDER BY {", ".join(order)}"""
 
 
 def _side(number: int, tree: exp.Expression, window: tuple[str, str]) -> _Side:

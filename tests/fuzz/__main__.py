@@ -6,11 +6,12 @@ Ends with 1 where answers differ, and shows the query in both dialects.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from tests.fuzz.compare import check_seed
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], check_seed: Callable[[int], None] = check_seed) -> int:
     failed = []
     for argument in arguments:
         first, _, last = argument.partition("-")

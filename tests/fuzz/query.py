@@ -117,7 +117,7 @@ def has_join(script: Script, word: str = " JOIN ") -> bool:
     for number, create in reversed(list(enumerate(script.creates))):
         if re.search(rf"\bq{number}\b", used):
             used += f" {create}"
-    return word in used
+    return word in re.sub(r"ASOF (LEFT )?JOIN", "", used)
 
 
 def draw_query(chance: Chance, relations: Sequence[Relation], joins: bool) -> Query:

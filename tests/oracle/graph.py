@@ -14,6 +14,7 @@ from tests.oracle.aggregate import result, sort_key, windows
 from tests.oracle.expression import value
 from tests.oracle.gate import PlainSource
 from tests.oracle.join import LEFT, RIGHT, Joined, Newest, Within, pairs
+from tests.oracle.outer_join import outer_rows
 from tests.oracle.process import process
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.pane_window import PaneWindow
@@ -119,7 +120,7 @@ class _Graph:
         return Edge(_in_order(found))
 
     def filter(self, node: Filter | Branch) -> Edge:
-        holds = _predicate(node.predicate, node.child)
+        holds = _predicate(node.predicate, types_of(node.child))
         below = self.edge(node.child)
         return replace(below, tuples=[t for t in below.tuples if holds(t.cells) is True])
 
@@ -142,7 +143,8 @@ class _Graph:
                 assert types_of(node)[name] == types_of(child)[theirs], "no cast is interpreted"
             for t in below.tuples:
                 cells = {name: t.cells[theirs] for name, theirs in zip(names, own, strict=True)}
-                found.append(Tuple(t.ts, t.place.after(inputs), {EVENT_TIME: t.ts} | cells))
+                cells = {EVENT_TIME: _own(child, t)} | cells
+                found.append(Tuple(t.ts, t.place.after(inputs), cells))
             inputs += below.inputs
         return Edge(_in_order(found), inputs)
 
@@ -178,12 +180,16 @@ class _Graph:
         both += [(replace(t, place=t.place.after(left.inputs)), RIGHT) for t in right.tuples]
         both.sort(key=lambda pair: pair[0].order)
         met = [{"ts": t.ts, "stream": side, "cells": t.cells} for t, side in both]
-        plain = Joined(
-            _reach(node.left_window), _reach(node.right_window), lambda a, b: True, lambda a, b: ()
-        )
-        holds = _predicate(node.predicate, node)
-        found = [(ts, _pair(node, ts, a["cells"], b["cells"])) for ts, a, b in pairs(plain, met)]
-        return _numbered((ts, cells) for ts, cells in found if holds(cells) is True)
+        reaches = _reach(node.left_window), _reach(node.right_window)
+        plain = Joined(*reaches, lambda a, b: True, lambda a, b: ())
+        holds = _predicate(node.predicate, node.pair_types)
+        found = [p for p in pairs(plain, met) if holds(_pair(node, *p)) is True]
+        if node.kind.summary == "join":
+            return _numbered((ts, _pair(node, ts, a, b)) for ts, a, b in found)
+        assert all(isinstance(reach, Within) for reach in reaches)
+        how, ranges = node.kind.summary.split()[0], [w.range_us for w in reaches]
+        rows = outer_rows(how, met, found, (ranges[0], ranges[1]))
+        return _numbered((r.at, _pair(node, r.ts, r.left, r.right)) for r in rows)
 
 
 _MEANING: dict[type, Callable[[_Graph, Any], Edge]] = {
@@ -224,18 +230,25 @@ def _expression(expression: exp.Expression, child: Node) -> Callable[[Row], Any]
     return lambda row: value(bound, row)
 
 
-def _predicate(predicate: Any, child: Node) -> Callable[[Row], bool | None]:
+def _predicate(predicate: Any, types: Mapping[str, pa.DataType]) -> Callable[[Row], bool | None]:
     """A condition with SQL's third value; None lets everything pass."""
     if predicate is None:
         return lambda row: True
     assert isinstance(predicate, exp.Expression), "functions of pairs are not interpreted"
-    bound = bind_predicate(predicate, types_of(child), "oracle")
+    bound = bind_predicate(predicate, types, "oracle")
     return lambda row: value(bound, row)
 
 
 def _implicit(node: Node, t: Tuple) -> dict[str, Any]:
     """The columns that a row has by itself: its window, or its time."""
-    return {n: t.cells[n] for n in WINDOW} if node.windowed else {EVENT_TIME: t.ts}
+    return {n: t.cells[n] for n in WINDOW} if node.windowed else {EVENT_TIME: _own(node, t)}
+
+
+def _own(node: Node, t: Tuple) -> int:
+    """The time that a row shows: its own where the node says that it has one."""
+    ts = t.cells[EVENT_TIME] if node.own_time else t.ts
+    assert isinstance(ts, int)
+    return ts
 
 
 def _time_windows(
@@ -318,12 +331,13 @@ def _reach(window: JoinWindow) -> Within | Newest:
     return Within(window.range_us) if isinstance(window, Distance) else Newest(window.rows)
 
 
-def _pair(node: Join, ts: int, left: Row, right: Row) -> Row:
-    """The columns of a pair, each under the name of its side."""
-    sides = zip(node.labels, (left, right), strict=True)
-    return {EVENT_TIME: ts} | {
-        SideName(label, name): cell for label, cells in sides for name, cell in cells.items()
-    }
+def _pair(node: Join, ts: int, left: Row | None, right: Row | None) -> Row:
+    """The columns of a pair, each under the name of its side; those of a missing one are NULL."""
+    found: dict[str, Any] = {EVENT_TIME: ts}
+    for label, child, row in zip(node.labels, node.children, (left, right), strict=True):
+        cells = dict.fromkeys(child.names) if row is None else row["cells"]
+        found |= {SideName(label, name): cell for name, cell in cells.items()}
+    return found
 
 
 def _shown(node: Node, t: Tuple) -> dict[str, Any]:

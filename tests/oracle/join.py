@@ -37,13 +37,14 @@ class Joined:
     """All pairs whose earlier tuple the window of its side holds when the later one arrives.
 
     `on` is the predicate with SQL's third value: a pair matches only where it is True. Conditions
-    of WHERE belong to it, too.
+    of WHERE belong to it, too. `how` says what else comes, see `tests.oracle.outer_join`.
     """
 
     left: Within | Newest
     right: Within | Newest
     on: Callable[[Row, Row], bool | None]
     select: Callable[[Row, Row], Cells]
+    how: str = "inner"
 
 
 def pairs(query: Joined, tuples: Sequence[Row]) -> Iterator[tuple[int, Row, Row]]:

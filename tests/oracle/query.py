@@ -10,6 +10,7 @@ from tests.oracle.aggregate import sort_key, windows
 from tests.oracle.asof import Nearest, nearest
 from tests.oracle.gate import PlainSource
 from tests.oracle.join import Joined, comparisons, join
+from tests.oracle.outer_join import outer_join
 from tidegate.operate.aggregate.pane import AggregateSpec
 
 Row = Mapping[str, Any]
@@ -90,7 +91,8 @@ def interpret(
     tuples = in_total_order(streams, answer)
     if isinstance(query, Joined):
         rows = [row for _, row in tuples]
-        answer.rows, answer.comparisons = join(query, rows), comparisons(query, rows)
+        answer.comparisons = comparisons(query, rows)
+        answer.rows = join(query, rows) if query.how == "inner" else outer_join(query, rows)
         return answer
     if isinstance(query, Nearest):
         answer.rows = nearest(query, [row for _, row in tuples])

@@ -99,6 +99,8 @@ PAIRED = (
     "left.k + right.k",
     "coalesce(left.v, right.k)",
 )
+ALONE = ("left.k", "left.v", "left.v - left.k")
+OUTER = ("left", "right", "full", "semi", "anti")
 STEPS_US = (0, 0, 0, 1, 1, 2, 5)
 ORIGINS = (0, -17, 1_700_000_000_000_000)
 CELLS = [
@@ -230,9 +232,11 @@ class _Drawing:
         rows = tuple(None if side else self.pick((2, 1, 3)) for side in sides)
         times = [shape.times[-1] for shape in (self.shapes[left], self.shapes[right])]
         on = self.pick((*ON, f"left.{times[0]} = right.{times[1]}", self.earlier(times)))
-        step = Pairs(left, right, within, rows, on, self.pick(PAIRED), self.pick(PAIRED))
+        how = self.pick(("inner", *OUTER)) if all(sides) else "inner"
+        paired = PAIRED if how not in ("semi", "anti") else ALONE
+        step = Pairs(left, right, within, rows, on, self.pick(paired), self.pick(paired), how)
         most = sizes[0] * sizes[1] if True in sides else 3 * (sizes[0] + sizes[1])
-        self.put(step, Shape(most))
+        self.put(step, Shape(most + sum(sizes)))
 
     def earlier(self, times: Sequence[str]) -> str:
         return f"left.k = right.k AND left.{times[0]} < right.{times[1]}"
@@ -313,6 +317,31 @@ GRAPHS: dict[str, tuple[Step, ...]] = {
         Pairs(0, 1, (2, 2), (None, None), "left.k = right.k", "left.k", "right.v"),
         Pairs(2, 1, (None, 1), (2, None), "left.v < right.v", "left.v", "right.k"),
         Pairs(0, 3, (None, None), (1, 3), "TRUE", "left.k", "right.v"),
+    ),
+    "windows over outer joins of outer joins": (
+        Pairs(0, 1, (3, 5), (None, None), "left.k = right.k", "left.k", "right.v", "left"),
+        Pairs(2, 1, (4, 2), (None, None), "left.v < right.v", "left.v", "right.k", "full"),
+        Windows(3, 6, 2, TOTAL),
+        Pairs(1, 0, (2, 2), (None, None), "left.v = right.v", "left.v", "left.k", "anti"),
+        UnionAll((5, 2)),
+        TupleWindows(6, 2, 1, ENDS),
+    ),
+    "outer joins by ranges": (
+        Pairs(
+            0, 1, (5, 2), (None, None), "abs(left.v - right.v) <= 1", "left.k", "right.v", "right"
+        ),
+        Pairs(
+            0,
+            2,
+            (4, 4),
+            (None, None),
+            "left.v BETWEEN right.v - 1 AND right.v",
+            "left.k",
+            "left.v",
+            "semi",
+        ),
+        Pairs(3, 1, (4, 4), (None, None), "abs(left.v - right.v) < 1", "left.k", "right.v", "left"),
+        Windows(4, 4, 4, COUNT),
     ),
     "tuple windows over a diamond of windows": (
         Windows(0, 6, 2, TOTAL),

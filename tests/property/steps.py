@@ -147,11 +147,16 @@ class Pairs:
     on: str
     k: str
     v: str
+    how: str = "inner"
 
     def add(self, pool: list[Stream]) -> None:
         times = [None if us is None else f"{us} us" for us in self.within_us]
         joined = pool[self.left].join(
-            pool[self.right], on=sql(self.on), within=(times[0], times[1]), rows=self.rows
+            pool[self.right],
+            on=sql(self.on),
+            within=(times[0], times[1]),
+            rows=self.rows,
+            how=self.how,
         )
         pool.append(joined.select(k=sql(self.k), v=sql(self.v)))
 

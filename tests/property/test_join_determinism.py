@@ -75,6 +75,8 @@ def planned(scenario: Scenario, way: Way) -> Plan:
         spec = replace(
             spec, method=HASH if kinds[index] == EQUAL else BAND, index=index, branches=()
         )
+    if len(spec.kind.tracked) == 2:  # a full join is placed by key, however it is searched
+        return replace(plan, subqueries=(replace(subquery, operator=replace(join, spec=spec)),))
     if way.routing == "round-robin" or (way.routing == "key" and EQUAL in kinds):
         routing = way.routing
     if way.routing == "range" or routing == BY_RANGE:

@@ -89,8 +89,8 @@ MISTAKES = {
     ),
     "rides.selct": (
         "stream: has nothing of this name; got .selct. Did you mean select or split? There are: "
-        "balance, columns, drop, explain, filter, having, join, limit, order_by, preview, process, "
-        "rename, schema, select, shed, split, start, top, union, where, ..."
+        "balance, columns, drop, explain, filter, having, join, join_asof, limit, order_by, "
+        "preview, process, rename, schema, select, shed, split, start, top, union, ..."
     ),
     'col("fare").sum()': (
         'expression: aggregates are functions of their own; got .sum. Write tg.sum("fare") inside '

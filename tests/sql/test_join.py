@@ -106,17 +106,25 @@ def test_fields_of_structs() -> None:
 
 
 MISTAKES = {
-    f"SELECT tip FROM rides {HOUR} LEFT JOIN calls {HOUR} ON TRUE": (
-        "SQL line 1, column 38: only inner joins are available yet; got LEFT JOIN. There is "
-        "no way yet."
+    f"SELECT tip FROM rides {HOUR} OUTER JOIN calls {HOUR} ON TRUE": (
+        "SQL line 1, column 38: a join is INNER, LEFT, RIGHT, FULL, SEMI, ANTI or CROSS; got "
+        "OUTER JOIN. Say of which side rows without a partner are kept, for example LEFT JOIN."
     ),
-    f"SELECT tip FROM rides {HOUR} FULL OUTER JOIN calls {HOUR} ON TRUE": (
-        "SQL line 1, column 38: only inner joins are available yet; got FULL OUTER JOIN. "
-        "There is no way yet."
+    f"SELECT tip FROM rides {HOUR} RIGHT SEMI JOIN calls {HOUR} ON TRUE": (
+        "SQL line 1, column 38: a join is INNER, LEFT, RIGHT, FULL, SEMI, ANTI or CROSS; got RIGHT "
+        "SEMI JOIN. Say of which side rows without a partner are kept, for example LEFT JOIN."
     ),
-    f"SELECT tip FROM rides {HOUR} LEFT SEMI JOIN calls {HOUR} ON TRUE": (
-        "SQL line 1, column 38: only inner joins are available yet; got LEFT SEMI JOIN. "
-        "There is no way yet."
+    f"SELECT calls.fare FROM rides {HOUR} ANTI JOIN calls {HOUR} ON TRUE": (
+        "SELECT: rows of a semi or anti join have the columns of its left side only; got "
+        "calls.fare. Write JOIN, or LEFT JOIN, for those of both."
+    ),
+    f"SELECT tip FROM rides [ROWS 3] LEFT JOIN calls {HOUR} ON TRUE": (
+        "LEFT JOIN: needs windows of time, which tell when no partner can come any more; got "
+        "[ROWS 3]. Write [RANGE 5 MINUTES] in place of it, or JOIN for the pairs alone."
+    ),
+    f"SELECT tip FROM rides {HOUR} LEFT JOIN calls {HOUR} ON TRUE ORDER BY ts": (
+        "ORDER BY: rows come in the order in which they are decided, some later than their ts, so "
+        "this order would have to wait for them; got ts. Leave ORDER BY out."
     ),
     f"SELECT tip FROM (SELECT tip FROM rides) {HOUR} NATURAL JOIN calls {HOUR}": (
         "NATURAL JOIN: needs a column that both sides have; got none. Write JOIN ... ON ..."

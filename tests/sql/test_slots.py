@@ -51,6 +51,7 @@ SAMPLES = (
     f"SELECT route, a.tip FROM rides AS a {FIVE} NATURAL JOIN calls AS b [ROWS 3]",
     "SELECT a.tip FROM rides AS a ASOF LEFT JOIN calls AS b MATCH_CONDITION (a.ts >= b.ts)",
     f"SELECT COUNT(*) AS n FROM (rides AS a {FIVE} CROSS JOIN calls AS b {FIVE}) {FIVE}",
+    f"SELECT route, a.tip FROM rides AS a {FIVE} LEFT JOIN calls AS b {FIVE} USING (route)",
     "WITH w (a) AS (SELECT route FROM rides) SELECT * FROM w",
     "SELECT * EXCEPT (fare) FROM rides",
     "SELECT r.* REPLACE (fare + 1 AS fare) FROM rides AS r",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mutants import (
     ahead,
+    asof,
     balanced,
     bounded,
     controller,
@@ -48,6 +49,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *course.MUTANTS,
     *sample.MUTANTS,
     *bounded.MUTANTS,
+    *asof.MUTANTS,
     *balanced.MUTANTS,
     *shed.MUTANTS,
     *ahead.MUTANTS,

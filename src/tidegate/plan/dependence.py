@@ -17,7 +17,8 @@ from tidegate.expression.tree import Expr, describe, exact_text, renamed
 from tidegate.operate.asof.state import NEAREST
 from tidegate.operate.join.concept import FIRST
 from tidegate.operate.join.grid import GRIDS
-from tidegate.operate.join.operator import StreamJoin
+from tidegate.operate.join.mark import MATCHED
+from tidegate.operate.join.operator import StreamJoin, qualified_name
 from tidegate.operate.join.state import SIDES
 from tidegate.operate.operator import Operator
 from tidegate.operate.process.operator import BUCKETS
@@ -65,6 +66,16 @@ def _of_first_tuples(operator: Operator, origin: Origin) -> Iterator[str]:
         yield f"first tuples by left {f' {sign} right '.join(both)}"
 
 
+def _of_matches(operator: Operator, origin: Origin) -> Iterator[str]:
+    """Which tuples have a partner: that depends on the whole condition."""
+    assert isinstance(operator, StreamJoin)
+    yield operator.spec.kind.summary
+    for conjunct in operator.spec.predicate:
+        yield f"partners by {_written(conjunct, origin)}"
+    if operator.spec.function is not None:
+        yield f"partners by the function {qualified_name(operator.spec.function.call)}"
+
+
 def _of_nothing(operator: Operator, origin: Origin) -> Iterator[str]:
     """Grids of cells: a join that compares other values begins with others."""
     yield from ()
@@ -74,6 +85,7 @@ _DEPENDS: dict[str, Callable[[Operator, Origin], Iterator[str]]] = {
     **dict.fromkeys(SIDES, _of_inputs),
     FIRST: _of_first_tuples,
     GRIDS: _of_nothing,
+    **dict.fromkeys(MATCHED, _of_matches),
     BUCKETS: _of_inputs,
     NEAREST: _of_inputs,
 }

@@ -223,6 +223,9 @@ class BothSides:
     left: SideLowering
     right: SideLowering
     front: Prefixing
+    missing: tuple[SideLowering, ...] = ()
+    """Those whose columns may be NULL because there is no tuple: nothing can be computed of them
+    before the join."""
 
     def lifted(self, expression: exp.Expression, where: str) -> exp.Expression:
         """An expression in which what has no kernel, but concerns one side, is a column of it."""
@@ -238,7 +241,11 @@ class BothSides:
                 return node
             inside = {c.name for c in node.find_all(exp.Column)}
             owner = next((s for s in (self.left, self.right) if inside and inside <= s.names), None)
-            if owner is None or not isinstance(node, exp.Condition):
+            if (
+                owner is None
+                or any(owner is side for side in self.missing)
+                or not isinstance(node, exp.Condition)
+            ):
                 return node
             return node if _has_kernels(node, types, where) else owner.lift(node)
 

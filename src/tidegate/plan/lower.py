@@ -105,6 +105,7 @@ def _check_reach(units: Sequence[Unit]) -> None:
     """Refuse windows over windows so long that the last event time and all of them overflow."""
     windows = [u.base.window for u in units if isinstance(u.base, Aggregate)]
     total_us = sum(window.reach_us for window in windows)
+    total_us += sum(u.base.decided_us for u in units if isinstance(u.base, Join))
     if total_us > MAX_US - LAST_US:
         raise QueryError(
             "query",

@@ -12,6 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from tidegate.batch import DECIDED
+from tidegate.duration import duration_text
 from tidegate.expression.tree import Call, Column, Expr
 from tidegate.operate.asof.backward import Backward
 from tidegate.operate.asof.forward import Forward
@@ -77,7 +78,9 @@ def lower_asof(unit: Unit, context: Context) -> Iterator[Lowered]:
         sides=(LEFT,) * cut + (RIGHT,) * len(right.leaves),
         shown=join.summary.partition(" on ")[2],
     )
-    asked = [f"as of {join.comparison}, tolerance {join.tolerance_us}"]
+    far = "none" if join.tolerance_us is None else duration_text(join.tolerance_us)
+    looks = "back" if join.looks_back else f"ahead by {join.comparison}"
+    asked = [f"as of, looks {looks}, tolerance {far}"]
     asked += [f"on {pairs.written(e, shown)}" for e in equalities]
     stored = (left, right)[way.stored]
     origin = Origin(
@@ -97,7 +100,7 @@ def lower_asof(unit: Unit, context: Context) -> Iterator[Lowered]:
         record=Record(
             state=state_lines(operator, origin),
             columns=stored.columns((prefixes[:cut], prefixes[cut:])[way.stored]),
-            after=tuple(tuple(form.words(shown)) for form in forms),
+            after=tuple((join.kind, *form.words(shown)) for form in forms),
         ),
     )
 

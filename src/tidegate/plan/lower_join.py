@@ -7,13 +7,14 @@ predicate. What has no kernel must concern one side, and is then evaluated in it
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from tidegate.expression.tree import Literal
+from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.operator import StreamJoin, qualified_name
-from tidegate.operate.join.spec import LEFT, RIGHT, SCAN, JoinSpec, PairFunction
+from tidegate.operate.join.spec import EQUAL, SCAN, JoinSpec, PairFunction, PairInterval
 from tidegate.plan.branch import disjunctions_of
 from tidegate.plan.comparison import expected_of
 from tidegate.plan.conjunct import Conjunct, intervals_of
@@ -51,10 +52,8 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         side.take(above.used, whole=function is not None)
     prefixes = left.prefixes() + right.prefixes()
     cut, sides = len(left.leaves), (0,) * len(left.leaves) + (1,) * len(right.leaves)
-    pairs = PairColumns(
-        left.physical | right.physical | shedding.names,
-        left.types | right.types | shedding.types,
-    )
+    named, types = (left.physical | right.physical), (left.types | right.types)
+    pairs = PairColumns(named | shedding.names, types | shedding.types, join.kind)
     bound = [(pairs.bound(e, where, predicate=True), e, where) for where, e in above.conditions]
     asked = [b for b in bound if not (isinstance(b[0], Literal) and b[0].value is True)]
     texts = tuple(e.sql(dialect="spark", comments=False) for _, e, _ in asked)
@@ -65,16 +64,19 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
     rows = choices.rows if intervals or disjunctions else None
     sample = sample_of(prefixes[:cut], prefixes[cut:], context.streams, rows)
     shedding.check(intervals)
-    choice = choose(intervals, choices.join, sample, disjunctions, shedding.together)
+    together = shedding.together or _together(join, intervals)
+    choice = choose(intervals, choices.join, sample, disjunctions, together)
+    given = None if function is None else PairFunction(function, left.given, right.given)
     spec = JoinSpec(
         left=left.side(prefixes[0], shedding.columns(LEFT)),
         right=right.side(prefixes[cut], shedding.columns(RIGHT)),
         predicate=tuple(b for b, _, _ in asked),
-        function=None if function is None else PairFunction(function, left.given, right.given),
+        function=given,
         intervals=intervals,
         method=choice.method,
         index=choice.index,
         branches=choice.branches,
+        kind=join.kind,
     )
     both_sides = prefixes[:cut], prefixes[cut:]
     expected = expected_of(spec, both_sides, context.streams, choices.rows, sample)
@@ -90,18 +92,16 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
         grid=choice.grid,
     )
     shown = left.shown | right.shown
-    lines = [f"join {left.extent.meaning} {right.extent.meaning} {sides}", *shedding.lines]
+    windows = f"{left.extent.meaning} {right.extent.meaning}"
+    lines = [f"{join.kind.summary} {windows} {sides}", *shedding.lines]
     lines += [f"on {pairs.meaning(e)}" for _, e, _ in asked]
     predicate = [f"{where.lower()} {pairs.written(e, shown)}" for _, e, where in asked]
     if function is not None:
         lines.append(f"function {qualified_name(function)}")
         predicate.append(f"on the function {qualified_name(function)}")
     forms = [pairs.form(*taken) for taken in above.taken]
-    origin = Origin(
-        inputs=(*left.input_lines, *right.input_lines),
-        clauses=shedding.lines,
-        texts=left.texts | right.texts,
-    )
+    inputs = (*left.input_lines, *right.input_lines)
+    origin = Origin(inputs, shedding.lines, left.texts | right.texts)
     yield Lowered(
         leaves=(*left.leaves, *right.leaves),
         prefixes=shedding.sieved(prefixes, sides),
@@ -139,20 +139,35 @@ def _above(unit: Unit, join: Join, sides: BothSides, shedding: WholeSides) -> _A
     left, right = sides.left, sides.right
     suffixes = [pair_suffix(top, join) for top in unit.tops]
     later = [[("WHERE", c) for c in suffix.where] for suffix in suffixes]
-    conditions = _predicate(join) + (later[0] if len(suffixes) == 1 else [])
-    conditions = _pushed(conditions, left, right)
+    # A condition on rows of tuples without a partner says nothing of pairs.
+    merges = len(suffixes) == 1 and not join.kind.tracked
+    conditions = _predicate(join) + (later[0] if merges else [])
+    takers = [side for i, side in enumerate((left, right)) if join.kind.filters(i)]
+    conditions = _pushed(conditions, left, right, takers)
 
     def lifted(expression: exp.Expression, where: str) -> exp.Expression:
         return shedding.over(sides.lifted(expression, where))
 
     conditions = [(where, lifted(e, where)) for where, e in conditions]
+    missing = [side for i, side in enumerate((left, right)) if join.kind.can_miss(i)]
+    sides = replace(sides, missing=tuple(missing))
     outputs = [
         [(n, lifted(e, "SELECT")) for n, e in pair_outputs(suffix, top, join)]
         for suffix, top in zip(suffixes, unit.tops, strict=True)
     ]
-    apart = later if len(suffixes) > 1 else [[]]
-    wheres = [[lifted(e, "WHERE") for _, e in _pushed(c, left, right, push=False)] for c in apart]
+    apart = [[]] if merges else later
+    if not join.kind.tracked:
+        apart = [_pushed(c, left, right, ()) for c in apart]
+    wheres = [[lifted(e, "WHERE") for _, e in c] for c in apart]
     return _Above(conditions, list(zip(outputs, wheres, strict=True)))
+
+
+def _together(join: Join, intervals: Sequence[PairInterval]) -> str | None:
+    """Why tuples must be placed by key, where both sides must know that they have no partner."""
+    if len(join.kind.tracked) < 2:
+        return None
+    why = "tuples of both sides must meet all their partners in one place"
+    return why if any(i.kind == EQUAL for i in intervals) else f"{why}: one instance has all"
 
 
 def _predicate(join: Join) -> list[tuple[str, exp.Expression]]:
@@ -165,9 +180,9 @@ def _pushed(
     conditions: Sequence[tuple[str, exp.Expression]],
     left: SideLowering,
     right: SideLowering,
-    push: bool = True,
+    takers: Sequence[SideLowering],
 ) -> list[tuple[str, exp.Expression]]:
-    """The conditions on pairs; those of one side alone are given to it, if `push`."""
+    """The conditions on pairs; those of one of the `takers` alone are given to it."""
     kept = []
     for where, written in conditions:
         require_deterministic(written, where)
@@ -176,8 +191,8 @@ def _pushed(
             event = exp.Greatest(this=left.event(), expressions=[right.event()])
             condition = substitute(written, {EVENT_TIME: event})
         names = {c.name for c in condition.find_all(exp.Column)}
-        owner = next((s for s in (left, right) if names and names <= s.names), None)
-        if push and owner is not None and owner.takes(condition):
+        owner = next((s for s in takers if names and names <= s.names), None)
+        if owner is not None and owner.takes(condition):
             owner.filter(condition)
         else:
             kept.append((where, condition))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.batch import DECIDED
 from tidegate.expression.tree import Expr, describe, renamed
+from tidegate.operate.join.kind import INNER, OWN, JoinKind
 from tidegate.operate.port import Port
 from tidegate.plan.canonical import PortForm
 from tidegate.plan.fingerprint import meaning
@@ -26,6 +28,7 @@ class PairColumns:
 
     names: Mapping[str, str]
     types: Mapping[str, pa.DataType]
+    kind: JoinKind = INNER
 
     def bound(self, expression: exp.Expression, where: str, predicate: bool = False) -> Expr:
         """An expression bound to kernels, over the operator's columns."""
@@ -43,15 +46,27 @@ class PairColumns:
 
     def port(self, outputs: Sequence[NamedExpr], where: Sequence[exp.Expression]) -> Port:
         """What follows the join for one that takes its rows."""
-        selected = tuple((n, self.bound(e, "SELECT")) for n, e in outputs)
+        own = self._shown
+        selected = tuple((n, own.bound(e, "SELECT")) for n, e in outputs)
         fields = [pa.field(EVENT_TIME, TIME), *(pa.field(n, e.type) for n, e in selected)]
-        held = tuple(self.bound(e, "WHERE", predicate=True) for e in where)
-        return Port(pa.schema(fields), selected, held)
+        held = tuple(own.bound(e, "WHERE", predicate=True) for e in where)
+        if own is self:
+            return Port(pa.schema(fields), selected, held)
+        shown = (EVENT_TIME, own.bound(column(EVENT_TIME), "SELECT"))
+        return Port(pa.schema(fields), (shown, *selected), held, time=DECIDED)
 
     def form(self, outputs: Sequence[NamedExpr], where: Sequence[exp.Expression]) -> PortForm:
         """The same in canonical form."""
-        columns = [(name, self._physical(e)) for name, e in outputs]
-        return PortForm(columns, [self._physical(e) for e in where])
+        own = self._shown
+        columns = [(name, own._physical(e)) for name, e in outputs]
+        return PortForm(columns, [own._physical(e) for e in where])
+
+    @property
+    def _shown(self) -> PairColumns:
+        """The columns of rows that are put out, whose `ts` may be a time of their own."""
+        if not self.kind.tracked:
+            return self
+        return replace(self, names={**self.names, EVENT_TIME: OWN})
 
     def written(self, expression: exp.Expression, texts: Texts) -> str:
         """What an expression means, in the words of the query."""

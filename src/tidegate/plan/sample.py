@@ -12,7 +12,8 @@ import pyarrow as pa
 from tidegate.errors import TaskError
 from tidegate.expression.tree import Expr
 from tidegate.operate.join.bound import bounds_of, codes_of, key_of
-from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, PairInterval, Probe
+from tidegate.operate.join.kind import LEFT, RIGHT
+from tidegate.operate.join.spec import EQUAL, PairInterval, Probe
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.plan.physical import ARROW, Prefix
 from tidegate.query.definition import StreamDef

@@ -13,7 +13,8 @@ from tidegate.approx.priority import seed_of
 from tidegate.approx.student import deviate
 from tidegate.errors import QueryError
 from tidegate.operate.join.concept import ConceptSieve
-from tidegate.operate.join.spec import EQUAL, LEFT, RIGHT, JoinSpec, PairInterval
+from tidegate.operate.join.kind import LEFT, RIGHT
+from tidegate.operate.join.spec import EQUAL, JoinSpec, PairInterval
 from tidegate.operate.sieve import Sieve
 from tidegate.plan.aggregate.shed import numbered
 from tidegate.plan.physical import Prefix

@@ -115,5 +115,10 @@ class AsOf(Paired):
         if self.tolerance_us is not None:
             far = f" [RANGE {duration_text(self.tolerance_us)}]"
         on = "".join(f" and {expression_text(e)}" for e in self.equalities)
-        kind = "as-of left join" if self.keep else "as-of join"
-        return f"{kind} {left} and {right}{far} on {left}.ts {self.comparison} {right}.ts{on}"
+        join = "as-of left join" if self.keep else "as-of join"
+        return f"{join} {left} and {right}{far} on {left}.ts {self.comparison} {right}.ts{on}"
+
+    @property
+    def kind(self) -> str:
+        """What becomes of left tuples, in words; the state does not depend on it."""
+        return f"as-of {'left ' if self.keep else ''}join by {self.comparison}"

@@ -1,16 +1,23 @@
-"""The join of two streams as a logical node; the event time of a pair is the later of the two."""
+"""The join of two streams as a logical node; the event time of a pair is the later of the two.
+
+Other kinds than the inner join show each row at a time of its own, see
+`tidegate.operate.join.kind`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 from sqlglot import exp
 
-from tidegate.query.check import AFTER_STATE, bind_after, types_of
+from tidegate.errors import QueryError
+from tidegate.operate.join.kind import INNER, JoinKind
+from tidegate.query.check import AFTER_STATE, bind_after
 from tidegate.query.clause.column import KEPT
 from tidegate.query.logical import asked
 from tidegate.query.name import canonical, expression_text
@@ -48,6 +55,7 @@ class Join(Paired):
     right_window: JoinWindow
     predicate: exp.Expression | PredicateFunction | None
     labels: tuple[str, str] = SIDES
+    kind: JoinKind = INNER
     clauses: tuple[Clause, ...] = ()
     """WITH SHED: it drops tuples of its sides, and the last column says how probable a pair was.
     WITH ERROR after it: how far the aggregate over the pairs may be off, so that no more is
@@ -58,12 +66,19 @@ class Join(Paired):
         self.check_labels()
         for window in (self.left_window, self.right_window):
             window.check_side()
+            if self.kind.tracked and window.extent[0] is None:
+                raise QueryError(
+                    self.kind.summary.upper(),
+                    "needs windows of time, which tell when no partner can come any more",
+                    f"[{window}]",
+                    "Write [RANGE 5 MINUTES] in place of it, or JOIN for the pairs alone.",
+                )
         if not isinstance(self.predicate, exp.Expression):
             return
-        predicate = canonical(self.predicate, self.names, "ON")
+        predicate = canonical(self.predicate, self.pair_names, "ON")
         object.__setattr__(self, "predicate", predicate)
         with suppress(UnknownKernel):
-            types = types_of(self)
+            types = self.pair_types
             if any(c.stateless for c in self.children):
                 bind_predicate(predicate, types, "ON")
             else:
@@ -74,7 +89,7 @@ class Join(Paired):
         windows = zip(self.labels, (self.left_window, self.right_window), strict=True)
         sides = " and ".join(f"{label} [{window}]" for label, window in windows)
         way = "".join(f", {clause}" for clause in self.clauses)
-        return f"join {sides} on {self._condition}{way}"
+        return f"{self.kind.summary} {sides} on {self._condition}{way}"
 
     @property
     def _condition(self) -> str:
@@ -84,6 +99,20 @@ class Join(Paired):
             return expression_text(self.predicate)
         name = getattr(self.predicate, "__qualname__", type(self.predicate).__qualname__)
         return f"the function {name}"
+
+    @property
+    def shown_sides(self) -> tuple[int, ...]:
+        return self.kind.shown
+
+    @property
+    def decided_us(self) -> int:
+        """How long after its own time a tuple without a partner is decided at most."""
+        windows = (self.left_window, self.right_window)
+        return max((windows[side].extent[0] or 0 for side in self.kind.tracked), default=0)
+
+    @cached_property
+    def own_time(self) -> bool:
+        return bool(self.kind.tracked)
 
     @property
     def drawn(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from tidegate.errors import QueryError
+from tidegate.query.check import types_of
 from tidegate.query.logical import Logical, asked
 from tidegate.query.name import EVENT_TIME, Names, SideName
 from tidegate.schema import TIME
@@ -46,8 +47,19 @@ class Paired(Logical):
         """The columns that say how pairs came through, all doubles."""
         return ()
 
+    @property
+    def shown_sides(self) -> tuple[int, ...]:
+        """The sides whose columns a row has."""
+        return (0, 1)
+
     @cached_property
     def names(self) -> Names:
+        named = (name for side in self.shown_sides for name in self.side_names(side))
+        return Names((EVENT_TIME, *named, *self.drawn))
+
+    @property
+    def pair_names(self) -> Names:
+        """All that the condition may look at, the columns of both sides."""
         return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1), *self.drawn))
 
     def side_names(self, side: int) -> tuple[SideName, ...]:
@@ -56,11 +68,16 @@ class Paired(Logical):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        fields = [pa.field(EVENT_TIME, TIME)]
+        types = self.pair_types
+        return pa.schema([pa.field(name, types[name]) for name in self.names])
+
+    @cached_property
+    def pair_types(self) -> dict[str, pa.DataType]:
+        """The types of `pair_names`."""
+        types = {EVENT_TIME: TIME}
         for label, child in zip(self.labels, self.children, strict=True):
-            fields += [pa.field(SideName(label, f.name), f.type) for f in child.schema]
-        fields += [pa.field(name, pa.float64()) for name in self.drawn]
-        return pa.schema(fields)
+            types |= {SideName(label, name): type_ for name, type_ in types_of(child).items()}
+        return types | dict.fromkeys(self.drawn, pa.float64())
 
     @property
     def event_names(self) -> frozenset[str]:

@@ -37,6 +37,7 @@ from tidegate.query.surface import habit
 from tidegate.query.surface.arguments import (
     Column,
     join_condition,
+    join_kind,
     join_windows,
     named_columns,
     read_expression,
@@ -216,8 +217,11 @@ class Stream(StreamView):
         Arrow tables, aligned pair by pair, and returns a boolean for each pair. It must give the
         same answer for the same pair whenever it is asked.
 
-        A table needs neither: `rides.join(zones, on=left.zone == right.id, how="left")`. `how` is
-        "inner", "left", "semi" or "anti"; `on` may also name columns that both have.
+        `how` is the kind of the join, named as in Spark: "inner", "left", "right", "full", "semi",
+        "anti". A tuple without a partner comes when its window has passed, at its own `ts`.
+
+        A table needs no window: `rides.join(zones, on=left.zone == right.id, how="left")`. `how` is
+        then "inner", "left", "semi" or "anti", and `on` may name columns that both have.
         """
         if isinstance(other, Table):
             if within is not None or rows is not None:
@@ -225,11 +229,9 @@ class Stream(StreamView):
                     "join", "a table has no window", "within= or rows=", "Leave it out."
                 )
             return self._with(table_join(self.node, other.definition, on, how))
-        if how != "inner":
-            raise UnavailableError("join", "streams are joined by inner joins yet", how)
         _stream(other, "join", _JOIN)
-        windows = join_windows(within, rows)
-        return self._with(Join(self.node, other.node, *windows, join_condition(on)))
+        windows, kind = join_windows(within, rows), join_kind(how)
+        return self._with(Join(self.node, other.node, *windows, join_condition(on), kind=kind))
 
     @nested
     @called_as(_JOIN_ASOF)

@@ -33,7 +33,8 @@ def unqualified_columns(node: Node, without: Collection[str] = ()) -> list[tuple
         sides = [unqualified_columns(base.child), list(named)]
     elif isinstance(base, Paired):
         left, right = map(unqualified_columns, base.children)
-        sides = [left, [(name, own) for name, own in right if own not in base.shared]]
+        all_sides = left, [(name, own) for name, own in right if own not in base.shared]
+        sides = [all_sides[side] if side in base.shown_sides else [] for side in (0, 1)]
     else:
         return result_columns(node)
     found: dict[str, tuple[str, str]] = {}

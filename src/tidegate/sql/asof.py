@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.asof import AsOf
-from tidegate.query.name import EVENT_TIME, SideName, conjuncts, expression_text
+from tidegate.query.instant import event_offset
+from tidegate.query.name import EVENT_TIME, WINDOW, SideName, conjuncts, expression_text
 from tidegate.query.node import Node
 from tidegate.sql.relation import JoinedSides, Relation, without_aggregate_in_on
 
@@ -69,7 +70,7 @@ class _Times:
         self._offsets: dict[str, tuple[int, int]] = {EVENT_TIME: (0, 0)}
         for side, (label, node) in enumerate(zip(sides.labels, nodes, strict=True)):
             if node.windowed:
-                self._offsets[SideName(label, "window_end")] = (side, _before_end_us(node))
+                self._offsets[SideName(label, WINDOW[1])] = (side, -event_offset(node))
             else:
                 for name in node.event_names:
                     self._offsets[SideName(label, name)] = (side, 0)
@@ -96,14 +97,6 @@ class _Times:
                 "Write > for >=, or >= for >, and the same of < and <=.",
             )
         return _SHIFTED[written, ahead - behind]
-
-
-def _before_end_us(node: Node) -> int:
-    """How long before the end of its window a row happens."""
-    base = node
-    while not hasattr(base, "window"):
-        (base,) = base.children
-    return -int(base.window.event_offset_us)
 
 
 def _tolerance(right: Relation) -> int | None:

@@ -53,6 +53,7 @@ from tidegate.sql.select import (
 )
 from tidegate.sql.syntax import JoinedStreams, QueryWith, StreamWindow
 from tidegate.sql.table_join import join_table
+from tidegate.sql.trim import trimmed
 from tidegate.sql.union import sides_of
 
 __all__ = ["Create", "Script", "bind", "read_script"]
@@ -69,7 +70,7 @@ def bind(script: Script, streams: Mapping[str, Known]) -> tuple[Output, ...]:
     for target in script.outputs:
         with inside(target.name and f"INSERT INTO {target.name}"):
             node = _bind_query(catalog, target.tree)
-            outputs.append(Output(target.name, node, tuple(catalog.made.items())))
+            outputs.append(Output(target.name, node, catalog.named))
     return tuple(outputs)
 
 
@@ -111,7 +112,7 @@ class _Binder:
     def _with(self, with_: exp.With) -> _Binder:
         binder = self
         for cte in with_.expressions:
-            one = _Named(cte.this, binder, tuple(c.name for c in _alias_columns(cte)))
+            one = _Named(cte.alias, cte.this, binder, tuple(c.name for c in _alias_columns(cte)))
             binder = replace(binder, named={**binder.named, cte.alias.lower(): one})
         return binder
 
@@ -140,7 +141,7 @@ class _Binder:
                 tree.sql(dialect="tidegate", comments=False)[:60],
                 "Write for example SELECT route FROM rides",
             )
-        relation = self._joined(from_.this, tree.args.get("joins") or ())
+        relation = trimmed(self._joined(from_.this, tree.args.get("joins") or ()), tree)
         scope = relation.scope
         node = relation.node
         if where := tree.args.get("where"):
@@ -247,12 +248,16 @@ class _Binder:
 class _Named:
     """A query of WITH, which sees those before it; it is bound once, however often it is read."""
 
+    name: str
     tree: exp.Expression
     before: _Binder
     columns: tuple[str, ...] = ()
 
     @cached_property
     def node(self) -> Node:
+        return self.before.catalog.parts.setdefault(self.name, self._bound())
+
+    def _bound(self) -> Node:
         node = self.before.query(self.tree)
         held = data_names(node)
         if not self.columns:

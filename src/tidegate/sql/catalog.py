@@ -35,6 +35,8 @@ class Catalog:
     bind: Callable[[Catalog, exp.Expression], Node]
     made: dict[str, Node] = field(default_factory=dict)
     making: list[str] = field(default_factory=list)
+    parts: dict[str, Node] = field(default_factory=dict)
+    """The queries of WITH that were read, by name; of one name the first."""
 
     @classmethod
     def of(
@@ -82,6 +84,11 @@ class Catalog:
         found = find_name(name, [*self.streams, *self.views])
         known = None if found is None else self.streams.get(found)
         return known if isinstance(known, TableDef) else None
+
+    @property
+    def named(self) -> tuple[tuple[str, Node], ...]:
+        """What the script calls nodes, for those who look at the plan."""
+        return (*self.made.items(), *self.parts.items())
 
     def _view(self, name: str) -> Node:
         if name in self.making:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from tidegate.errors import QueryError
+from tidegate.operate.join.kind import LEFT
 from tidegate.query.name import NamedExpr, find_name, result_name
 from tidegate.query.node import Join
 from tidegate.query.window import Distance, JoinWindow
 from tidegate.sql.advice.subquery import aggregate_of_pairs, join_of_pairs
+from tidegate.sql.join_kind import SQL_KINDS, join_words
 from tidegate.sql.relation import JoinedSides, Relation, joined_by_and, without_aggregate_in_on
 from tidegate.sql.scope import PairScope
 from tidegate.sql.slot import REFUSED
@@ -24,21 +28,29 @@ def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
             "MATCH_CONDITION", "is for an as-of join", "JOIN", "Write ASOF JOIN, or use ON alone."
         )
     reaches = [_reach(relation, left, join) for relation in (left, right)]
+    kind = SQL_KINDS[join_words(join)]
     sides = JoinedSides.of(left, right)
-    scope, predicate = join_condition(join, sides, f"{left.text} JOIN {right.text}")
-    node = Join(left.node, right.node, reaches[0], reaches[1], predicate, sides.labels)
+    both = kind.tracked if kind.pairs and kind.tracked else (LEFT,)
+    text = f"{left.text} {kind.summary.upper()} {right.text}"
+    scope, predicate = join_condition(join, sides, text, both)
+    node = Join(left.node, right.node, reaches[0], reaches[1], predicate, sides.labels, kind)
+    if not kind.pairs:
+        scope = scope.left_alone
     text = f"{left.text} [{left.reach}]" if left.pair is None else left.text
     text += f" {join.sql(dialect='tidegate', comments=False).strip()}"
     return Relation(node, None, None, text, _longest(*reaches), scope)
 
 
 def join_condition(
-    join: exp.Join, sides: JoinedSides, text: str
+    join: exp.Join, sides: JoinedSides, text: str, both: Sequence[int] = (LEFT,)
 ) -> tuple[PairScope, exp.Expression | None]:
-    """The condition of ON, USING or NATURAL, and the scope after it; None for all pairs."""
+    """The condition of ON, USING or NATURAL, and the scope after it; None for all pairs.
+
+    A column of USING alone is that of the first of the sides `both` that has a value.
+    """
     scope, condition = sides.scope, join.args.get("on")
     if using := join.args.get("using") or _natural(join, scope):
-        scope, equalities = sides.using(using)
+        scope, equalities = sides.using(using, both)
         return scope, joined_by_and(equalities)
     if condition is not None:
         return scope, scope.plain(without_aggregate_in_on(condition), "ON")
@@ -100,7 +112,7 @@ def star_items(written: exp.Expression, scope: PairScope, left_out: set[str]) ->
     for side in sides:
         for name in scope.data_names(side):
             key = name.lower()
-            if key in left_out or (key in side.hidden and not whole):
+            if key in left_out or (key in items and key in side.hidden and not whole):
                 continue
             if key in items:
                 raise QueryError(
@@ -110,7 +122,9 @@ def star_items(written: exp.Expression, scope: PairScope, left_out: set[str]) ->
                     "List the columns, and rename one of the two with AS.",
                 )
             owners[key] = side.alias or ""
-            items[key] = (result_name(name, side.names), side.column(name))
+            merged = key in side.hidden and not whole
+            value = scope.shared_column(name) if merged else side.column(name)
+            items[key] = (result_name(name, side.names), value)
     return list(items.values())
 
 

@@ -9,7 +9,7 @@ from functools import reduce
 from sqlglot import exp
 
 from tidegate.errors import QueryError, near
-from tidegate.query.name import find_name
+from tidegate.query.name import ambiguous, find_name
 from tidegate.query.node import Node, data_names
 from tidegate.query.paired import SIDES
 from tidegate.query.window import JoinWindow, Window
@@ -73,33 +73,64 @@ class JoinedSides:
             for scopes, label, relation in named
             for s in scopes
         ]
-        return JoinedSides((labels[0], labels[1]), PairScope(tuple(sides), len(parts[0])))
+        pairs = [r.pair for r in (left, right) if isinstance(r, Relation) and r.pair is not None]
+        shared = [one for pair in pairs for one in pair.shared]
+        scope = PairScope(tuple(sides), len(parts[0]), tuple(shared))
+        return JoinedSides((labels[0], labels[1]), scope)
 
-    def using(self, columns: Sequence[exp.Identifier]) -> tuple[PairScope, list[exp.Expression]]:
-        """The equalities of USING, and the scope in which its columns need no qualifier."""
+    def using(
+        self, columns: Sequence[exp.Identifier], whole: Sequence[int] = (0,)
+    ) -> tuple[PairScope, list[exp.Expression]]:
+        """The equalities of USING, and the scope in which its columns need no qualifier.
+
+        `whole` are the sides of the join whose tuples are all there: their values count.
+        """
+        count, sides = self.scope.left_count, self.scope.sides
+        parts = [_part(self.scope, part) for part in (sides[:count], sides[count:])]
+        shared, hidden = (
+            dict(self.scope.shared),
+            [identifier.name.lower() for identifier in columns],
+        )
         equalities: list[exp.Expression] = []
-        scope, right = self.scope, self.scope.sides[self.scope.left_count :]
-        hidden: dict[str, list[str]] = {}
         for identifier in columns:
             name = identifier.name
-            left = PairScope(scope.sides[: scope.left_count]).shared_column(name)
-            owner = next((s for s in right if find_name(name, s.names)), None)
-            if left is None or owner is None:
-                lacking = scope.sides[: scope.left_count] if left is None else right
-                held = [n for side in lacking for n in side.names]
-                raise QueryError(
-                    "USING",
-                    f"{' and '.join(s.alias or '' for s in lacking)} has no column of this name",
-                    name,
-                    near(name, held),
-                )
-            equal = exp.EQ(this=left, expression=owner.column(find_name(name, owner.names) or ""))
-            equalities.append(equal)
-            hidden.setdefault(owner.alias or "", []).append(name.lower())
-        sides = [
-            replace(s, hidden=(*s.hidden, *hidden.get(s.alias or "", ()))) for s in scope.sides
-        ]
-        return replace(scope, sides=tuple(sides)), equalities
+            owners = [_owners(part, name) for part in parts]
+            hands = [
+                replace(part, shared=((name.lower(), owner),)).shared_column(name)
+                for part, owner in zip(parts, owners, strict=True)
+            ]
+            equalities.append(exp.EQ(this=hands[0], expression=hands[1]))
+            shared[name.lower()] = tuple(alias for side in whole for alias in owners[side])
+        all_sides = tuple(
+            replace(s, hidden=(*s.hidden, *(n for n in hidden if s.holds(n)))) for s in sides
+        )
+        scope = replace(self.scope, sides=all_sides, shared=tuple(shared.items()))
+        return scope, equalities
+
+
+def _part(scope: PairScope, sides: tuple[Scope, ...]) -> PairScope:
+    """The scope of some of the relations of a join."""
+    aliases = {side.alias for side in sides}
+    shared = tuple((name, whole) for name, whole in scope.shared if aliases.issuperset(whole))
+    return replace(scope, sides=sides, shared=shared)
+
+
+def _owners(part: PairScope, name: str) -> tuple[str, ...]:
+    """The relations of one side of a join whose values a column of USING has there."""
+    if whole := part.whole(name):
+        return whole
+    holders = part.holders(name)
+    if len(holders) > 1:
+        held = [s.shown(find_name(name, s.names) or "") for s in holders]
+        raise ambiguous(name, held, "USING")
+    if not holders:
+        raise QueryError(
+            "USING",
+            f"{' and '.join(s.alias or '' for s in part.sides)} has no column of this name",
+            name,
+            near(name, [n for side in part.sides for n in side.names]),
+        )
+    return (holders[0].alias or "",)
 
 
 def joined_by_and(parts: Sequence[exp.Expression]) -> exp.Expression:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -28,8 +28,8 @@ class Scope:
     """One relation in FROM: the name it goes by (None for a subquery without one), its columns.
 
     `implicit` are those that * leaves out, because rows have them without being asked. Of a join
-    in a join, `within` are the labels of those around it, the outermost first, and `hidden` the
-    columns of USING that an earlier side has too: without a qualifier they mean that one.
+    in a join, `within` are the labels of those around it, the outermost first. `hidden` are the
+    columns of USING, which mean something else without a qualifier.
     """
 
     alias: str | None
@@ -93,12 +93,15 @@ class Scope:
 class PairScope:
     """The relations of a join; what stands for a column is the name it has in the join.
 
-    The first `left_count` are its left side. Where pairs are `windowed`, a name that none of them
-    has may be one of the window or of the select list, and stays.
+    The first `left_count` are its left side. `shared` are the columns of USING, each with the sides
+    whose values count, the first that is not NULL; the name alone means that. Where pairs are
+    `windowed`, a name that none of the sides has may be one of the window or of the select list,
+    and stays.
     """
 
     sides: tuple[Scope, ...]
     left_count: int = 1
+    shared: tuple[tuple[str, tuple[str, ...]], ...] = ()
     windowed: bool = False
 
     def plain(self, expression: exp.Expression, where: str) -> exp.Expression:
@@ -119,11 +122,26 @@ class PairScope:
         """The columns that * means for one side: without its event time or its window."""
         return tuple(n for n in side.names if n not in side.implicit)
 
-    def shared_column(self, name: str) -> exp.Expression | None:
-        """A column of USING by its name alone; None where no side has it."""
-        return self._unqualified([name], "USING") if self._holders(name) else None
+    @property
+    def left_alone(self) -> PairScope:
+        """The scope of rows that have the columns of the left side only."""
+        right = [replace(s, names=(), implicit=()) for s in self.sides[self.left_count :]]
+        return replace(self, sides=(*self.sides[: self.left_count], *right))
 
-    def _holders(self, name: str) -> list[Scope]:
+    def whole(self, name: str) -> tuple[str, ...]:
+        """The sides whose values a column of USING has; none where it is not one."""
+        return dict(self.shared).get(name.lower(), ())
+
+    def shared_column(self, name: str) -> exp.Expression:
+        """What a column of USING is in a row."""
+        sides = [self.owner(alias, "USING") for alias in self.whole(name)]
+        values = [side.column(find_name(name, side.names) or "") for side in sides]
+        return (
+            values[0] if len(values) == 1 else exp.Coalesce(this=values[0], expressions=values[1:])
+        )
+
+    def holders(self, name: str) -> list[Scope]:
+        """The sides that have a column of this name of their own."""
         return [s for s in self.sides if s.holds(name) and name.lower() not in s.hidden]
 
     def _reference(self, parts: Sequence[str], where: str) -> exp.Expression:
@@ -133,6 +151,13 @@ class PairScope:
             found = find_name(parts[1], side.names)
             if found is None and any(s.holds(parts[0]) for s in sides):
                 return self._unqualified(parts, where)
+            if found is None and not side.names:
+                raise QueryError(
+                    where,
+                    "rows of a semi or anti join have the columns of its left side only",
+                    f"{parts[0]}.{parts[1]}",
+                    "Write JOIN, or LEFT JOIN, for those of both.",
+                )
             if found is None:
                 raise no_column(parts[1], side.names, where, f"{parts[0]}.{parts[1]}")
             return field(side.column(found), *parts[2:])
@@ -142,17 +167,20 @@ class PairScope:
         """A column by its own name, and the fields of a struct that follow it."""
         if parts[0].lower() == EVENT_TIME and where not in ("ON", "USING"):
             return field(column(EVENT_TIME), *parts[1:])
-        holders = self._holders(parts[0])
-        if not holders and len(parts) > 1:
+        holders, whole = self.holders(parts[0]), self.whole(parts[0])
+        if not holders and not whole and len(parts) > 1:
             self.owner(parts[0], where)
-        if not holders:
+        if not holders and not whole:
             if where == "ORDER BY" or self.windowed:
                 return column(parts[0])
             listed = [s.shown(n) for s in self.sides for n in s.names]
             raise no_column(parts[0], listed, where)
-        if len(holders) > 1:
-            held = [s.shown(find_name(parts[0], s.names) or "") for s in holders]
+        if len(holders) + bool(whole) > 1:
+            named = [self.owner(alias, where) for alias in whole] + holders
+            held = [s.shown(find_name(parts[0], s.names) or "") for s in named]
             raise ambiguous(".".join(parts), held, where)
+        if whole:
+            return field(self.shared_column(parts[0]), *parts[1:])
         return field(holders[0].column(find_name(parts[0], holders[0].names) or ""), *parts[1:])
 
 

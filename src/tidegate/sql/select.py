@@ -45,7 +45,10 @@ def select_items(tree: exp.Select, scope: Scope | PairScope, child: Node) -> tup
             continue
         inner = written.this if isinstance(written, exp.Alias) else written
         expression = scope.plain(inner, "SELECT")
-        name = written.alias if isinstance(written, exp.Alias) else spark_name(expression)
+        # A column of USING may be made of both sides, and has its own name nevertheless.
+        merged = isinstance(inner, exp.Column) and isinstance(expression, exp.Coalesce)
+        named = inner if merged else expression
+        name = written.alias if isinstance(written, exp.Alias) else spark_name(named)
         items.append((name, expression))
     if not items:
         raise QueryError("SELECT", "needs at least one column")

@@ -262,4 +262,9 @@ ANSWERS = {
     "clause: option twice": "00:00:01,a,5,x,00:00:03; 00:00:02,b,7.5,y,00:00:05",
     "clause: half a row": "00:00:01,00:00:01,1; 00:00:02,00:00:02,1",
     "clause: comment not closed": "00:00:01,a; 00:00:02,b",
+    "clause: outer mark": "00:00:01,A; 00:00:02,",
+    "query: outer join": "00:00:01,a; 00:00:02,b",
+    "query: column of the other side of an anti join": "00:00:01,5; 00:00:02,7.5",
+    "query: left join of tuple windows": "00:00:01,a; 00:00:02,b",
+    "query: outer join in another order": "00:00:01,a; 00:00:02,b",
 }

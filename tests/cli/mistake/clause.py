@@ -306,8 +306,8 @@ MISTAKES = {
             "rides.route = stops.route (+)"
         ),
         (
-            "SQL line 1, column 102: only inner joins are available yet; got (+). There is "
-            "no way yet."
+            "SQL line 1, column 102: outer joins are written in FROM; got (+). Write LEFT JOIN ... "
+            "ON ... there."
         ),
     ),
     "straight join": told(
@@ -316,7 +316,7 @@ MISTAKES = {
             "SECONDS] ON rides.route = stops.route"
         ),
         (
-            "SQL line 1, column 48: only inner joins are available yet; got STRAIGHT_JOIN. "
+            "SQL line 1, column 48: this way to join is not available yet; got STRAIGHT_JOIN. "
             "There is no way yet."
         ),
     ),

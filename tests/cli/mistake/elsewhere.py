@@ -248,56 +248,6 @@ MISTAKES = {
         "SELECT NTILE(4) OVER (ORDER BY fare) AS f FROM rides",
         ("SQL line 1, column 17: OVER is not available yet; got OVER. There is no way yet."),
     ),
-    "left join": told(
-        (
-            "SELECT rides.route, stops.name FROM rides [RANGE 10 SECONDS] LEFT JOIN stops [RANGE "
-            "10 SECONDS] ON rides.route = stops.route"
-        ),
-        (
-            "SQL line 1, column 62: only inner joins are available yet; got LEFT JOIN. "
-            "There is no way yet."
-        ),
-    ),
-    "right join": told(
-        (
-            "SELECT rides.route, stops.name FROM rides [RANGE 10 SECONDS] RIGHT JOIN stops [RANGE"
-            " 10 SECONDS] ON rides.route = stops.route"
-        ),
-        (
-            "SQL line 1, column 62: only inner joins are available yet; got RIGHT JOIN. "
-            "There is no way yet."
-        ),
-    ),
-    "full join": told(
-        (
-            "SELECT rides.route, stops.name FROM rides [RANGE 10 SECONDS] FULL OUTER JOIN stops "
-            "[RANGE 10 SECONDS] ON rides.route = stops.route"
-        ),
-        (
-            "SQL line 1, column 62: only inner joins are available yet; got FULL OUTER "
-            "JOIN. There is no way yet."
-        ),
-    ),
-    "semi join": told(
-        (
-            "SELECT rides.route FROM rides [RANGE 10 SECONDS] LEFT SEMI JOIN stops [RANGE 10 "
-            "SECONDS] ON rides.route = stops.route"
-        ),
-        (
-            "SQL line 1, column 50: only inner joins are available yet; got LEFT SEMI "
-            "JOIN. There is no way yet."
-        ),
-    ),
-    "anti join": told(
-        (
-            "SELECT rides.route FROM rides [RANGE 10 SECONDS] LEFT ANTI JOIN stops [RANGE 10 "
-            "SECONDS] ON rides.route = stops.route"
-        ),
-        (
-            "SQL line 1, column 50: only inner joins are available yet; got LEFT ANTI "
-            "JOIN. There is no way yet."
-        ),
-    ),
     "cte recursive": told(
         "WITH RECURSIVE x AS (SELECT route FROM rides) SELECT route FROM x",
         (

@@ -705,12 +705,42 @@ MISTAKES = {
     ),
     "outer join": Mistake(
         message=(
-            "SQL line 1, column 50: only inner joins are available yet; got LEFT JOIN. "
-            "There is no way yet."
+            "SQL line 1, column 50: a join is INNER, LEFT, RIGHT, FULL, SEMI, ANTI or CROSS; got "
+            "OUTER JOIN. Say of which side rows without a partner are kept, for example LEFT JOIN."
+        ),
+        sql=(
+            "SELECT l.route FROM rides AS l [RANGE 5 SECONDS] OUTER JOIN rides AS r [RANGE 5 "
+            "SECONDS] ON l.route = r.route"
+        ),
+    ),
+    "column of the other side of an anti join": Mistake(
+        message=(
+            "SELECT: rows of a semi or anti join have the columns of its left side only; got "
+            "r.fare. Write JOIN, or LEFT JOIN, for those of both."
+        ),
+        sql=(
+            "SELECT r.fare FROM rides AS l [RANGE 5 SECONDS] ANTI JOIN rides AS r [RANGE 5 "
+            "SECONDS] ON l.route = r.route"
+        ),
+    ),
+    "left join of tuple windows": Mistake(
+        message=(
+            "LEFT JOIN: needs windows of time, which tell when no partner can come any more; got "
+            "[ROWS 5]. Write [RANGE 5 MINUTES] in place of it, or JOIN for the pairs alone."
+        ),
+        sql=(
+            "SELECT l.route FROM rides AS l [ROWS 5] LEFT JOIN rides AS r [RANGE 5 SECONDS] ON "
+            "l.route = r.route"
+        ),
+    ),
+    "outer join in another order": Mistake(
+        message=(
+            "ORDER BY: rows come in the order in which they are decided, some later than their "
+            "ts, so this order would have to wait for them; got ts. Leave ORDER BY out."
         ),
         sql=(
             "SELECT l.route FROM rides AS l [RANGE 5 SECONDS] LEFT JOIN rides AS r [RANGE 5 "
-            "SECONDS] ON l.route = r.route"
+            "SECONDS] ON l.route = r.route ORDER BY ts"
         ),
     ),
     "WITH ERROR of different values": Mistake(

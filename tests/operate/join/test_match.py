@@ -274,7 +274,8 @@ def batches(
             stored = StoredTuples(state[i][0]), StoredTuples(state[i][1])
             work = ComparedWork.of(news, by_row=True)
             matching = Matching(spec, (news[0], news[1]), newest, stored, by_row=True)
-            pieces = list(in_pieces([matching], sum(map(len, place)), work, most))
+            found_in = in_pieces([matching], sum(map(len, place)), work, most)
+            pieces = [piece for _, piece in found_in]
             pairs = [p for piece in pieces for p in piece]
             check_pieces(pieces, most)
             implied += work.implied

@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import TS, ints
-from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec
+from tidegate.operate.join.kind import LEFT, RIGHT
+from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.state import SIDES, SideKeeper
 from tidegate.operate.operator import Arrival, InstanceWork, Share
 from tidegate.state.segment import read_segment

@@ -26,7 +26,10 @@ _WIDE_BYTES = 256
 
 @dataclass(frozen=True)
 class GatheredRows:
-    """Rows of a table by their places, columns gathered when asked for."""
+    """Rows of a table by their places, columns gathered when asked for.
+
+    Where the first place is below 0 all are, and stand for tuples that are missing: all NULL.
+    """
 
     table: pa.Table
     places: Ints
@@ -46,7 +49,13 @@ class GatheredRows:
 
     @cached_property
     def _index(self) -> pa.Array:
+        if self.is_missing:
+            return pa.nulls(len(self.places), pa.int64())
         return pa.array(self.places)
+
+    @property
+    def is_missing(self) -> bool:
+        return bool(len(self.places) and self.places[0] < 0)
 
     def is_wide(self, name: str) -> bool:
         """Whether gathering a column of text copies far more than there is of it."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from tidegate.batch import TS, ints
 from tidegate.memory import MEMORY
 from tidegate.operate.join.chain import BUCKET, Chain, ChainRun
+from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.match import (
     RANK,
     HeldTuples,
@@ -29,8 +30,8 @@ from tidegate.operate.join.memory import SideMemory, find, leave
 from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
 from tidegate.operate.join.search import News
-from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec
-from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, Sight, sights
+from tidegate.operate.join.spec import JoinSpec
+from tidegate.operate.join.spread import HOLDS_ALL, TO_ALL, TO_OWNER, Sight, sights
 from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
 from tidegate.operate.join.stored_segment import StoredSegments, fewer
 from tidegate.operate.kernels.expression import evaluate
@@ -71,16 +72,18 @@ class InstanceJoin:
     partitioner: Partitioner
     keepers: tuple[SideKeeper, SideKeeper]
     before: tuple[int, int]
+    grid: str = ""
+    """What names the cells by which tuples are placed, where others of a side come by them."""
 
     def in_memory(self) -> Sequence[SideMemory]:
         """What the batch before has left in memory, by side."""
         return find(self.work, self._name)
 
-    def rows(self, pieces: Iterator[list[MatchedPairs]]) -> tuple[pa.Table, ...]:
+    def rows(self, pieces: Iterator[tuple[int, list[MatchedPairs]]]) -> tuple[pa.Table, ...]:
         """The output rows by port, made piece by piece and spilled where they are many."""
         spills = [Spill.of(self.work, i) for i in range(len(self.work.ports))]
         try:
-            for found in pieces:
+            for _, found in pieces:
                 self.work.spans.mark("instance match")
                 for port, spill in zip(self.work.ports, spills, strict=True):
                     spill.add(output_rows(port, self.spec, found))
@@ -198,14 +201,15 @@ class InstanceJoin:
             run = newest.stored(kept, since) if kept.any() else None
             end = self.work.frontier_us if keeper.order == TS else count
             chains.append(chain.grown(run, needed=needed, end=end, most_bytes=_most_bytes()))
-        leave(self.work, self._name, (chains[LEFT], chains[RIGHT]))
+        own = self.spread not in HOLDS_ALL
+        leave(self.work, self._name, (chains[LEFT], chains[RIGHT]), own)
 
     @property
     def _name(self) -> str:
-        """The name of what stays in memory; over a grid, whose tuples are seen is up to all."""
-        if self.spread != OVER_GRID:
+        """The name of what stays in memory; what of others is seen is up to all owners."""
+        if self.spread not in HOLDS_ALL:
             return _STORED
-        return f"{_STORED} {zlib.crc32(self.work.mapping.owner_array.tobytes())}"
+        return f"{_STORED} {zlib.crc32(self.work.mapping.owner_array.tobytes())} {self.grid}"
 
     def segments(self, side: int, news: News, own: npt.NDArray[np.bool_]) -> tuple[Segment, ...]:
         """Store the instance's own new tuples that a later one may still meet."""

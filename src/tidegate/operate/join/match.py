@@ -19,6 +19,7 @@ from tidegate.errors import TaskError
 from tidegate.operate.join.bound import key_of, value_of
 from tidegate.operate.join.chain import ChainRun
 from tidegate.operate.join.decide import GatheredRows, joined, true_of
+from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.newest import Newest
 from tidegate.operate.join.part import BucketPart
 from tidegate.operate.join.run_index import Floats, SearchableRun, Terms, kept, known, let_go
@@ -32,7 +33,7 @@ from tidegate.operate.join.search import (
     candidates_of,
     implied,
 )
-from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec, Probe
+from tidegate.operate.join.spec import JoinSpec, Probe
 from tidegate.operate.join.union import union
 from tidegate.operate.kernels.bisect import below
 from tidegate.operate.kernels.order import flat, inverse
@@ -56,19 +57,25 @@ _FEW_PAIRS = 16_384
 class MatchedPairs:
     """Pairs of tuples, row by row; the later tuple of each is of the side `later`.
 
-    `place` is the later tuple's place among the new tuples.
+    `place` is the later tuple's place among the new tuples. Of tuples without a partner that side
+    is missing, and `decided` are the instants at which that was known.
     """
 
     left: GatheredRows
     right: GatheredRows
     later: int
     place: Ints
+    decided: Ints | None = None
 
     def of(self, kept: Ints) -> MatchedPairs:
-        """Some of them."""
+        """Some of them; they have a partner."""
         if len(kept) == len(self.place):
             return self
         return MatchedPairs(self.left.of(kept), self.right.of(kept), self.later, self.place[kept])
+
+    def moved(self, place: Ints) -> MatchedPairs:
+        """The same with other numbers in the order of the output."""
+        return replace(self, place=place)
 
 
 @dataclass(frozen=True)
@@ -365,8 +372,9 @@ class _Search:
         searched = self._whole(held.table, coordinate, held.token, held.key)
         if not searched and (live := coordinate >= needed).any() and not live.all():
             # The value may be of a tuple that is in no window any more.
-            table, coordinate = held.table.filter(pa.array(live)), coordinate[live]
-            return _Meeting(table, coordinate, self._index(table, coordinate, None, None))
+            rows, coordinate = np.flatnonzero(live), coordinate[live]
+            index = self._index(held.table.take(pa.array(rows)), coordinate, None, None)
+            return _Meeting(held.table, coordinate, index, rows)
         return _Meeting(held.table, coordinate, searched)
 
     def _whole(

@@ -22,7 +22,7 @@ index of all of them is made again."""
 class JoinMemory:
     """The newest tuples of both sides, for the next batch.
 
-    They are those of `buckets`; None where it depends on their times whose they are.
+    They are those of `buckets`; None where others are among them, or their times tell whose.
     """
 
     chains: tuple[Chain, Chain]
@@ -53,9 +53,9 @@ def find(work: InstanceWork, name: str) -> Sequence[SideMemory]:
     return [SideMemory(chain.of(own, MOST_MOVED_ROWS), gained) for chain in left.chains]
 
 
-def leave(work: InstanceWork, name: str, chains: tuple[Chain, Chain]) -> None:
-    """Leave tuples of both sides in memory."""
+def leave(work: InstanceWork, name: str, chains: tuple[Chain, Chain], own: bool = True) -> None:
+    """Leave tuples of both sides in memory; `own` says that they are those of its own buckets."""
     buckets = None
-    if not work.mapping.formers:
+    if own and not work.mapping.formers:
         buckets = BucketSet.where(work.mapping.owner_array == work.instance)
     work.kept.leave(name, JoinMemory(chains, buckets), sum(chain.nbytes for chain in chains))

@@ -22,15 +22,24 @@ from tidegate.operate.join.concept import FIRST, ConceptSieve, FirstKeeper, Firs
 from tidegate.operate.join.division import held_work, pair_work, stored_work
 from tidegate.operate.join.grid import GRIDS
 from tidegate.operate.join.instance import InstanceJoin, SideTuples, key_buckets
-from tidegate.operate.join.match import (
-    order_columns,
-    places,
-)
+from tidegate.operate.join.kind import LEFT, RIGHT
+from tidegate.operate.join.mark import MATCHED, MarkKeeper
+from tidegate.operate.join.match import order_columns, places
+from tidegate.operate.join.partner import OuterRows, SidePartners
 from tidegate.operate.join.pieces import in_pieces
 from tidegate.operate.join.range_placement import RangePlacement
 from tidegate.operate.join.search import ComparedWork, Ints, News
-from tidegate.operate.join.spec import LEFT, RIGHT, JoinSpec, WindowExtent
-from tidegate.operate.join.spread import OVER_GRID, TO_ALL, TO_OWNER, TO_RANGES, seen_by, sights
+from tidegate.operate.join.spec import JoinSpec, WindowExtent
+from tidegate.operate.join.spread import (
+    HOLDS_ALL,
+    OVER_GRID,
+    TO_ALL,
+    TO_HOMES,
+    TO_OWNER,
+    TO_RANGES,
+    seen_by,
+    sights,
+)
 from tidegate.operate.join.state import BY_KEY, BY_RANGE, ROUND_ROBIN, SIDES, SideKeeper
 from tidegate.operate.join.survey import SURVEY
 from tidegate.operate.keeper import Keeper
@@ -109,6 +118,8 @@ class StreamJoin(Operator):
         """Which instances see a new tuple; all of them where windows count tuples."""
         if self.spec.counts:
             return TO_ALL
+        if self.spec.kind.home is not None and self.routing != BY_KEY:
+            return TO_HOMES[self.spec.kind.home]
         if self.routing == ROUND_ROBIN:
             return OVER_GRID if self.remote else TO_ALL
         return TO_OWNER if self.routing == BY_KEY else TO_RANGES
@@ -144,9 +155,9 @@ class StreamJoin(Operator):
         else:
             bucket = router.buckets([], table.num_rows)
         table = table.add_column(3, BUCKET, pa.array(bucket))
-        if self.spread == TO_ALL:
+        if self.spread == TO_ALL or self._is_visitor(side):
             return [Share.for_all(table)]
-        if self.spread == TO_OWNER and not work.mapping.formers:
+        if self.spread in (TO_OWNER, *TO_HOMES) and not work.mapping.formers:
             return work.by_owner(table, work.mapping.owner_array[bucket])
         shares = []
         for instance in range(work.mapping.running):
@@ -165,6 +176,8 @@ class StreamJoin(Operator):
             shares.append(Share(work.mapping.owners[0], surveyed, SURVEY))
         if self._is_counted_apart(work, work.opened()):
             shares.append(self._candidates.share(table))
+        if self.spread in TO_HOMES and not self._is_visitor(side):
+            return [*work.by_owner(table, work.mapping.owner_array[bucket]), *shares]
         everyone = seen.all(axis=0)
         if self.spread == TO_ALL or everyone.all():
             return [Share.for_all(table), *shares]
@@ -187,7 +200,7 @@ class StreamJoin(Operator):
         for side, table in enumerate(tables):
             bucket: npt.NDArray[np.int32] = table.column(BUCKET).to_numpy()
             owned = owners[bucket] == work.instance
-            held = np.ones(len(owned), np.bool_) if self.spread == OVER_GRID else owned
+            held = np.ones(len(owned), np.bool_) if self.spread in HOLDS_ALL else owned
             asks = None
             if self.routing == BY_RANGE and self.spread == TO_ALL:
                 asks = self._ranges.asks(work, side, table)
@@ -203,6 +216,7 @@ class StreamJoin(Operator):
             self.partitioner,
             self._keepers,
             self.before,
+            self._cells(work),
         )
         in_memory = instance.in_memory()
         sides: list[SideTuples] = []
@@ -212,8 +226,14 @@ class StreamJoin(Operator):
         else:
             part, sides = instance.matching(news, in_memory)
             parts = [part]
-        rows = instance.rows(in_pieces(parts, sum(map(len, at)), compared))
+        pieces = in_pieces(parts, sum(map(len, at)), compared)
+        kind = self.spec.kind
+        partners = [SidePartners(work, self.spec, self._keepers[i], sides[i]) for i in kind.tracked]
+        if partners:
+            pieces = OuterRows(self.spec, partners, news).pieces(pieces)
+        rows = instance.rows(pieces)
         segments = {SIDES[i]: instance.segments(i, news[i], own[i]) for i in range(2)}
+        segments |= {side.part: side.written() for side in partners}
         if first is not None:
             segments[FIRST] = first.written()
         if self.routing == BY_RANGE:
@@ -265,6 +285,9 @@ class StreamJoin(Operator):
         if self.sieve is not None:
             kept[FIRST] = FirstKeeper(self.sieve.pane_us)
             reach = "which tuples of a key are kept depends on those before them"
+        for side in self.spec.kind.tracked:
+            kept[MATCHED[side]] = MarkKeeper(self._keepers[side])
+            reach = "a tuple must meet all its partners in one place to know that it has none"
         return OperatorState(kept, reach, self._migration, self._reads)
 
     @property
@@ -297,7 +320,7 @@ class StreamJoin(Operator):
 
     def title(self) -> str:
         left, right = (_extent(s.extent) for s in (self.spec.left, self.spec.right))
-        return f"join, keeps {left} of the left side and {right} of the right"
+        return f"{self.spec.kind.summary}, keeps {left} of the left side and {right} of the right"
 
     def details(self, texts: Mapping[str, str]) -> list[str]:
         spec = self.spec
@@ -322,9 +345,20 @@ class StreamJoin(Operator):
 
     def _is_counted_apart(self, work: MapWork | InstanceWork, store: Store) -> bool:
         """Whether one instance counts the candidates, because none sees all tuples."""
-        if self.spread != TO_RANGES or work.mapping.running == 1:
+        if self.routing != BY_RANGE or self.spec.counts or work.mapping.running == 1:
             return False
         return any(e.grid.width for e in self._ranges.grids(work.state, store, work.batch))
+
+    def _is_visitor(self, side: int) -> bool:
+        """Whether tuples of a side go to the homes of those of the other."""
+        return self.spread in TO_HOMES and side != self.spec.kind.home
+
+    def _cells(self, work: InstanceWork) -> str:
+        """The name of the grid that places the tuples of a batch; none where there is none."""
+        if self.spread not in TO_HOMES or self.routing != BY_RANGE:
+            return ""
+        newest = self._ranges.grids(work.state, work.store, work.batch)[-1]
+        return f"{newest.batch} {newest.grid}"
 
     @property
     def _candidates(self) -> CandidateCount:

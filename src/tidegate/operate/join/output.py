@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import ORDER, TS
+from tidegate.batch import MAX_US, ORDER, TS
 from tidegate.collect.pair import EARLIER, LATER, pair_order, pair_rows, sorted_pairs
 from tidegate.operate.join.decide import GatheredRows, is_true
+from tidegate.operate.join.kind import LEFT, OWN
 from tidegate.operate.join.match import MatchedPairs, order_columns
 from tidegate.operate.join.search import Ints
-from tidegate.operate.join.spec import LEFT, JoinSpec
+from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.port import Port
 from tidegate.schema import TIME
 
@@ -25,8 +26,8 @@ def output_rows(port: Port, spec: JoinSpec, found: Sequence[MatchedPairs]) -> pa
     """The output rows of matching pairs, in order, with what a merge needs."""
     if not found:
         nothing = pa.table({c: pa.array([], pa.int64()) for c in ORDER})
-        return pair_rows({f.name: pa.array([], f.type) for f in port.schema}, nothing, nothing)
-    alike = list(_alike(found))
+        return pair_rows({f.name: pa.array([], f.type) for f in port.carried}, nothing, nothing)
+    alike = list(_alike(spec, found))
     if len(alike) == 1:
         # To put places in order costs less than to put rows.
         pairs = alike[0].of(pair_order(alike[0].place, alike[0].earlier))
@@ -39,30 +40,35 @@ def output_rows(port: Port, spec: JoinSpec, found: Sequence[MatchedPairs]) -> pa
 
 @dataclass(frozen=True)
 class _Alike:
-    """Pairs of the same two tables, with the total order of their later and earlier tuples."""
+    """Pairs of the same two tables, with the total order of their later and earlier tuples.
+
+    `own` are the times that rows show.
+    """
 
     left: GatheredRows
     right: GatheredRows
     later: Sequence[Ints]
     earlier: Sequence[Ints]
+    own: Ints
     place: Ints
 
     def of(self, chosen: Ints) -> _Alike:
         later, earlier = ([c[chosen] for c in columns] for columns in (self.later, self.earlier))
         sides = self.left.of(chosen), self.right.of(chosen)
-        return _Alike(*sides, later, earlier, self.place[chosen])
+        return _Alike(*sides, later, earlier, self.own[chosen], self.place[chosen])
 
 
-def _alike(found: Sequence[MatchedPairs]) -> Iterator[_Alike]:
+def _alike(spec: JoinSpec, found: Sequence[MatchedPairs]) -> Iterator[_Alike]:
     """The pairs by their tables, but for large parts, each of which is alone."""
     groups: dict[tuple[int, ...], list[MatchedPairs]] = {}
     for i, pairs in enumerate(found):
         tables = (id(pairs.left.table), id(pairs.right.table))
         groups.setdefault(tables if len(pairs.place) <= _ALIKE_ROWS else (i,), []).append(pairs)
     for group in groups.values():
-        columns = [order_columns(rows.table) for rows in (group[0].left, group[0].right)]
-        ordered = [_ordered(p, columns) for p in group]
-        later, earlier = (
+        sides = (group[0].left, group[0].right)
+        columns = [() if rows.is_missing else order_columns(rows.table) for rows in sides]
+        ordered = [_ordered(spec, p, columns) for p in group]
+        later, earlier, (own,) = (
             [np.concatenate(parts) if len(parts) > 1 else parts[0] for parts in zip(*given)]
             for given in zip(*ordered, strict=True)
         )
@@ -72,24 +78,34 @@ def _alike(found: Sequence[MatchedPairs]) -> Iterator[_Alike]:
             else GatheredRows(rows[0].table, np.concatenate([r.places for r in rows]))
             for rows in zip(*((p.left, p.right) for p in group), strict=True)
         )
-        yield _Alike(left, right, later, earlier, np.concatenate([p.place for p in group]))
+        yield _Alike(left, right, later, earlier, own, np.concatenate([p.place for p in group]))
 
 
 def _ordered(
-    pairs: MatchedPairs, columns: Sequence[Sequence[Ints]]
-) -> tuple[list[Ints], list[Ints]]:
-    """What places the later tuples in the total order, and the earlier ones; by side `columns`."""
+    spec: JoinSpec, pairs: MatchedPairs, columns: Sequence[Sequence[Ints]]
+) -> tuple[list[Ints], list[Ints], list[Ints]]:
+    """What places the later tuples in the total order, and the earlier ones; by side `columns`.
+
+    And the times that rows show. What has no partner comes after all pairs of its instant.
+    """
     left, right = (
         [column[rows.places] for column in mine]
         for rows, mine in zip((pairs.left, pairs.right), columns, strict=True)
     )
-    return (left, right) if pairs.later == LEFT else (right, left)
+    later, earlier = (left, right) if pairs.later == LEFT else (right, left)
+    if pairs.decided is not None:
+        last = np.full(len(pairs.decided), MAX_US)
+        later = [pairs.decided, last, last]
+        return later, earlier, earlier[:1]
+    return later, earlier, later[:1] if spec.kind.pairs else left[:1]
 
 
 def _gathered(port: Port, spec: JoinSpec, pairs: _Alike) -> tuple[pa.Table, Ints]:
     """The columns that a port reads, ts and the hidden ones; and the places of later tuples."""
     read = port.columns
     columns = {TS: pa.array(pairs.later[0]).view(TIME)}
+    if OWN in read:
+        columns[OWN] = pa.array(pairs.own).view(TIME)
     for rows, side in ((pairs.left, spec.left), (pairs.right, spec.right)):
         columns |= {name: rows.column(name) for name, _ in side.columns if name in read}
     hidden = zip((*LATER, *EARLIER), (*pairs.later, *pairs.earlier), strict=True)
@@ -112,4 +128,4 @@ def _shown(port: Port, rows: pa.Table, place: Ints) -> tuple[pa.Table, Ints]:
         if not true.all():
             rows, place = rows.filter(pa.array(true)), place[true]
     hidden = {name: rows.column(name) for name in (*LATER, *EARLIER)}
-    return pa.table({TS: rows.column(TS)} | port.selected(rows) | hidden), place
+    return pa.table({port.time: rows.column(TS)} | port.selected(rows) | hidden), place

@@ -18,8 +18,8 @@ PIECE_PAIRS = 2**20
 
 def in_pieces(
     parts: Sequence[Matching], places: int, work: ComparedWork, most: int | None = None
-) -> Iterator[list[MatchedPairs]]:
-    """The pairs of several matchings, one piece at least.
+) -> Iterator[tuple[int, list[MatchedPairs]]]:
+    """The pairs of several matchings, one piece at least, each with the place before which it ends.
 
     `places` is how many new tuples there are, and `work` grows. A piece has at most so many pairs
     (PIECE_PAIRS), but for those of a single tuple. One that has more is made again of half the
@@ -34,7 +34,7 @@ def in_pieces(
         if found is None:
             step = (high - low) // 2
             continue
-        yield found
+        yield high, found
         if high == places:
             return
         count, done = sum(len(p.place) for p in found), high - low

@@ -14,13 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.expression.tree import Expr, columns_of, exact_text
+from tidegate.operate.join.kind import INNER, LEFT, JoinKind
 
 EQUAL = "equal"
 BAND = "band"
 BOUND = "bound"
-
-LEFT, RIGHT = 0, 1
-"""The numbers of the sides."""
 
 HASH = "hash"
 SCAN = "scan"
@@ -177,7 +175,7 @@ class JoinSpec:
     the method "hash", a BAND or BOUND for "band", None for "scan" and "union".
 
     `branches` are for "union": a pair for which the predicate is true is found by one of them at
-    least. They have the `intervals` too, which hold in every branch.
+    least. They have the `intervals` too, which hold in every branch. `kind` says what is put out.
     """
 
     left: JoinSide
@@ -188,6 +186,7 @@ class JoinSpec:
     method: str
     index: int | None
     branches: tuple[Probe, ...] = ()
+    kind: JoinKind = INNER
 
     def __post_init__(self) -> None:
         wanted = {HASH: (EQUAL,), BAND: (BAND, BOUND), SCAN: (), UNION: ()}[self.method]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.operate.join.spec import LEFT
+from tidegate.operate.join.kind import LEFT
 from tidegate.operate.join.state import SIDES
 from tidegate.route.mapping import Mapping
 
@@ -17,6 +17,15 @@ Owners = npt.NDArray[np.int32]
 TO_ALL, OVER_GRID, TO_OWNER, TO_RANGES = "all", "grid", "owner", "ranges"
 """All to every instance; over rows (left) and columns (right) of a grid of instances; by key to the
 one that owns it; to those that have ranges of values which its bounds reach."""
+
+TO_HOMES = ("left home", "right home")
+"""By side: its tuples to their owners alone, their homes; those of the other side to all homes that
+may have a partner, and all that are seen are held. Every pair is found at one home, so total work
+is that of the inner join; the other side is in the memory of several."""
+
+
+HOLDS_ALL = (OVER_GRID, *TO_HOMES)
+"""Where an instance compares with all that it sees, whoever has stored it."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,8 @@ def seen_by(
     instance: int, spread: str, side: int, owners: Owners, instances: int
 ) -> npt.NDArray[np.bool_]:
     """Which tuples, by the owners of their buckets, an instance sees."""
+    if spread in TO_HOMES and side != TO_HOMES.index(spread):
+        return np.ones(len(owners), np.bool_)
     if spread == OVER_GRID:
         columns = grid(instances)[1]
         if side == LEFT:

@@ -114,6 +114,8 @@ def sheds_sides(node: Aggregate) -> bool:
 
 def refused(join: Join) -> tuple[str, str] | None:
     """Why the sides of a join cannot be thinned, and what it is; None where they can."""
+    if join.kind.tracked:
+        return "an inner join, whose pairs can be shed", join.kind.summary.upper()
     for window in (join.left_window, join.right_window):
         if window.no_shed is not None:
             return window.no_shed, str(window)

@@ -8,7 +8,8 @@ from typing import Any
 from sqlglot import exp
 
 from tidegate.duration import Duration, duration_us
-from tidegate.errors import QueryError
+from tidegate.errors import QueryError, near
+from tidegate.operate.join.kind import SPARK_NAMES, JoinKind
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.expression import Expression, lit, to_node
 from tidegate.query.join import PredicateFunction
@@ -168,6 +169,16 @@ def _said(value: object) -> str:
     """What was given for an aggregate; of a function, that it was not called."""
     name = getattr(value, "__name__", None)
     return f"{name} without parentheses" if callable(value) and name else repr(value)
+
+
+def join_kind(how: Any) -> JoinKind:
+    """The kind of a join by the names that Spark has for it."""
+    kind = SPARK_NAMES.get(how.lower().replace("_", "")) if isinstance(how, str) else None
+    if kind is None:
+        raise QueryError(
+            "join how", "must be a kind of join", repr(how), near(str(how), SPARK_NAMES)
+        )
+    return kind
 
 
 def join_windows(within: Any, rows: Any) -> tuple[JoinWindow, JoinWindow]:

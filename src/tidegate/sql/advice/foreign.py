@@ -92,7 +92,7 @@ ISTREAM RSTREAM() ::
 ;? < EXPLAIN DESCRIBE DESC SHOW > ::
     a script holds CREATE STREAM, INSERT INTO and SELECT; got {{word}}. Run `tidegate explain
     QUERY.sql` to see the plan, the streams and their columns.
-\( < + > \) :: only inner joins are available yet; got (+)
+\( < + > \) :: outer joins are written in FROM; got (+). Write LEFT JOIN ... ON ... there.
 """
 """About a word: the word before it, `<`, the words, `>` and what follows. `()` is a call.
 

@@ -15,6 +15,7 @@ from tidegate.query.name import expression_text
 from tidegate.query.surface.advice import Advice, read_advice
 from tidegate.query.types.spelling import spelling, sql_text
 from tidegate.sql.function import is_aggregate
+from tidegate.sql.join_kind import SQL_KINDS, join_words
 
 PROCESS = "There is no way yet in SQL; in Python there is tg.Process: see docs/process.md."
 
@@ -58,7 +59,7 @@ totals ::
     a query has one grouping; got TOTALS. Write a query for each grouping, and name each with INSERT
     INTO.
 ilike :: * stands for all columns; got ILIKE. List the columns.
-join_mark :: outer joins are not available yet; got (+)
+join_mark :: outer joins are written in FROM; got (+). Write LEFT JOIN ... ON ... there.
 percent :: LIMIT must be a whole number of rows; got PERCENT
 with_ties :: LIMIT must be a whole number of rows; got WITH TIES
 with_fill :: windows without tuples are not put out; got WITH FILL
@@ -90,7 +91,10 @@ Unnest :: a tuple gives one row; got UNNEST. {PROCESS}
 Lateral :: a tuple gives one row; got LATERAL. {PROCESS}
 Explode ExplodeOuter Posexplode PosexplodeOuter Inline ::
     a tuple gives one row; got {{spelling}}. {PROCESS}
-outer :: JOIN: only inner joins are available yet; got {{join}}
+outer ::
+    JOIN: a join is INNER, LEFT, RIGHT, FULL, SEMI, ANTI or CROSS; got {{join}}. Say of which side
+    rows without a partner are kept, for example LEFT JOIN.
+method :: JOIN: this way to join is not available yet; got {{join}}
 natural :: JOIN: NATURAL JOIN has no condition of its own; got ON. Leave NATURAL or ON out.
 materialized :: WITH: a query of WITH is computed once; got MATERIALIZED. Leave MATERIALIZED out.
 column_list ::
@@ -143,7 +147,7 @@ def _text(node: exp.Expr) -> str:
 
 
 def _join_words(node: exp.Expr) -> str:
-    words = (node.text("method"), node.text("side"), node.text("kind"))
+    words = (node.text("method"), join_words(node))
     return " ".join([*filter(None, words), "JOIN"]).replace("STRAIGHT_JOIN JOIN", "STRAIGHT_JOIN")
 
 
@@ -162,15 +166,13 @@ _FIELDS: dict[str, Callable[[exp.Expr], str]] = {
 }
 
 
-_INNER = ("", "INNER", "OUTER")
-"""Words before JOIN that change nothing, OUTER after LEFT."""
-
-
 def _join(node: exp.Expr) -> str | None:
-    method, kind = node.text("method").upper(), node.text("kind").upper()
-    if method == "ASOF" and node.text("side").upper() in ("", "LEFT") and kind in _INNER:
+    method, words = node.text("method").upper(), join_words(node)
+    if method == "ASOF" and words in ("", "INNER", "LEFT", "LEFT OUTER"):
         return None
-    if node.args.get("side") or kind not in ("", "INNER", "CROSS") or method not in ("", "NATURAL"):
+    if method not in ("", "NATURAL") or words == "STRAIGHT_JOIN":
+        return "method"
+    if words not in SQL_KINDS:
         return "outer"
     return "natural" if method and node.args.get("on") else None
 

@@ -1,0 +1,69 @@
+"""The kinds of joins: which rows come of pairs, and which of tuples that have no partner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LEFT, RIGHT = 0, 1
+"""The numbers of the sides."""
+
+OWN = "own"
+"""The operator's column of the time that a row shows as its own."""
+
+
+@dataclass(frozen=True)
+class JoinKind:
+    """What a join puts out.
+
+    `tracked` are the sides of which every tuple must know whether it has a partner. `pairs` says
+    that all pairs are put out, `first` that a tracked tuple is at its first pair, and `unmatched`
+    that one without a partner is when none can come any more. `summary` is what people read.
+    """
+
+    summary: str
+    tracked: tuple[int, ...] = ()
+    pairs: bool = True
+    first: bool = False
+    unmatched: bool = False
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """The sides whose columns a row has."""
+        return (LEFT, RIGHT) if self.pairs else self.tracked
+
+    @property
+    def home(self) -> int | None:
+        """The tracked side, where there is one."""
+        return self.tracked[0] if len(self.tracked) == 1 else None
+
+    def filters(self, side: int) -> bool:
+        """Whether tuples of a side that the condition refuses by themselves give no row."""
+        return not self.unmatched or side not in self.tracked
+
+    def can_miss(self, side: int) -> bool:
+        """Whether the columns of a side may be those of no tuple."""
+        return self.pairs and self.unmatched and 1 - side in self.tracked
+
+
+INNER = JoinKind("join")
+LEFT_OUTER = JoinKind("left join", (LEFT,), unmatched=True)
+RIGHT_OUTER = JoinKind("right join", (RIGHT,), unmatched=True)
+FULL_OUTER = JoinKind("full join", (LEFT, RIGHT), unmatched=True)
+SEMI = JoinKind("semi join", (LEFT,), pairs=False, first=True)
+ANTI = JoinKind("anti join", (LEFT,), pairs=False, unmatched=True)
+
+SPARK_NAMES = {
+    "inner": INNER,
+    "left": LEFT_OUTER,
+    "right": RIGHT_OUTER,
+    "full": FULL_OUTER,
+    "semi": SEMI,
+    "anti": ANTI,
+    "outer": FULL_OUTER,
+    "leftouter": LEFT_OUTER,
+    "rightouter": RIGHT_OUTER,
+    "fullouter": FULL_OUTER,
+    "leftsemi": SEMI,
+    "leftanti": ANTI,
+}
+"""The kinds by the names that Spark has for them, without underscores."""

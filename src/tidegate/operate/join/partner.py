@@ -1,0 +1,238 @@
+"""Follows which tuples of a join find a partner in a batch, and decides about those without one.
+
+A tuple of a tracked side is stored at one instance, which finds all of its pairs: its **home**. So
+whether it has a partner is known there. It is decided when the frontier has passed its time and the
+range of its side: no partner can come any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.batch import ORDER, ints
+from tidegate.operate.join.chain import BUCKET
+from tidegate.operate.join.decide import GatheredRows
+from tidegate.operate.join.instance import SideTuples
+from tidegate.operate.join.kind import LEFT
+from tidegate.operate.join.mark import MATCHED, MarkKeeper, MatchMarks
+from tidegate.operate.join.match import MatchedPairs, order_columns
+from tidegate.operate.join.search import Ints, News
+from tidegate.operate.join.spec import JoinSpec
+from tidegate.operate.join.state import SideKeeper
+from tidegate.operate.operator import InstanceWork
+from tidegate.state.segment import Segment
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Rows of a table that are tuples of the side, in no order; `new` where they are new."""
+
+    table: pa.Table
+    rows: Ints
+    new: bool
+
+
+class SidePartners:
+    """The tuples of one tracked side at their home, in one batch."""
+
+    def __init__(
+        self, work: InstanceWork, spec: JoinSpec, keeper: SideKeeper, tuples: SideTuples
+    ) -> None:
+        self._work, self.side, self._keeper = work, keeper.side, keeper
+        range_us = spec.side(keeper.side).extent.range_us
+        assert range_us is not None, "outer joins have windows of time"
+        self.range_us = range_us
+        self._tuples = tuples
+        self._flags: dict[int, Mask] = {}
+        self._tables: dict[int, pa.Table] = {}
+        self._marks = MatchMarks(work, keeper.side, MarkKeeper(keeper))
+        self._done = 0
+
+    def rows_of(self, pairs: MatchedPairs) -> GatheredRows:
+        """The tuples of the side in some pairs."""
+        return pairs.left if self.side == LEFT else pairs.right
+
+    def note(self, found: Sequence[MatchedPairs]) -> None:
+        """Remember that the tuples of some pairs have a partner."""
+        for pairs in found:
+            rows = self.rows_of(pairs)
+            self._flagged(rows.table)[rows.places] = True
+
+    def first(self, found: Sequence[MatchedPairs]) -> list[MatchedPairs]:
+        """Of pairs that follow those noted, the first of each tuple that had none before."""
+        if not found:
+            return []
+        ends = np.cumsum([0, *(len(p.place) for p in found)])
+        tables = [id(self.rows_of(p).table) for p in found]
+        table = np.repeat(tables, np.diff(ends))
+        row = np.concatenate([self.rows_of(p).places for p in found])
+        order = np.lexsort((np.concatenate([p.place for p in found]), row, table))
+        head = np.ones(len(order), np.bool_)
+        head[1:] = (row[order][1:] != row[order][:-1]) | (table[order][1:] != table[order][:-1])
+        heads = np.zeros(len(order), np.bool_)
+        heads[order[head]] = True
+        kept = []
+        for pairs, start, end in zip(found, ends, ends[1:]):
+            places = np.flatnonzero(heads[start:end])
+            rows = self.rows_of(pairs).of(places)
+            known = self._flagged(rows.table)[rows.places]
+            known |= self._marked(rows.table, rows.places)
+            if not known.all():
+                kept.append(pairs.of(places[~known]))
+        return kept
+
+    def decided(self, until_us: int | None) -> tuple[list[GatheredRows], list[Ints]]:
+        """The tuples without a partner whose instant of decision is before a time, and the
+        instants; None for all that the batch decides. Called with ascending times.
+        """
+        number, row, order = self._expiring
+        end = len(row)
+        if until_us is not None:
+            end = int(np.searchsorted(order[0], until_us - self.range_us))
+        chosen, self._done = slice(self._done, max(end, self._done)), max(end, self._done)
+        found, instants = [], []
+        for i in np.unique(number[chosen]).tolist():
+            held, mine = self._held[i], number[chosen] == i
+            rows = row[chosen][mine]
+            open_ = ~self._flagged(held.table)[rows]
+            if not held.new:
+                before = [c[chosen][mine][open_] for c in order]
+                open_[open_] = ~self._marks.has(before)
+            if open_.any():
+                found.append(GatheredRows(held.table, rows[open_]))
+                instants.append(order[0][chosen][mine][open_] + self.range_us)
+        return found, instants
+
+    def written(self) -> tuple[Segment, ...]:
+        """The marks of tuples that found their first partner now and are not decided yet."""
+        needed = self._keeper.horizon(self._work.frontier_us, 0).needed
+        names, marks = [*ORDER, BUCKET], []
+        for name, flags in self._flags.items():
+            table, rows = self._tables[name], np.flatnonzero(flags)
+            rows = rows[ints(table, "ts")[rows] >= needed]
+            rows = rows[~self._marked(table, rows)]
+            if len(rows):
+                marks.append(table.select(names).take(pa.array(rows)))
+        schema = self._tuples.newest.table.select(names).schema
+        return self._marks.written(pa.concat_tables([schema.empty_table(), *marks]))
+
+    @property
+    def part(self) -> str:
+        """The name of the part of the state that has the marks."""
+        return MATCHED[self.side]
+
+    def _flagged(self, table: pa.Table) -> Mask:
+        if id(table) not in self._flags:
+            self._flags[id(table)] = np.zeros(table.num_rows, np.bool_)
+            self._tables[id(table)] = table
+        return self._flags[id(table)]
+
+    def _marked(self, table: pa.Table, rows: Ints) -> Mask:
+        """Which rows of a table were marked in earlier batches; new tuples were not."""
+        found = np.zeros(len(rows), np.bool_)
+        newest = self._tuples.newest
+        stored = rows < newest.behind if table is newest.table else np.ones(len(rows), np.bool_)
+        if stored.any():
+            found[stored] = self._marks.has([c[rows[stored]] for c in order_columns(table)])
+        return found
+
+    @cached_property
+    def _held(self) -> list[_Held]:
+        """All tuples that the batch decides about, by table, those from before it first."""
+        least = self._keeper.horizon(self._work.previous_us, 0).needed
+        needed = self._keeper.horizon(self._work.frontier_us, 0).needed
+        newest, stored = self._tuples.newest, self._tuples.stored
+        found = []
+        for one in stored.held:
+            if one.least is not None and one.least >= needed:
+                continue
+            times = ints(one.table, "ts")
+            rows = np.flatnonzero((times >= least) & (times < needed))
+            rows = rows if one.part is None else rows[one.part.has(rows)]
+            found.append(_Held(one.table, rows, False))
+        for run in stored.runs:
+            low, high = np.searchsorted(run.coordinate, (least, needed))
+            found.append(_Held(run.table, np.arange(low, high), False))
+        places = np.arange(len(newest.rows))
+        past = int(np.searchsorted(newest.coordinate, needed))
+        behind = int((newest.rows < newest.behind).sum())
+        begin = int(np.searchsorted(newest.coordinate[:behind], least))
+        found.append(_Held(newest.table, newest.rows[places[begin : min(past, behind)]], False))
+        found.append(_Held(newest.table, newest.rows[places[behind : max(past, behind)]], True))
+        return found
+
+    @cached_property
+    def _expiring(self) -> tuple[Ints, Ints, list[Ints]]:
+        """The same in the total order: the number of the table, the row, and what places it."""
+        number = np.repeat(np.arange(len(self._held)), [len(h.rows) for h in self._held])
+        row = np.concatenate([h.rows for h in self._held])
+        parts = [[c[h.rows] for c in order_columns(h.table)] for h in self._held]
+        order = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+        before = len(row) - len(self._held[-1].rows)  # all new ones are after these, in order
+        if before:
+            stored = np.lexsort([c[:before] for c in reversed(order)])
+            sequence = np.concatenate([stored, np.arange(before, len(row))])
+            return number[sequence], row[sequence], [c[sequence] for c in order]
+        return number, row, order
+
+
+class OuterRows:
+    """What the pieces of pairs of an outer, semi or anti join become, in one batch."""
+
+    def __init__(self, spec: JoinSpec, sides: Sequence[SidePartners], news: Sequence[News]) -> None:
+        self._spec, self._sides = spec, sides
+        place = np.concatenate([n.place for n in news])
+        self._times: Ints = np.empty(len(place), np.int64)
+        self._times[place] = np.concatenate([ints(n.table, "ts") for n in news])
+
+    def pieces(
+        self, found: Iterator[tuple[int, list[MatchedPairs]]]
+    ) -> Iterator[tuple[int, list[MatchedPairs]]]:
+        """Pairs and tuples without a partner as rows of the output, piece by piece."""
+        for done, pairs in found:
+            yield done, self._rows(done, pairs)
+
+    def _rows(self, done: int, pairs: list[MatchedPairs]) -> list[MatchedPairs]:
+        kind = self._spec.kind
+        kept = pairs if kind.pairs else []
+        if kind.first:
+            kept = self._sides[0].first(pairs)
+        for side in self._sides:
+            side.note(pairs)
+        if not kind.unmatched:
+            return kept
+        until = int(self._times[done]) if done < len(self._times) else None
+        decided = [(s, *s.decided(until)) for s in self._sides]
+        instants = [i for _, _, several in decided for i in several]
+        # Between two new tuples there may be several instants. Of one side they are in the order
+        # of its tuples, of both they are counted.
+        counted = instants if len(self._sides) > 1 else []
+        distinct = np.unique(np.concatenate([np.empty(0, np.int64), *counted]))
+        steps = len(distinct) + 1
+        rows = [p.moved((2 * p.place + 1) * steps) for p in kept]
+        for side, tuples, several in decided:
+            for one, at in zip(tuples, several, strict=True):
+                after = np.searchsorted(self._times, at, "right")
+                place = 2 * after * steps + np.searchsorted(distinct, at)
+                rows.append(self._alone(side, one, at, place))
+        return rows
+
+    def _alone(self, side: SidePartners, rows: GatheredRows, at: Ints, place: Ints) -> MatchedPairs:
+        """Tuples with nothing beside them."""
+        missing = GatheredRows(self._nothing[1 - side.side], np.full(len(at), -1))
+        left, right = (rows, missing) if side.side == LEFT else (missing, rows)
+        return MatchedPairs(left, right, 1 - side.side, place, at)
+
+    @cached_property
+    def _nothing(self) -> list[pa.Table]:
+        """By side a table of its columns, from which NULLs are taken."""
+        sides = (self._spec.left, self._spec.right)
+        return [pa.table({n: pa.array([], t) for n, t in side.columns}) for side in sides]
