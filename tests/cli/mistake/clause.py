@@ -247,7 +247,10 @@ MISTAKES = {
     ),
     "order of a set": told(
         "SELECT ARRAY_AGG(DISTINCT fare ORDER BY note) AS f FROM rides [RANGE 10 SECONDS]",
-        "ARRAY_AGG: another order of a set is not available yet; got ORDER BY. There is no way yet.",
+        (
+            "ARRAY_AGG: another order of a set is not available yet; got ORDER BY. "
+            "There is no way yet."
+        ),
     ),
     "grouping of one set": told(
         "SELECT GROUPING(route) AS g, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route",
@@ -306,9 +309,9 @@ MISTAKES = {
         "SELECT tag FROM rides AS a [RANGE 1 SECOND] JOIN rides AS b [RANGE 1 SECOND] ON a.route = "
         "b.route CROSS JOIN UNNEST(a.tags) AS t(tag)",
         (
-            "FROM: a list stands beside one stream; got rides AS a JOIN rides AS b. Join in a "
-            "subquery, and write the list after it: FROM (SELECT ...) AS pairs CROSS JOIN "
-            "UNNEST(tags) AS t(tag)."
+            "FROM: a list stands beside one stream; got rides AS a [RANGE 1 second] JOIN rides AS "
+            "b [RANGE 1 SECOND] ON a.route = b.route. Join in a subquery, and write the list after "
+            "it: FROM (SELECT ...) AS pairs CROSS JOIN UNNEST(tags) AS t(tag)."
         ),
     ),
     "with totals": told(

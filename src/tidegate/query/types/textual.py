@@ -19,7 +19,6 @@ from tidegate.query.types.coercion import (
     make,
 )
 
-
 _SPECIAL = frozenset("\\.[]{}()*+-?^$|")
 """What means something else in a regular expression than in plain text."""
 
