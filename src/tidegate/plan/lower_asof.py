@@ -16,9 +16,9 @@ from tidegate.duration import duration_text
 from tidegate.expression.tree import Call, Column, Expr
 from tidegate.operate.asof.backward import Backward
 from tidegate.operate.asof.forward import Forward
+from tidegate.operate.asof.look import AsOfLook
 from tidegate.operate.asof.operator import AsOfJoin
 from tidegate.operate.asof.spec import LEFT, OWN, RIGHT, AsOfSpec
-from tidegate.operate.asof.way import Way
 from tidegate.operate.join.spec import WindowExtent
 from tidegate.operate.port import Port
 from tidegate.plan.cut import Unit
@@ -41,13 +41,13 @@ def lower_asof(unit: Unit, context: Context) -> Iterator[Lowered]:
     join = unit.base
     assert isinstance(join, AsOf)
     kept = context.kept(AsOfJoin.kind)
-    way: Way = Backward() if join.looks_back else Forward()
+    look: AsOfLook = Backward() if join.looks_back else Forward()
     left, right = (
         SideLowering.over(
             join,
             side,
             context.front,
-            kept if side == way.stored else None,
+            kept if side == look.stored else None,
             _NO_WINDOW,
             refilters=False,
         )
@@ -67,7 +67,7 @@ def lower_asof(unit: Unit, context: Context) -> Iterator[Lowered]:
     spec = AsOfSpec(
         sides=(_outputs_of(prefixes[0].outputs), _outputs_of(prefixes[cut].outputs)),
         keys=tuple(_hands(pairs.bound(e, "ON", predicate=True)) for e in equalities),
-        way=way,
+        look=look,
         equal=join.comparison.endswith("="),
         tolerance_us=join.tolerance_us,
         keep=join.keep,
@@ -82,7 +82,7 @@ def lower_asof(unit: Unit, context: Context) -> Iterator[Lowered]:
     looks = "back" if join.looks_back else f"ahead by {join.comparison}"
     asked = [f"as of, looks {looks}, tolerance {far}"]
     asked += [f"on {pairs.written(e, shown)}" for e in equalities]
-    stored = (left, right)[way.stored]
+    stored = (left, right)[look.stored]
     origin = Origin(
         inputs=[line for leaf in stored.leaves for line in input_lines(leaf, f"{stored.word} ")],
         clauses=asked,
@@ -99,7 +99,7 @@ def lower_asof(unit: Unit, context: Context) -> Iterator[Lowered]:
         lines=(*lines, *(line for form in forms for line in form.mark)),
         record=Record(
             state=state_lines(operator, origin),
-            columns=stored.columns((prefixes[:cut], prefixes[cut:])[way.stored]),
+            columns=stored.columns((prefixes[:cut], prefixes[cut:])[look.stored]),
             after=tuple((join.kind, *form.words(shown)) for form in forms),
         ),
     )

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-
 from tidegate.duration import Duration, duration_us
-from tidegate.errors import QueryError, UnavailableError
+from tidegate.errors import QueryError
 from tidegate.nesting import nested
 from tidegate.operate.process.definition import FilterFunction
 from tidegate.query.aggregate import AggregateCall
@@ -38,6 +36,7 @@ from tidegate.query.node import (
 from tidegate.query.over import LagCall, Over, over_call
 from tidegate.query.process import Factory, Keys, process
 from tidegate.query.ranking import TopRanked
+from tidegate.query.runnable import RunnableStream
 from tidegate.query.surface import habit
 from tidegate.query.surface.arguments import (
     Column,
@@ -52,46 +51,23 @@ from tidegate.query.surface.arguments import (
 )
 from tidegate.query.surface.asof import EXAMPLE as _JOIN_ASOF
 from tidegate.query.surface.asof import On, read_asof
-from tidegate.query.surface.data_frame import as_pandas, as_polars
 from tidegate.query.surface.explode import explode
 from tidegate.query.surface.signature import called_as
-from tidegate.query.surface.stream_view import ReplText, StreamView, not_a_name
+from tidegate.query.surface.stream_view import not_a_name
 from tidegate.query.surface.table import Table, table_join
-from tidegate.query.typing import UnknownKernel
 from tidegate.query.unqualified import unqualified
 from tidegate.query.window import read_window
 from tidegate.query.windowed import Windowed
 
-READ_AT_MOST = 1_000_000
-"""Rows of the input that a preview reads, unless it is asked for another number."""
-
 _JOIN = '.join(other, within="5 minutes", on=left.route == right.route)'
-
-Launch = Callable[..., Any]
-"""Starts a query: launch(node, **options) -> the running query."""
-
-Describe = Callable[..., str]
-"""Explains a query: describe(node, **options) -> text."""
-
-Look = Callable[..., Any]
-"""Shows what a query gives: look(node, rows, read_at_most) -> its first rows."""
-
-Gather = Callable[..., pa.Table]
-"""Runs a query to its end: gather(node, memory_limit, where) -> all its rows."""
 
 
 @dataclass(frozen=True, repr=False)
-class Stream(StreamView):
+class Stream(RunnableStream):
     """A stream, or what a query makes of one; every method gives a new one and changes nothing.
 
     The session makes it and hands in how queries are started, explained and looked at.
     """
-
-    node: Node
-    launch: Launch
-    describe: Describe
-    look: Look | None = None
-    gather: Gather | None = None
 
     @nested
     @called_as('.where(col("fare") > 5)')
@@ -402,69 +378,6 @@ class Stream(StreamView):
         """
         return self._asked(Shed(share, by))
 
-    def explain(self, **options: Any) -> str:
-        """The plan as text: nodes, subqueries, where each part runs, output, gate.
-
-        The options are those of `start` that change how a join is done.
-        """
-        return ReplText(self.describe(self.node, **options))
-
-    @called_as('.start(sink="out", checkpoint="ckpt")')
-    def start(self, **options: Any) -> Any:
-        """Run the query; the options are those of the session."""
-        return self.launch(self.node, **options)
-
-    @called_as(".preview(10)")
-    def preview(self, n: int = 10, *, read: int = READ_AT_MOST) -> Any:
-        """The first n rows of the result, in its order, as something that a REPL shows as a table.
-
-        Reads the input from its beginning, in this process, until there are so many rows, the
-        input has ended, or `read` rows of it were read; results and state are kept nowhere. Rows
-        of windows are those of windows that have ended in what was read. Spark is started only
-        for expressions that need it.
-        """
-        for name, value in (("n", n), ("read", read)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise QueryError(
-                    f"preview {name}", "must be a whole number of rows from 1 on", repr(value)
-                )
-        return self._looked_at(rows=n, read=read)
-
-    @called_as(".to_arrow()")
-    def to_arrow(self, *, memory_limit: str | int | None = None) -> pa.Table:
-        """All rows of the result in its order, as an Arrow table; the input must be bounded.
-
-        Runs the query to its end in this process, without a checkpoint; Spark is started only for
-        expressions that need it. The process may hold `memory_limit`, as `"2GB"`, and unless given
-        three quarters of the machine or container: a larger result is refused.
-        """
-        return self._collected("to_arrow", memory_limit)
-
-    @called_as(".to_pandas()")
-    def to_pandas(self, *, memory_limit: str | int | None = None) -> Any:
-        """As `to_arrow`, as a pandas DataFrame; integers and booleans with NULLs stay what they are
-        in the nullable types of pandas.
-        """
-        return as_pandas(self._collected("to_pandas", memory_limit))
-
-    @called_as(".to_polars()")
-    def to_polars(self, *, memory_limit: str | int | None = None) -> Any:
-        """As `to_arrow`, as a polars DataFrame; needs the extra `tidegate[polars]`."""
-        return as_polars(self._collected("to_polars", memory_limit))
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns with their Arrow types; Spark is asked for those that only it knows."""
-        try:
-            return self.node.schema
-        except UnknownKernel:
-            return self._looked_at(rows=0, read=0)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns, the implicit ones first."""
-        return self.node.names
-
     def __getitem__(self, name: str) -> Expression:
         """A column of this stream, checked to exist."""
         if not isinstance(name, str):
@@ -483,16 +396,6 @@ class Stream(StreamView):
             of_column = f'It is a column: write stream["{name}"], or col("{name}").'
         known = [n for n in dir(type(self)) if n not in Stream.__dataclass_fields__]
         raise habit.stranger("stream", name, habit.STREAM, known, of_column)
-
-    def _looked_at(self, **how: int) -> Any:
-        if self.look is None:
-            raise UnavailableError("preview", "needs a stream of a session")
-        return self.look(self.node, **how)
-
-    def _collected(self, where: str, memory_limit: str | int | None) -> pa.Table:
-        if self.gather is None:
-            raise UnavailableError(where, "needs a stream of a session")
-        return self.gather(self.node, memory_limit=memory_limit, where=where)
 
     def _asked(self, clause: Clause) -> Stream:
         return self._with(clause.put(self.node))

@@ -12,7 +12,7 @@ from tidegate.plan.explain import explain
 from tidegate.query.name import find_name
 from tidegate.query.node import Input, Node, StreamDef
 from tidegate.query.output import Output
-from tidegate.query.stream import READ_AT_MOST
+from tidegate.query.runnable import READ_AT_MOST
 from tidegate.query.table import TableDef
 from tidegate.query.typing import UnknownKernel
 from tidegate.schema import type_name

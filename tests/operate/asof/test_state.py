@@ -9,23 +9,23 @@ from tidegate.expression.tree import Column
 from tidegate.operate.asof.backward import Backward
 from tidegate.operate.asof.forward import MARK, Forward
 from tidegate.operate.asof.key import hashed
+from tidegate.operate.asof.look import AsOfLook
 from tidegate.operate.asof.spec import GROUP, AsOfSpec
 from tidegate.operate.asof.state import arranged
-from tidegate.operate.asof.way import Way
 
 KEY = pa.string()
 
 
-def spec_of(way: Way, equal: bool = True) -> AsOfSpec:
+def spec_of(look: AsOfLook, equal: bool = True) -> AsOfSpec:
     columns = ((("l0", KEY), ("l1", pa.int64())), (("r0", KEY), ("r1", pa.int64())))
     keys = ((Column("l0", KEY), Column("r0", KEY)),)
-    return AsOfSpec(columns, keys, way, equal=equal, tolerance_us=100, keep=False)
+    return AsOfSpec(columns, keys, look, equal=equal, tolerance_us=100, keep=False)
 
 
 def layer(spec: AsOfSpec, *rows: tuple[str | None, int, int, bool]) -> pa.Table:
     """Rows of (key, time, value, whether it is a mark)."""
     keys = pa.array([row[0] for row in rows], KEY)
-    side = "lr"[spec.way.stored]
+    side = "lr"[spec.look.stored]
     found = {
         "bucket": pa.array([0] * len(rows), pa.int32()),
         GROUP: pa.array(hashed([keys], len(rows))),

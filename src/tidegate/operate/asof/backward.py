@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ORDER, TS, ints
-from tidegate.operate.asof.key import KeyCodes
+from tidegate.operate.asof.key import SharedKeyCodes
+from tidegate.operate.asof.look import KeyedTuples, Step
 from tidegate.operate.asof.spec import LEFT, RIGHT, AsOfSpec, Columns
 from tidegate.operate.asof.state import read_keys
-from tidegate.operate.asof.way import KeyedTuples, Step
 from tidegate.operate.kernels.asof import latest
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.operator import InstanceWork
@@ -35,7 +35,7 @@ class Backward:
     def advance(
         self, work: InstanceWork, spec: AsOfSpec, left: KeyedTuples, right: KeyedTuples
     ) -> Step:
-        codes = KeyCodes.of([right.keys, left.keys], [right.rows, left.rows])
+        codes = SharedKeyCodes.of([right.keys, left.keys], [right.rows, left.rows])
         right_codes, left_codes = codes.parts
         wanted = np.where(left.has_key, left_codes, codes.count)
         held, held_codes = _held(work, spec, left, wanted, codes.count)
@@ -49,7 +49,7 @@ class Backward:
         state = right.stored(spec, fresh, RIGHT)
         return Step(_rows(spec, left, found, held, right), state)
 
-    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: KeyCodes) -> pa.Table:
+    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: SharedKeyCodes) -> pa.Table:
         order = np.lexsort([*(ints(rows, name) for name in reversed(ORDER)), codes.parts[0]])
         ranked = codes.parts[0][order]
         last = np.append(ranked[1:] != ranked[:-1], True)[: len(order)]
@@ -67,7 +67,7 @@ def _held(
     keys = [key.take(places) for key in left.keys]
     held = read_keys(work, spec, ints(left.tuples, "bucket")[row[asked]].astype(np.int64), keys)
     stored = [held.column(name) for name, _ in spec.key_fields]
-    both = KeyCodes.of([keys, stored], [len(asked), held.num_rows])
+    both = SharedKeyCodes.of([keys, stored], [len(asked), held.num_rows])
     number = np.full(both.count, -1, np.int64)
     number[both.parts[0]] = asked
     found = number[both.parts[1]]

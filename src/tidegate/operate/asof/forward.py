@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MIN_US, ORDER, TS, ints
-from tidegate.operate.asof.key import KeyCodes
+from tidegate.operate.asof.key import SharedKeyCodes
+from tidegate.operate.asof.look import KeyedTuples, Step
 from tidegate.operate.asof.spec import LEFT, OWN, RIGHT, AsOfSpec, Columns
 from tidegate.operate.asof.state import read_all
-from tidegate.operate.asof.way import KeyedTuples, Step
 from tidegate.operate.kernels.asof import earliest
 from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.operator import InstanceWork
@@ -44,7 +44,7 @@ class Forward:
         assert spec.tolerance_us is not None
         held = _waiting(work, spec)
         both = _together(spec, held, left)
-        codes = KeyCodes.of([right.keys, both.keys], [right.rows, both.rows])
+        codes = SharedKeyCodes.of([right.keys, both.keys], [right.rows, both.rows])
         right_codes, left_codes = codes.parts
         wanted = np.where(both.has_key, left_codes, codes.count)
         times, rights = both.times, right.times
@@ -68,7 +68,7 @@ class Forward:
         put_out = matched | (over & spec.keep)
         return Step(_rows(spec, both, right, found, np.flatnonzero(put_out)), state)
 
-    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: KeyCodes) -> pa.Table:
+    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: SharedKeyCodes) -> pa.Table:
         keys, times, mark = codes.parts[0], ints(rows, TS), _marks(rows)
         newest = _newest_marks(keys, times, mark, codes.count)
         waits = ~mark & ~_hidden(spec, times, newest[keys])
@@ -80,7 +80,7 @@ def _waiting(work: InstanceWork, spec: AsOfSpec) -> pa.Table:
     stored = read_all(work, spec)
     stored = stored.filter(pa.array(ints(stored, TS) >= spec.needed_us(work.previous_us)))
     keys = [stored.column(name) for name, _ in spec.key_fields]
-    codes = KeyCodes.of([keys], [stored.num_rows])
+    codes = SharedKeyCodes.of([keys], [stored.num_rows])
     times, mark = ints(stored, TS), _marks(stored)
     newest = _newest_marks(codes.parts[0], times, mark, codes.count)
     waits = np.flatnonzero(~mark & ~_hidden(spec, times, newest[codes.parts[0]]))

@@ -17,17 +17,17 @@ Keys = Sequence[pa.Array | pa.ChunkedArray]
 
 
 @dataclass(frozen=True)
-class KeyCodes:
+class SharedKeyCodes:
     """The numbers of the keys of some tables; `groups` has their rows one after the other."""
 
     groups: Groups
     ends: Ints
 
     @staticmethod
-    def of(tables: Sequence[Keys], rows: Sequence[int]) -> KeyCodes:
+    def of(tables: Sequence[Keys], rows: Sequence[int]) -> SharedKeyCodes:
         columns = zip(*tables, strict=True)
         ranks = [rank(pa.concat_arrays([flat(c) for c in parts])) for parts in columns]
-        return KeyCodes(dense(pack(ranks, sum(rows))), np.cumsum(rows))
+        return SharedKeyCodes(dense(pack(ranks, sum(rows))), np.cumsum(rows))
 
     @property
     def count(self) -> int:

@@ -16,9 +16,9 @@ from tidegate.collect.trigger import TriggerOrder, triggered
 from tidegate.duration import duration_text
 from tidegate.expression.tree import Expr
 from tidegate.operate.asof.key import present
+from tidegate.operate.asof.look import KeyedTuples
 from tidegate.operate.asof.spec import LEFT, RIGHT, AsOfSpec
 from tidegate.operate.asof.state import NEAREST, NearestKeeper, write_layer
-from tidegate.operate.asof.way import KeyedTuples
 from tidegate.operate.bucket_work import rows_by_bucket
 from tidegate.operate.operator import (
     Arrival,
@@ -57,7 +57,7 @@ class AsOfJoin(Operator):
 
     @property
     def order(self) -> TriggerOrder:
-        return TriggerOrder(self.spec.way.word)
+        return TriggerOrder(self.spec.look.word)
 
     @property
     def state(self) -> OperatorState:
@@ -83,7 +83,7 @@ class AsOfJoin(Operator):
             for side in (LEFT, RIGHT)
         )
         work.spans.mark("instance read state")
-        step = spec.way.advance(work, spec, left, right)
+        step = spec.look.advance(work, spec, left, right)
         work.spans.mark("instance advance")
         made = write_layer(work, spec, step.state)
         work.spans.mark("instance write")
@@ -102,7 +102,7 @@ class AsOfJoin(Operator):
         return [
             "by key: one task per instance, shuffle by bucket",
             f"right tuples count: {how_far}; left tuples without one are {unmatched}",
-            f"keeps {self.spec.way.keeps}",
+            f"keeps {self.spec.look.keeps}",
         ]
 
 

@@ -14,7 +14,7 @@ from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.kernels.order import canonical, flat
 
 if TYPE_CHECKING:
-    from tidegate.operate.asof.way import Way
+    from tidegate.operate.asof.look import AsOfLook
 
 LEFT, RIGHT = 0, 1
 GROUP = "group"
@@ -36,7 +36,7 @@ class AsOfSpec:
 
     sides: tuple[Columns, Columns]
     keys: tuple[tuple[Expr, Expr], ...]
-    way: Way
+    look: AsOfLook
     equal: bool
     tolerance_us: int | None
     keep: bool
@@ -57,8 +57,8 @@ class AsOfSpec:
             ("bucket", pa.int32()),
             *((name, pa.int64()) for name in (GROUP, "ts", "src", "seq")),
         ]
-        own = self.sides[self.way.stored]
-        return pa.schema([*fixed, *self.key_fields, *self.way.marks, *own])
+        own = self.sides[self.look.stored]
+        return pa.schema([*fixed, *self.key_fields, *self.look.marks, *own])
 
     def needed_us(self, frontier_us: int) -> int:
         """From which time on stored tuples can still have a partner."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MIN_US, TS, ints
-from tidegate.operate.asof.key import KeyCodes, hashed
+from tidegate.operate.asof.key import SharedKeyCodes, hashed
 from tidegate.operate.asof.spec import GROUP, AsOfSpec
 from tidegate.operate.layered_state import Ints, LayeredKeeper, LayerHorizon, distinct, found
 from tidegate.operate.opened import mapped_segments
@@ -48,7 +48,7 @@ class NearestHorizon(LayerHorizon):
 
 @dataclass(frozen=True)
 class NearestKeeper(LayeredKeeper):
-    """By key what may still match; `Way.newest` says what newer tuples replace."""
+    """By key what may still match; `AsOfLook.newest` says what newer tuples replace."""
 
     spec: AsOfSpec
     order = GROUP
@@ -67,8 +67,8 @@ class NearestKeeper(LayeredKeeper):
 
 def arranged(spec: AsOfSpec, rows: pa.Table) -> pa.Table:
     """The tuples of neighbouring layers, oldest first, as one layer."""
-    codes = KeyCodes.of([[rows.column(n) for n, _ in spec.key_fields]], [rows.num_rows])
-    kept = spec.way.newest(spec, rows, codes)
+    codes = SharedKeyCodes.of([[rows.column(n) for n, _ in spec.key_fields]], [rows.num_rows])
+    kept = spec.look.newest(spec, rows, codes)
     columns = [ints(kept, name) for name in (TS, GROUP, "bucket")]
     return kept.take(pa.array(np.lexsort(columns)))
 

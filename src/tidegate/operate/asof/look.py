@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ORDER, TS, ints
-from tidegate.operate.asof.key import KeyCodes, hashed, present
+from tidegate.operate.asof.key import SharedKeyCodes, hashed, present
 from tidegate.operate.asof.spec import GROUP, AsOfSpec, Columns
 from tidegate.operate.kernels.order import Ints, Mask
 from tidegate.operate.operator import InstanceWork
@@ -56,7 +56,7 @@ class KeyedTuples:
         found[GROUP] = pa.array(hashed(keys, len(rows)))
         found |= dict(zip((n for n, _ in spec.key_fields), keys, strict=True))
         found |= {name: pa.array(np.full(len(rows), value)) for name, value in marks.items()}
-        if side == spec.way.stored:
+        if side == spec.look.stored:
             found |= {name: tuples.column(name) for name, _ in spec.sides[side]}
         columns = [
             found[f.name] if f.name in found else pa.nulls(len(rows), f.type) for f in schema
@@ -76,7 +76,7 @@ class Step:
     state: pa.Table
 
 
-class Way(Protocol):
+class AsOfLook(Protocol):
     """One of the two; frozen and picklable."""
 
     stored: ClassVar[int]
@@ -93,7 +93,7 @@ class Way(Protocol):
     ) -> Step:
         """Decide what the tuples of a batch allow to decide."""
 
-    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: KeyCodes) -> pa.Table:
+    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: SharedKeyCodes) -> pa.Table:
         """Stored rows, the oldest first, without those that newer ones among them replace."""
 
 
