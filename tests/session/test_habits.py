@@ -89,8 +89,8 @@ MISTAKES = {
     ),
     "rides.selct": (
         "stream: has nothing of this name; got .selct. Did you mean select or split? There are: "
-        "balance, columns, drop, explain, filter, having, join, limit, order_by, preview, process, "
-        "rename, schema, select, shed, split, start, to_arrow, to_pandas, to_polars, ..."
+        "balance, columns, drop, drop_duplicates, explain, explode, filter, having, join, "
+        "join_asof, limit, order_by, over, preview, process, rename, schema, select, shed, split, ..."
     ),
     'col("fare").sum()': (
         'expression: aggregates are functions of their own; got .sum. Write tg.sum("fare") inside '
@@ -104,8 +104,8 @@ MISTAKES = {
         'call("upper", ...).'
     ),
     'col("fare").shift(1)': (
-        "expression: rows before and after are seen in windows of rows; got .shift. Write "
-        '.window(rows=2, slide=1).group_by("route").agg(before=first("fare"), now=last("fare")).'
+        "expression: rows before are seen by over() of the stream; got .shift. Write "
+        '.over("route", before=lag("fare"), so_far=sum("fare")), or with rows=5 for the last ones.'
     ),
     "tg.avg": "module 'tidegate' has no attribute 'avg'. Write tg.mean.",
     # brackets, loops and truth

@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.generator import Generator
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.helper import seq_get
 from sqlglot.parsers.spark import SparkParser
@@ -221,6 +222,7 @@ class TidegateGenerator(SparkGenerator):
         CreateTable: create_table_sql,
         InsertInto: lambda to, node: f"INSERT INTO {to.sql(node, 'this')} {to.sql(node, 'query')}",
         **CLAUSES_SQL,
+        exp.Unnest: Generator.unnest_sql,
         JoinedStreams: lambda to, node: (
             to.sql(node, "this") + to.expressions(node, "joins", sep="")
         ),

@@ -91,8 +91,8 @@ when then otherwise ::
 desc asc desc_nulls_last asc_nulls_last ::
     the direction is said to order_by(). Write .order_by("fare", descending=True).
 over shift diff lag lead cum_sum cumsum rolling pct_change rank rolling_mean rolling_sum ::
-    rows before are seen by over() of the stream. Write .over("route", before=lag("fare"), so_far=
-    sum("fare")), or with rows=5 for the last ones.
+    rows before are seen by over() of the stream. Write .over("route", before=lag("fare"),
+    so_far=sum("fare")), or with rows=5 for the last ones.
 str dt ::
     functions of text and of times are called by their SQL names. Write call("upper", "route"),
     call("hour", "ts").
