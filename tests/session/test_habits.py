@@ -90,7 +90,8 @@ MISTAKES = {
     "rides.selct": (
         "stream: has nothing of this name; got .selct. Did you mean select or split? There are: "
         "balance, columns, drop, drop_duplicates, explain, explode, filter, having, join, "
-        "join_asof, limit, order_by, over, preview, process, rename, schema, select, shed, split, ..."
+        "join_asof, limit, order_by, over, preview, process, rename, schema, select, shed, split, "
+        "..."
     ),
     'col("fare").sum()': (
         'expression: aggregates are functions of their own; got .sum. Write tg.sum("fare") inside '
