@@ -8,6 +8,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.errors import QueryError
+from tidegate.query.stream import Stream
 
 ROWS = """ts,k,v
 2024-05-01 10:00:10,a,1
@@ -19,15 +20,24 @@ COUNTED = "SELECT k, COUNT(*) AS n FROM s [{window}] GROUP BY k {rest}"
 MINUTE = COUNTED.format(window="RANGE 5 MINUTES", rest="{rest} EMIT EVERY 1 MINUTE {more}")
 
 
+class Script:
+    """Queries over one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._create, self._session = f"CREATE STREAM s FROM '{path}';", tg.Session(master="none")
+
+    def sql(self, text: str) -> Stream:
+        return self._session.sql(f"{self._create} {text}")
+
+
 @pytest.fixture
-def session(tmp_path: Path) -> tg.Session:
-    (tmp_path / "s.csv").write_text(ROWS, encoding="utf-8")
-    found = tg.Session(master=None)
-    found.sql(f"CREATE STREAM s FROM '{tmp_path / 's.csv'}'")
-    return found
+def session(tmp_path: Path) -> Script:
+    path = tmp_path / "s.csv"
+    path.write_text(ROWS, encoding="utf-8")
+    return Script(path)
 
 
-def rows(query: tg.Stream, *columns: str) -> list[tuple[object, ...]]:
+def rows(query: Stream, *columns: str) -> list[tuple[object, ...]]:
     table = query.to_arrow()
     return list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
 
@@ -41,28 +51,33 @@ WANTED = [
 ]
 
 
-def test_groups_that_changed_give_a_row_at_each_mark(session: tg.Session) -> None:
+def test_groups_that_changed_give_a_row_at_each_mark(session: Script) -> None:
     found = session.sql(MINUTE.format(rest="", more=""))
     assert rows(found, "k", "n", "final") == WANTED
 
 
-def test_python_says_the_same(session: tg.Session) -> None:
-    grouped = session.table("s") if False else session.sql("SELECT k FROM s")
-    found = grouped.window("5 minutes").group_by("k").agg(n=tg.count()).emit_every("1 minute")
+def test_python_says_the_same(session: Script) -> None:
+    found = (
+        session.sql("SELECT k FROM s")
+        .window("5 minutes")
+        .group_by("k")
+        .agg(n=tg.count())
+        .emit_every("1 minute")
+    )
     assert rows(found, "k", "n", "final") == WANTED
 
 
-def test_a_query_around_it_may_keep_the_final_rows(session: tg.Session) -> None:
+def test_a_query_around_it_may_keep_the_final_rows(session: Script) -> None:
     found = session.sql(f"SELECT k, n FROM ({MINUTE.format(rest='', more='')}) WHERE final")
     assert rows(found, "k", "n") == [("a", 3), ("b", 1)]
 
 
-def test_a_limit_counts_the_rows_of_one_mark(session: tg.Session) -> None:
+def test_a_limit_counts_the_rows_of_one_mark(session: Script) -> None:
     found = session.sql(MINUTE.format(rest="ORDER BY n DESC LIMIT 1", more=""))
     assert rows(found, "k", "n", "final") == [row for row in WANTED if row[0] == "a"]
 
 
-def test_final_is_the_last_column_beside_a_partitioner(session: tg.Session) -> None:
+def test_final_is_the_last_column_beside_a_partitioner(session: Script) -> None:
     found = session.sql(MINUTE.format(rest="", more="WITH PARTITIONER hash"))
     assert found.to_arrow().column_names[-1] == "final"
     assert "emit every 1 minute" in found.explain()
@@ -83,21 +98,21 @@ def test_final_is_the_last_column_beside_a_partitioner(session: tg.Session) -> N
     ],
 )
 def test_what_cannot_have_early_rows_is_refused(
-    session: tg.Session, window: str, rest: str, message: str
+    session: Script, window: str, rest: str, message: str
 ) -> None:
     with pytest.raises(QueryError, match=message):
         session.sql(COUNTED.format(window=window, rest=rest))
 
 
 @pytest.mark.parametrize("clause", ["ERROR 10 PERCENT", "BALANCE ERROR 10 PERCENT"])
-def test_answers_from_samples_have_no_early_rows(session: tg.Session, clause: str) -> None:
+def test_answers_from_samples_have_no_early_rows(session: Script, clause: str) -> None:
     median = "SELECT k, MEDIAN(v) AS m FROM s [RANGE 1 HOUR] GROUP BY k"
     for rest in (f"EMIT EVERY 1 MINUTE WITH {clause}", f"WITH {clause} EMIT EVERY 1 MINUTE"):
         with pytest.raises(QueryError, match="is for exact answers"):
             session.sql(f"{median} {rest}")
 
 
-def test_keys_must_be_in_one_place(session: tg.Session) -> None:
+def test_keys_must_be_in_one_place(session: Script) -> None:
     split = session.sql(MINUTE.format(rest="", more="WITH PARTITIONER shuffle"))
     with pytest.raises(QueryError, match=r"splits the tuples of a key.*EMIT EVERY 1 minute"):
         split.explain()
@@ -111,7 +126,7 @@ def test_keys_must_be_in_one_place(session: tg.Session) -> None:
         "SELECT x.k FROM ({inner}) [RANGE 1 HOUR] AS x JOIN s [RANGE 1 HOUR] ON x.k = s.k",
     ],
 )
-def test_another_operator_does_not_read_early_rows(session: tg.Session, around: str) -> None:
+def test_another_operator_does_not_read_early_rows(session: Script, around: str) -> None:
     query = session.sql(around.format(inner=MINUTE.format(rest="", more="")))
     with pytest.raises(QueryError, match="is for the last aggregate of a query"):
         query.explain()
