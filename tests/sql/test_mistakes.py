@@ -326,7 +326,7 @@ def test_other_sql_that_is_cut_off_anywhere_is_told_as_a_mistake(sql: str) -> No
 
 
 def test_advice_about_other_sql_minds_what_stands_before() -> None:
-    with pytest.raises(UserError, match=r"EMIT CHANGES\. There is no way yet"):
+    with pytest.raises(UserError, match=r"EMIT CHANGES\. Write EMIT EVERY '1 second'"):
         parse(f"SELECT COUNT(*) AS n FROM rides {HOUR} HAVING AVG(fare) > 1.5 EMIT CHANGES")
     with pytest.raises(UserError, match=r"Write FROM rides \[RANGE 5 MINUTES\]"):
         parse("SELECT 'a\nb' TUMBLE(ts, INTERVAL '5' MINUTES) FROM rides")

@@ -101,8 +101,8 @@ MUTANTS = (
     Mutant(
         "a limit of rows for all windows together",
         "collect/window.py",
-        "place = np.arange(len(ends)) - np.repeat(starts, lengths)",
-        "place = np.arange(len(ends))",
+        "place = np.arange(rows.num_rows) - np.repeat(starts, lengths)",
+        "place = np.arange(rows.num_rows)",
         "tests/collect/test_window.py",
     ),
     # Results and input elsewhere.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import DETERMINISM, Mutant
 
+_EMIT = "tests/property/test_emit.py"
 _SESSIONS = "tests/operate/session tests/property/test_sessions.py"
 
 MUTANTS = (
@@ -21,6 +22,49 @@ MUTANTS = (
         "while high - low > 1:",
         "while False:",
         "tests/test_local_time.py",
+    ),
+    # Rows of open windows.
+    Mutant(
+        "a group gives a row at every mark, whether it changed or not, but for its newest pane",
+        "operate/aggregate/early.py",
+        "newest[:-1] = (codes[1:] != codes[:-1]) | (marks[1:] != marks[:-1])",
+        "newest[:-1] = codes[1:] != codes[:-1]",
+        _EMIT,
+    ),
+    Mutant(
+        "a window that ends at a mark gives an early row too",
+        "operate/aggregate/early.py",
+        "low = (self.spec.window.numbers(marks[last]) - cover.length) // cover.step + 1",
+        "low = (self.spec.window.numbers(marks[last]) - cover.length) // cover.step",
+        _EMIT,
+    ),
+    Mutant(
+        "final rows come before the early rows of their mark",
+        "operate/aggregate/early.py",
+        "is_final = rows[END] == rows[MARK]\n",
+        "is_final = rows[END] != rows[MARK]\n",
+        _EMIT,
+    ),
+    Mutant(
+        "panes of windows with an offset are not cut at marks",
+        "operate/aggregate/pane_window.py",
+        "(self.every_us, self.offset_us)",
+        "(self.every_us,)",
+        _EMIT,
+    ),
+    Mutant(
+        "an instance gives early rows of windows that another one finishes",
+        "operate/aggregate/early.py",
+        "rows = rows[:, closes(work, held.bucket[rows[LAST]], rows[END])]",
+        "pass",
+        _EMIT,
+    ),
+    Mutant(
+        "LIMIT is of a window, not of a mark",
+        "collect/window.py",
+        'return [*sorted(n for n in rows.column_names if n.startswith(EMITTED)), "window_end"]',
+        'return ["window_end"]',
+        _EMIT,
     ),
     # Sessions.
     Mutant(

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.collect.order import HIDDEN
+from tidegate.collect.window import told_apart
 from tidegate.order import ASCENDING, Direction, sort_indices
 
 Ints = npt.NDArray[np.int64]
@@ -58,7 +59,7 @@ class RankFilter:
         """
         if not rows.num_rows:
             return rows
-        parts = ["window_end", *_named(rows, PARTITION)]
+        parts = [*told_apart(rows), *_named(rows, PARTITION)]
         ranked, keys = _named(rows, RANKED), _named(rows, f"{HIDDEN}k")
         how = [
             *([ASCENDING] * len(parts)),

@@ -11,10 +11,18 @@ import pyarrow as pa
 from tidegate.collect.order import HIDDEN, without_hidden
 from tidegate.order import ASCENDING, Direction, sort_indices
 
+EMITTED = f"{HIDDEN}e"
+"""How the hidden columns begin that come before the window in the order: when a row is given."""
+
 
 @dataclass(frozen=True)
 class WindowOrder:
-    """Rows of windows of time: by end, then as ORDER BY says, then by the group's key."""
+    """Rows of windows of time: by end, then as ORDER BY says, then by the group's key.
+
+    `what` says it in words; what is EMITTED comes before the end.
+    """
+
+    what: str = "window"
 
     def merge(
         self, outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
@@ -22,7 +30,7 @@ class WindowOrder:
         return merge_windows(outputs, directions, limit)
 
     def text(self, ordered: bool) -> str:
-        return "window, ORDER BY, key" if ordered else "window, key"
+        return f"{self.what}, ORDER BY, key" if ordered else f"{self.what}, key"
 
 
 def merge_windows(
@@ -31,16 +39,23 @@ def merge_windows(
     """The rows of all instances by window end, then ORDER BY, then key; LIMIT rows per window."""
     rows = pa.concat_tables(outputs)
     places = places_by(rows, window_order(rows, directions))
-    rows = without_hidden(rows).combine_chunks().take(places)
-    return rows if limit is None else first_per_window(rows, limit)
+    if limit is None:
+        return without_hidden(rows).combine_chunks().take(places)
+    return without_hidden(first_per_window(rows.combine_chunks().take(places), limit))
 
 
 def window_order(rows: pa.Table, directions: Sequence[Direction]) -> list[tuple[str, Direction]]:
     """The columns that order windows' rows, by their hidden names."""
     ordered = sorted(n for n in rows.column_names if n.startswith(f"{HIDDEN}o"))
     keys = sorted(n for n in rows.column_names if n.startswith(f"{HIDDEN}k"))
-    pairs = [("window_end", ASCENDING), *zip(ordered, directions, strict=True)]
-    return pairs + [(k, ASCENDING) for k in keys]
+    given = [(name, ASCENDING) for name in told_apart(rows)]
+    by = zip(ordered, directions, strict=True)
+    return [*given, *by, *((k, ASCENDING) for k in keys)]
+
+
+def told_apart(rows: pa.Table) -> list[str]:
+    """The columns that are equal for the rows of one window, given at one time."""
+    return [*sorted(n for n in rows.column_names if n.startswith(EMITTED)), "window_end"]
 
 
 def in_order(rows: pa.Table, by: Sequence[tuple[str, Direction]]) -> pa.Table:
@@ -55,8 +70,11 @@ def places_by(rows: pa.Table, by: Sequence[tuple[str, Direction]]) -> pa.Array:
 
 def first_per_window(rows: pa.Table, limit: int) -> pa.Table:
     """The first rows of each window; rows of one window must be adjacent."""
-    ends = rows.column("window_end").cast(pa.int64()).to_numpy()
-    starts = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1]])) if len(ends) else ends
-    lengths = np.diff(np.append(starts, len(ends)))
-    place = np.arange(len(ends)) - np.repeat(starts, lengths)
+    new = np.arange(rows.num_rows) == 0
+    for name in told_apart(rows):
+        values = rows.column(name).cast(pa.int64()).to_numpy()
+        new[1:] |= values[1:] != values[:-1]
+    starts = np.flatnonzero(new)
+    lengths = np.diff(np.append(starts, rows.num_rows))
+    place = np.arange(rows.num_rows) - np.repeat(starts, lengths)
     return rows.filter(pa.array(place < limit))

@@ -34,7 +34,7 @@ from tidegate.plan.recorded import RecordedQuery, RecordedSubquery
 from tidegate.query.dedup import Dedup
 from tidegate.query.definition import StreamDef
 from tidegate.query.limit import Limit
-from tidegate.query.node import Aggregate, AsOf, Join, Node, ProcessNode
+from tidegate.query.node import Aggregate, AsOf, Join, Node, ProcessNode, aggregate_of
 from tidegate.query.output import Output
 from tidegate.query.over import Over
 from tidegate.query.table import TableDef
@@ -200,7 +200,17 @@ class _Lowering:
         return len(self.streams) - 1
 
     def _result(self, node: Node) -> EarlierRows | None:
-        return self._result_of(self.edge(node)) if self.cutting.apart(node) else None
+        if not self.cutting.apart(node):
+            return None
+        if node.windowed and (emit := aggregate_of(node).clause("EMIT")) is not None:
+            raise QueryError(
+                str(emit),
+                "is for the last aggregate of a query: another one would count a group once more "
+                "with each of its rows",
+                "a query over its rows",
+                "Leave it out of the query inside.",
+            )
+        return self._result_of(self.edge(node))
 
     def _result_of(self, edge: Edge) -> EarlierRows:
         subquery = self.subqueries[edge.subquery]

@@ -13,6 +13,7 @@ from tidegate.operate.process.definition import FilterFunction
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.clause.balance import Balance
 from tidegate.query.clause.clause import Clause
+from tidegate.query.clause.emit import EmitEvery
 from tidegate.query.clause.error import ErrorBound
 from tidegate.query.clause.registry import METHODS
 from tidegate.query.clause.shed import CONCEPT, Shed
@@ -377,6 +378,15 @@ class Stream(RunnableStream):
         its sides; `kept` is then the probability of a pair, or the share of a group's pairs.
         """
         return self._asked(Shed(share, by))
+
+    @called_as('.emit_every("1 minute")')
+    def emit_every(self, every: Duration) -> Stream:
+        """Also give rows of windows that are still open, whenever so much event time has passed.
+
+        At each multiple of `every`, groups that got tuples since the one before give a row over
+        their tuples so far. The last column, `final`, says whether a row is the last of its window.
+        """
+        return self._asked(EmitEvery.of(every))
 
     def __getitem__(self, name: str) -> Expression:
         """A column of this stream, checked to exist."""

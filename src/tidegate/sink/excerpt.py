@@ -56,7 +56,8 @@ class Excerpt:
         total, window = last, [n for n in _WINDOW if n in rows.schema.names]
         if "window_end" in window:
             ends = rows.column("window_end").cast(pa.int64()).to_numpy()
-            first = int(np.searchsorted(ends, ends[-1]))
+            others = np.flatnonzero(ends != ends[-1])
+            first = int(others[-1]) + 1 if len(others) else 0
             total = last - first
         shown = rows.slice(first, SHOWN_ROWS).combine_chunks()
         columns = _columns(shown)

@@ -17,19 +17,25 @@ from tidegate.sql.syntax import QueryWith, StreamDuration, StreamWindow, WithCla
 
 
 class ClauseParser(PieceParser):
-    """Spark's parser with windows after streams and WITH clauses after queries.
+    """Spark's parser with windows after streams and clauses after queries.
 
     Its methods `read_*` are the `SyntaxReader` that values of the grammar are read with.
     """
 
     def _parse_clauses(self, query: exp.Expr | None) -> exp.Expr | None:
-        """A query with the WITH clauses that follow it."""
+        """A query with the clauses that follow it: those after WITH, and EMIT EVERY."""
         clauses: list[exp.Expr] = []
-        while query is not None and self._match(TokenType.WITH):
-            word = self.read_word(CLAUSES, f"expected {listed(tuple(CLAUSES))} after WITH")
+        led = tuple(word for word, clause in CLAUSES.items() if clause.lead)
+        while query is not None and (self._at_emit() or self._match(TokenType.WITH)):
+            words = ("EMIT",) if self._at_emit() else led
+            word = self.read_word(words, f"expected {listed(led)} after WITH")
             parts = self._parse_parts(word, CLAUSES[word].parts)
             clauses.append(WithClause(this=exp.var(word), expressions=parts))
         return QueryWith(this=query, expressions=clauses) if clauses else query
+
+    def _at_emit(self) -> bool:
+        """Whether a clause begins here: EMIT with EVERY after it is no name."""
+        return [t.text.upper() for t in (self._curr, self._next) if t] == ["EMIT", "EVERY"]
 
     def _parse_window_suffix(self, this: exp.Expr) -> StreamWindow:
         """`[word parts]` after a stream or a subquery."""
@@ -77,7 +83,7 @@ class ClauseParser(PieceParser):
 def read_clause(node: exp.Expression) -> Clause:
     """What one WITH clause asks for."""
     kind = CLAUSES[node.this.name]
-    return kind(**_read(node, kind.parts, f"WITH {kind.word}"))
+    return kind(**_read(node, kind.parts, f"{kind.lead} {kind.word}".lstrip()))
 
 
 def read_window(node: StreamWindow) -> Window:
@@ -112,7 +118,8 @@ def _parts_sql(to: Generator, node: exp.Expr, parts: Sequence[SyntaxPart]) -> st
 
 def _clause_sql(to: Generator, node: exp.Expr) -> str:
     word = node.this.name
-    return f"WITH {word} {_parts_sql(to, node, CLAUSES[word].parts)}"
+    lead = CLAUSES[word].lead
+    return f"{lead} {word} {_parts_sql(to, node, CLAUSES[word].parts)}".lstrip()
 
 
 def _window_sql(to: Generator, node: exp.Expr) -> str:

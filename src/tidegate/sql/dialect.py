@@ -155,7 +155,7 @@ class TidegateParser(KeepParser, FrameParser, CreateTableParser):
         return self.expression(InsertInto(this=name, query=query))
 
     def _parse_table_alias(self, *args: Any, **kwargs: Any) -> exp.TableAlias | None:
-        if self._at_keep():
+        if self._at_keep() or self._at_emit():
             return None
         self._refuse_word_of_clause(self.TABLE_ALIAS_TOKENS)
         return super()._parse_table_alias(*args, **kwargs)

@@ -204,6 +204,10 @@ ANSWERS = {
     "elsewhere: spark window col": "00:00:00,00:00:10,2",
     "elsewhere: spark window w": "00:00:00,00:05:00,2",
     "elsewhere: ksql": "00:00:00,00:05:00,a,1; 00:00:00,00:05:00,b,1",
+    "elsewhere: emit": (
+        "00:00:00,00:00:10,a,1,false; 00:00:00,00:00:10,b,1,false; "
+        "00:00:00,00:00:10,a,1,true; 00:00:00,00:00:10,b,1,true"
+    ),
     "elsewhere: emit on close": "00:00:00,00:00:10,a,1; 00:00:00,00:00:10,b,1",
     "elsewhere: create view": "00:00:01,a; 00:00:02,b",
     "elsewhere: create if not exists": "00:00:01,a; 00:00:02,b",

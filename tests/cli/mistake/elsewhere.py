@@ -369,8 +369,8 @@ MISTAKES = {
     "emit": told(
         ("SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route EMIT CHANGES"),
         (
-            "SQL line 1, column 74: a window is put out once, when it is final; got EMIT "
-            "CHANGES. There is no way yet."
+            "SQL line 1, column 74: rows of a window come when it is final, and before that at "
+            "multiples of a time; got EMIT CHANGES. Write EMIT EVERY '1 second'."
         ),
     ),
     "emit on close": told(

@@ -117,7 +117,7 @@ class WindowAggregate(Operator):
         segments = {PANES: turn.written(spec, work), **beside}
         work.spans.mark("instance write")
         counts = WindowCounts(spec.window)
-        rows, groups = self._closed(self._steps(turn.panes, work, came, answer), work, counts)
+        rows, groups = self._closed(self.steps(turn.panes, work, came, answer), work, counts)
         if turn.held is not None:
             turn.leave(spec, work)
             thinning.leave(turn.sealed)
@@ -176,8 +176,9 @@ class WindowAggregate(Operator):
         spills = [Spill.of(work, i) for i in range(len(work.ports))]
         try:
             for partly, results in chain(self._none(), steps):
-                closed += results.num_rows
-                counts.add(results)
+                final = self.final(results)
+                closed += final.num_rows
+                counts.add(final)
                 work.spans.mark("instance close")
                 keys = [name for name, _ in self.spec.keys] + [PART] * partly
                 for place, (port, spill) in enumerate(zip(work.ports, spills, strict=True)):
@@ -196,7 +197,7 @@ class WindowAggregate(Operator):
         if self.finishes or not self.answer.partly:
             yield False, self.answer.schema(self.spec).empty_table()
 
-    def _steps(
+    def steps(
         self, panes: pa.Table, work: InstanceWork, came: Channels, answer: AnswerBatch
     ) -> Iterator[tuple[bool, pa.Table]]:
         """The rows of windows that end, step by step, and whether they are closed in part."""
@@ -208,6 +209,10 @@ class WindowAggregate(Operator):
                 states = partly or self.answer.from_states
                 for windows in close_steps(self.spec, part, above, upto, partly=states):
                     yield partly, answer.closed(windows, partly)
+
+    def final(self, rows: pa.Table) -> pa.Table:
+        """Those of the rows of `steps` after which nothing more comes of their window."""
+        return rows
 
     @property
     def state(self) -> OperatorState:

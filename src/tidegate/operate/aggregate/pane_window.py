@@ -168,11 +168,15 @@ class WindowPanes(ABC):
 
 @dataclass(frozen=True)
 class PaneWindow(WindowPanes):
-    """Windows [k * slide + offset, k * slide + offset + range) for every whole k."""
+    """Windows [k * slide + offset, k * slide + offset + range) for every whole k.
+
+    With `every_us` panes also begin at each multiple of it.
+    """
 
     range_us: int
     slide_us: int
     offset_us: int = 0
+    every_us: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.slide_us <= self.range_us:
@@ -185,7 +189,8 @@ class PaneWindow(WindowPanes):
     @property
     def pane_us(self) -> int:
         """The length of a pane: the largest that divides both range and slide."""
-        return math.gcd(self.range_us, self.slide_us)
+        cut = () if self.every_us is None else (self.every_us, self.offset_us)
+        return math.gcd(self.range_us, self.slide_us, *cut)
 
     @property
     def panes(self) -> int:
@@ -225,4 +230,5 @@ class PaneWindow(WindowPanes):
     @property
     def line(self) -> str:
         offset = f" offset {self.offset_us}" if self.offset_us else ""
-        return f"window {self.range_us} {self.slide_us}{offset}"
+        every = "" if self.every_us is None else f" every {self.every_us}"
+        return f"window {self.range_us} {self.slide_us}{offset}{every}"

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.batch import DECIDED
 from tidegate.collect.order import HIDDEN
 from tidegate.collect.ranking import PARTITION, RANKED
-from tidegate.collect.window import first_per_window, in_order, window_order
+from tidegate.collect.window import EMITTED, first_per_window, in_order, window_order
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.kernels.order import canonical, flat, integers
 from tidegate.operate.port import Port
@@ -30,7 +31,8 @@ def window_rows(port: Port, keys: Sequence[str], results: pa.Table) -> pa.Table:
     if port.unnests is not None:
         results, keys = unnested(results, port.unnests), [*keys, PLACE]
     results = port.filtered(results)
-    named = {name: results.column(name) for name in WINDOW}
+    given = [n for n in results.column_names if n == DECIDED or n.startswith(EMITTED)]
+    named = {name: results.column(name) for name in (*WINDOW, *given)}
     named |= port.selected(results)
     for place, key in enumerate(port.order):
         named[f"{HIDDEN}o{place:03d}"] = evaluate(key.expr, results)

@@ -85,6 +85,14 @@ def closings(
             above_us = upto_us
 
 
+def closes(work: InstanceWork, bucket: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Flags:
+    """Which windows of these buckets, by their ends, an instance has to close."""
+    mapping = work.mapping
+    epochs = np.searchsorted([former.over_us for former in mapping.formers], ends)
+    mine: Flags = mapping.tenures[epochs, bucket] == work.instance
+    return mine
+
+
 def _covered(spec: AggregateSpec, mapping: Mapping) -> list[tuple[int, int]]:
     """The panes that the windows of each epoch cover: the first, and the one after the last."""
     since = [MIN_US, *(spec.window.pane_at(former.until_us) for former in mapping.formers)]

@@ -10,6 +10,7 @@ from tidegate.operate.aggregate.answer import ExactAnswer
 from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.balance import plan_balance
 from tidegate.plan.aggregate.bound import plan_bound
+from tidegate.plan.aggregate.emit import plan_emit
 from tidegate.plan.aggregate.port import window_ports
 from tidegate.plan.aggregate.shed import plan_pairs, plan_shed
 from tidegate.plan.aggregate.window import WindowPlan
@@ -23,6 +24,7 @@ ANSWERS: dict[str, Callable[[AskedAggregate, WindowPlan, Any], PlannedAnswer]] =
     "PAIRS": plan_pairs,
     "ERROR": plan_bound,
     "BALANCE": plan_balance,
+    "EMIT": plan_emit,
 }
 """By the word of the clause that asks for it, which comes with the call. Other clauses leave the
 answer as it is; two of these are not on one aggregate."""

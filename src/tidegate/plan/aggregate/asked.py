@@ -10,6 +10,8 @@ from sqlglot import exp
 
 from tidegate.operate.aggregate.answer import WindowAnswer
 from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.operator import WindowAggregate
+from tidegate.operate.aggregate.pane_window import WindowPanes
 from tidegate.operate.port import Port
 from tidegate.plan.aggregate.port import window_ports
 from tidegate.plan.cut import Unit
@@ -83,6 +85,8 @@ class PlannedAnswer:
     `ports` are over the columns of these functions, or over those of the answer where that is
     `from_states`; `after` says for the fingerprint what they do, and `shown` in the words of the
     query. `lines` say it of the answer for the fingerprint, `clauses` in the words of the query.
+    `panes` are those of the window where they are cut otherwise, and `operator` closes windows.
+    `by_key` is the clause that needs all tuples of a key in one place, where one does.
     """
 
     answer: WindowAnswer
@@ -93,6 +97,9 @@ class PlannedAnswer:
     shown: tuple[tuple[str, ...], ...]
     lines: tuple[str, ...] = ()
     clauses: tuple[str, ...] = ()
+    panes: WindowPanes | None = None
+    operator: Callable[..., WindowAggregate] = WindowAggregate
+    by_key: str | None = None
 
     @property
     def parts(self) -> list[Function]:

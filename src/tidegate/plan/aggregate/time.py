@@ -21,7 +21,7 @@ from tidegate.operate.aggregate.user import USER, Aggregator
 from tidegate.operate.port import Port
 from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.held_state import stored_answer
-from tidegate.plan.aggregate.window import WindowPlan, asked_partitioner
+from tidegate.plan.aggregate.window import WindowPlan, asked_partitioner, in_one_place
 from tidegate.plan.lowered import Context, Lowered
 from tidegate.plan.pushdown import Leaf
 from tidegate.plan.recorded import Record
@@ -48,10 +48,11 @@ class TimeWindowPlan(WindowPlan):
         placement = _placement(asked, planned, context)
         planned, held = stored_answer(asked, planned)
         functions = {f.name: f for f in planned.functions}
-        spec = AggregateSpec(self.panes, asked.keys, tuple(functions.values()))
+        panes = planned.panes or self.panes
+        spec = AggregateSpec(panes, asked.keys, tuple(functions.values()))
         split = placement.splits_keys or planned.answer.together
         answer = PartAnswer(planned.answer) if split else planned.answer
-        operator = WindowAggregate(spec, asked.key_names, placement, answer)
+        operator = planned.operator(spec, asked.key_names, placement, answer)
         ports = _part_ports(operator, event_offset(asked.base)) if split else planned.ports
         yield Lowered(
             leaves=asked.leaves,
@@ -59,7 +60,7 @@ class TimeWindowPlan(WindowPlan):
             operator=operator,
             ports=ports,
             lines=(
-                self.panes.line,
+                panes.line,
                 *asked.lines,
                 *planned.lines,
                 *placement.partitioner.lines,
@@ -68,7 +69,7 @@ class TimeWindowPlan(WindowPlan):
             record=Record(
                 state=(
                     *asked.state_lines(planned.clauses),
-                    f"window {self.panes}",
+                    f"window {panes}",
                     *placement.partitioner.lines,
                 ),
                 columns=held,
@@ -104,6 +105,10 @@ class CalendarPlan(TimeWindowPlan):
 
 def _placement(asked: AskedAggregate, planned: PlannedAnswer, context: Context) -> Placement:
     partitioner = asked_partitioner(asked, context)
+    if planned.by_key is not None:
+        partitioner = in_one_place(
+            partitioner, "splits the tuples of a key, and these must be together", planned.by_key
+        )
     _check_merges(partitioner, planned.parts)
     partial = context.choices.partial
     folding = folding_for(planned.parts, partitioner.splits_keys)

@@ -63,13 +63,17 @@ def asked_partitioner(asked: AskedAggregate, context: Context) -> Partitioner:
 
 def partitioner_by_key(asked: AskedAggregate, context: Context) -> Partitioner:
     """The same where all tuples of a key must be in one place; refuse one that splits keys."""
-    partitioner = asked_partitioner(asked, context)
+    return in_one_place(
+        asked_partitioner(asked, context),
+        "may split the tuples of a key only over windows of time, whose parts can be merged",
+        f"[{asked.base.window}]",
+        ", or write a window of time: [RANGE 1 MINUTE]",
+    )
+
+
+def in_one_place(partitioner: Partitioner, why: str, got: str, more: str = "") -> Partitioner:
+    """The partitioner where it keeps the tuples of a key together; refuse one that does not."""
     found = partitioner.in_one_place()
     if found is None:
-        raise QueryError(
-            f"partitioner {partitioner.text}",
-            "may split the tuples of a key only over windows of time, whose parts can be merged",
-            f"[{asked.base.window}]",
-            f"Use {Hash.name}, or write a window of time: [RANGE 1 MINUTE].",
-        )
+        raise QueryError(f"partitioner {partitioner.text}", why, got, f"Use {Hash.name}{more}.")
     return found

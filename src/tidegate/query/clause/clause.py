@@ -24,7 +24,8 @@ Placed = tuple[Node, Collection[str]]
 class Clause:
     """Something that a query asks beside its answer: a frozen dataclass, checked when it is made.
 
-    - `word` and `parts` are its syntax: `WITH word parts`. Each part fills a field.
+    - `word` and `parts` are its syntax: `WITH word parts`. Each part fills a field. `lead` is WITH,
+      or nothing.
     - `method` is the method of a stream that asks for the same, with the fields as arguments, and
       `example` a call of it.
     - `beside` are columns that follow each aggregate, by the endings of their names; they have
@@ -36,6 +37,7 @@ class Clause:
     """
 
     word: ClassVar[str]
+    lead: ClassVar[str] = "WITH"
     parts: ClassVar[tuple[SyntaxPart, ...]]
     method: ClassVar[str] = ""
     example: ClassVar[str] = ""
@@ -63,7 +65,7 @@ class Clause:
     @property
     def where(self) -> str:
         """How errors begin."""
-        return f"WITH {self}"
+        return f"{self.lead} {self}".lstrip()
 
     def check(self, aggregate: Aggregate) -> None:
         """Refuse an aggregate that cannot have it; called whenever one is made with it."""
@@ -73,7 +75,7 @@ class Clause:
         if other.word == self.word:
             raise QueryError(
                 self.where,
-                f"an aggregate has one WITH {self.word}",
+                f"an aggregate has one {f'{self.lead} {self.word}'.lstrip()}",
                 f"also {other}",
                 "Leave one of them out.",
             )

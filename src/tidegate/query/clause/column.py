@@ -8,6 +8,9 @@ KEPT = "kept"
 EXACT = "exact"
 """The last column of an aggregate within an error: whether all of a row is exact."""
 
+FINAL = "final"
+"""The last column of an aggregate with EMIT EVERY: whether no other row comes of its group."""
+
 ENDS = ("_low", "_high")
 """What is added to the name of an aggregate for the ends of its interval."""
 

@@ -29,6 +29,7 @@ class TupleWindow(Window, JoinWindow):
         Use.SHED: "is for windows of time: one of tuples counts those that would be shed",
         Use.ORDER: "a window of tuples gives one row, so there is nothing to order or to leave out",
         Use.PROCESS: "is for windows of time, whose parts can be merged",
+        Use.EARLY: "is for windows of time; one of tuples is final as soon as it is full",
     }
     no_shed: ClassVar = "sides with a window of time: others count the tuples that are shed"
 

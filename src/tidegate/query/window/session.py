@@ -31,6 +31,7 @@ class SessionWindow(Window):
         Use.SHED: "is for windows of time: a session would fall apart where tuples are shed",
         Use.ORDER: "each session ends at a time of its own, and comes then: there is nothing to "
         "order it among",
+        Use.EARLY: "is for windows of time; where a session ends is not known before it does",
     }
 
     gap_us: int

@@ -23,6 +23,7 @@ class Use(Enum):
     SHED = "an answer from some of the tuples"
     ORDER = "rows in another order, or only the first of them"
     PROCESS = "a mergeable process in place of aggregates"
+    EARLY = "rows before a window is final"
 
 
 class Window(ABC):

@@ -37,8 +37,9 @@ GROUP BY < WINDOW > ([,;)]|HAVING|ORDER BY|LIMIT|$) ::
 , < WINDOW > ([,;)]|HAVING|ORDER BY|LIMIT|$) ::
     every row is of one window already; got window. Leave it out; window_start and window_end are
     columns of the result.
-(?![.,]$).+ < EMIT > (?P<said>(CHANGES|AFTER|AT|EVERY)\b( [^\s;]+)?( [^\s;]+)?) ::
-    a window is put out once, when it is final; got EMIT {{said}}
+(?![.,]$).+ < EMIT > (?P<said>(CHANGES|AFTER|AT)\b( [^\s;]+)?( [^\s;]+)?) ::
+    rows of a window come when it is final, and before that at multiples of a time; got EMIT
+    {{said}}. Write EMIT EVERY '1 second'.
 (?![.,]$).+ < EMIT > (?P<said>(FINAL|ON)\b( [^\s;]+)?( [^\s;]+)?) ::
     every window is put out once, when it is final; got EMIT {{said}}. Leave EMIT {{said}} out.
 ;? < CREATE > STREAM IF ::

@@ -45,7 +45,7 @@ def remedy(requirement: str, found: str) -> str | None:
         return f"Clauses come in this order: {', '.join(_ORDER)}, WITH."
     if found == "?":
         return "Write a name with parameters in quotes, for example WITH PARTITIONER 'pk?d=3'."
-    if found.upper() in CLAUSES:
+    if found.upper() in CLAUSES and CLAUSES[found.upper()].lead:
         return f"Write WITH before it: WITH {found.upper()} ..."
     if found.upper() in _OF_ERROR:
         return (

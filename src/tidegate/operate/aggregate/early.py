@@ -1,0 +1,208 @@
+"""Gives rows of windows of time before they are final: EMIT EVERY.
+
+When the frontier passes a mark, a multiple of `every_us`, each group that got tuples since the mark
+before gives a row for every open window, over the tuples before the mark. Panes are cut at the
+marks, so a row is a merge of whole panes: the rows do not depend on how the input is cut. The work
+is that of a window that ends, for each early row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.batch import DECIDED, MAX_US, ints
+from tidegate.collect.window import EMITTED, WindowOrder
+from tidegate.duration import duration_text
+from tidegate.operate.aggregate.answer import AnswerBatch, Channels, ExactAnswer
+from tidegate.operate.aggregate.closing import Panes
+from tidegate.operate.aggregate.operator import WindowAggregate
+from tidegate.operate.aggregate.overlap import words_of
+from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.aggregate.tenure import closes
+from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import Groups, dense, pack, rank
+from tidegate.operate.kernels.order import Ints, canonical, flat, integers
+from tidegate.operate.kernels.window import expand, once
+from tidegate.operate.operator import InstanceWork
+from tidegate.schema import TIME
+
+FINAL = "final"
+"""The column that says whether a row is the last one of its window and group."""
+
+_STEP_ROWS = 1_000_000
+"""About how many rows are listed at a time."""
+
+_STEP_WORDS = 4_000_000
+"""How many words of eight bytes one step may copy into rows."""
+
+
+@dataclass(frozen=True)
+class EarlyAnswer(ExactAnswer):
+    """Exact results, each with the mark at which it is given, and whether it is final."""
+
+    def schema(self, spec: AggregateSpec) -> pa.Schema:
+        said = [pa.field(FINAL, pa.bool_()), pa.field(DECIDED, TIME)]
+        order = [pa.field(f"{EMITTED}0", TIME), pa.field(f"{EMITTED}1", pa.bool_())]
+        return pa.schema([*spec.result_schema, *said, *order])
+
+
+@dataclass(frozen=True)
+class EarlyAggregate(WindowAggregate):
+    """An aggregate that also gives the rows of open windows at every mark."""
+
+    every_us: int = 0
+
+    order = WindowOrder("mark, window")
+
+    def steps(
+        self, panes: pa.Table, work: InstanceWork, came: Channels, answer: AnswerBatch
+    ) -> Iterator[tuple[bool, pa.Table]]:
+        schema = self.answer.schema(self.spec)
+        for rows in early_steps(self.spec, schema, self.every_us, panes, work):
+            yield False, rows
+
+    def final(self, rows: pa.Table) -> pa.Table:
+        return rows.filter(rows.column(FINAL))
+
+    def details(self, texts: Mapping[str, str]) -> list[str]:
+        mark = f"rows of open windows: at every multiple of {duration_text(self.every_us)}"
+        return [*super().details(texts), f"{mark} of event time, if the group changed"]
+
+
+def early_steps(
+    spec: AggregateSpec, schema: pa.Schema, every_us: int, panes: pa.Table, work: InstanceWork
+) -> Iterator[pa.Table]:
+    """Early and final rows of the marks and ends that a batch passes, in order, in bounded tables.
+
+    `panes` has every partial of these windows, in any order. The order is by mark, early rows
+    before final ones, then by the end of the window, then by key.
+    """
+    if panes.num_rows:
+        held = _Held.of(spec, panes, every_us)
+        for above_us, upto_us in held.spans(work.previous_us, work.frontier_us):
+            due = [held.early(above_us, upto_us), held.final(above_us, upto_us)]
+            rows = np.concatenate(due, axis=1)
+            rows = rows[:, closes(work, held.bucket[rows[LAST]], rows[END])]
+            yield from held.tables(schema, rows[:, held.order(rows)])
+
+
+FIRST, LAST, WINDOW, END, MARK = range(5)
+"""What is known of a row to give: its first and last pane row, its window, when that ends, and its
+mark, which is the end where the row is final."""
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The panes of all keys: one row for each key and pane, key after key, with its mark."""
+
+    spec: AggregateSpec
+    panes: Panes
+    states: list[States]
+    keys: list[pa.Array]
+    bucket: Ints
+    marks: Ints
+
+    @staticmethod
+    def of(spec: AggregateSpec, rows: pa.Table, every_us: int) -> _Held:
+        pane = integers(flat(rows.column("pane")))
+        place = np.argsort(pane, kind="stable")
+        pane = pane[place]
+        names = [name for name, _ in spec.keys]
+        keys = [canonical(flat(rows.column(name)).take(pa.array(place))) for name in names]
+        by_key = dense(pack([rank(key) for key in keys], len(pane)))
+        cover = spec.window.cover
+        panes = Panes(
+            pane=pane,
+            by_key=by_key,
+            low=(pane - cover.length) // cover.step + 1,
+            high=pane // cover.step,
+            functions=spec.functions,
+            states=[[flat(rows.column(name)) for name, _ in f.state] for f in spec.functions],
+            held=len(pane),
+            place=place,
+        )
+        heads = [key.take(pa.array(by_key.rows)) for key in keys]
+        panes, states = panes.by_key_and_pane()
+        begins = spec.window.begins(panes.pane)
+        # A mark that is later than any time is after all windows.
+        fits = begins <= MAX_US - every_us
+        marks = np.where(fits, (np.where(fits, begins, 0) // every_us + 1) * every_us, MAX_US)
+        return _Held(spec, panes, states, heads, ints(rows, "bucket")[panes.place], marks)
+
+    def spans(self, above_us: int, upto_us: int) -> list[tuple[int, int]]:
+        """The time that a batch passes, in pieces that have a bounded number of rows each."""
+        step = max(_STEP_ROWS // self.spec.window.windows_of_tuple, 1)
+        cuts = np.unique(np.sort(self.marks)[step::step])
+        inside = cuts[(cuts > above_us) & (cuts < upto_us)].tolist()
+        return list(pairwise([above_us, *inside, upto_us]))
+
+    def early(self, above_us: int, upto_us: int) -> Ints:
+        """The rows of windows that are open at marks with above_us < mark <= upto_us.
+
+        The newest pane of a key before a mark is in all open windows in which the key changed.
+        """
+        codes, marks, cover = self.panes.by_key.codes, self.marks, self.spec.window.cover
+        newest = np.ones(len(marks), np.bool_)
+        newest[:-1] = (codes[1:] != codes[:-1]) | (marks[1:] != marks[:-1])
+        last = np.flatnonzero(newest & (marks > above_us) & (marks <= upto_us))
+        low = (self.spec.window.numbers(marks[last]) - cover.length) // cover.step + 1
+        row, window = expand(low, self.panes.high[last])
+        last = last[row]
+        return self._rows(self._first(codes[last], window * cover.step), last, window, marks[last])
+
+    def final(self, above_us: int, upto_us: int) -> Ints:
+        """The rows of windows with above_us < end <= upto_us."""
+        codes, cover = self.panes.by_key.codes, self.spec.window.cover
+        low, high = cover.bounds(self.panes.pane, *self.spec.window.closed(above_us, upto_us))
+        used = np.flatnonzero(high >= low)
+        codes, low, high = codes[used], low[used], high[used]
+        first, window = expand(once(codes, low, high), high)
+        last, _ = expand(low, -once(codes[::-1], -high[::-1], -low[::-1])[::-1])
+        return self._rows(used[first], used[last], window, None)
+
+    def _rows(self, first: Ints, last: Ints, window: Ints, mark: Ints | None) -> Ints:
+        _, end = self.spec.window.bounds(window)
+        return np.stack([first, last, window, end, end if mark is None else mark])
+
+    def _first(self, codes: Ints, panes: Ints) -> Ints:
+        """The first row of each key that is in this pane or a later one."""
+        distinct, places = np.unique(self.panes.pane, return_inverse=True)
+        wanted = codes * (len(distinct) + 1) + np.searchsorted(distinct, panes)
+        rows = self.panes.by_key.codes * (len(distinct) + 1) + places
+        return np.searchsorted(rows, wanted)
+
+    def order(self, rows: Ints) -> Ints:
+        """The places of rows in the order of the output."""
+        is_final = rows[END] == rows[MARK]
+        codes = self.panes.by_key.codes[rows[LAST]]
+        return np.lexsort((codes, rows[WINDOW], is_final, rows[MARK]))
+
+    def tables(self, schema: pa.Schema, rows: Ints) -> Iterator[pa.Table]:
+        """The rows with their results; a step copies a bounded number of words."""
+        words = np.zeros(len(self.marks) + 1, np.int64)
+        for states in self.states:
+            words[1:] += words_of(states, len(self.marks))
+        words = np.cumsum(words)
+        steps = np.cumsum(words[rows[LAST] + 1] - words[rows[FIRST]]) // _STEP_WORDS
+        for some in np.split(rows, np.flatnonzero(np.diff(steps)) + 1, axis=1):
+            if some.shape[1]:
+                yield pa.Table.from_arrays(self._columns(some), schema=schema)
+
+    def _columns(self, rows: Ints) -> list[pa.Array]:
+        begins, ends = self.spec.window.bounds(rows[WINDOW])
+        picked = pa.array(self.panes.by_key.codes[rows[LAST]])
+        group, place = expand(rows[FIRST], rows[LAST])
+        groups, taken = Groups(group, rows.shape[1]), pa.array(place)
+        results = [
+            f.family.finish(f.family.merge(groups, [column.take(taken) for column in states]))
+            for f, states in zip(self.spec.functions, self.states, strict=True)
+        ]
+        mark, is_final = pa.array(rows[MARK]).view(TIME), pa.array(rows[END] == rows[MARK])
+        times = [pa.array(column).view(TIME) for column in (begins, ends)]
+        keys = [key.take(picked) for key in self.keys]
+        return [*times, *keys, *results, is_final, mark, mark, is_final]

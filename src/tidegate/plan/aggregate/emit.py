@@ -1,0 +1,48 @@
+"""Plans EMIT EVERY: panes are cut at its marks, and rows happen at these."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+
+from tidegate.batch import DECIDED
+from tidegate.operate.aggregate.early import FINAL as COLUMN
+from tidegate.operate.aggregate.early import EarlyAggregate, EarlyAnswer
+from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
+from tidegate.plan.aggregate.port import window_ports
+from tidegate.plan.aggregate.window import WindowPlan
+from tidegate.query.clause.column import FINAL
+from tidegate.query.clause.emit import EmitEvery
+from tidegate.query.name import column
+
+
+def plan_emit(asked: AskedAggregate, window: WindowPlan, clause: EmitEvery) -> PlannedAnswer:
+    """Exact answers with the column `final`.
+
+    The event time of an early row is the last instant before its mark, as that of a final row is
+    the last one of its window.
+    """
+    panes = window.panes
+    assert isinstance(panes, PaneWindow)
+    ports, after, shown = window_ports(
+        asked.unit,
+        asked.base,
+        asked.columns | {COLUMN: pa.bool_()},
+        dict(asked.texts) | {COLUMN: FINAL},
+        {FINAL: column(COLUMN)},
+    )
+    return PlannedAnswer(
+        answer=EarlyAnswer(),
+        functions=asked.functions,
+        prefixes=asked.prefixes,
+        ports=tuple(replace(port, time=DECIDED) for port in ports),
+        after=after,
+        shown=shown,
+        clauses=(clause.shown,),
+        panes=replace(panes, every_us=clause.every_us),
+        operator=partial(EarlyAggregate, every_us=clause.every_us),
+        by_key=str(clause),
+    )

@@ -1,0 +1,58 @@
+"""Early rows are the same for every arrival, batch cut, instances, switch, handover and restart."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.property.course import AT_ONCE, run
+from tests.property.emitted import EMITTED
+from tests.property.strategies import Scenario, crowded, scenarios
+from tests.property.test_determinism import bits, check, share
+from tests.property.test_handover import check as check_handover
+from tests.property.test_handover import plan_of
+from tests.property.test_kept import same
+from tests.property.test_partitioners import small_splits
+from tests.seed import seeds
+from tidegate.elastic.handover import HANDOVERS
+
+__all__ = ["small_splits"]
+
+SEEDS = seeds(2)
+
+
+@share(30, least=60)
+@given(scenarios(EMITTED))
+def test_early_rows_do_not_depend_on_the_run(scenario: Scenario) -> None:
+    check(scenario)
+
+
+@pytest.mark.parametrize("name", EMITTED)
+def test_early_rows_of_crowded_streams_do_not_depend_on_the_run(name: str) -> None:
+    for seed in SEEDS:
+        check(crowded(EMITTED[name], f"{name} {seed}"))
+
+
+@pytest.mark.parametrize("name", EMITTED)
+def test_rows_and_segments_are_the_same_whatever_is_kept(name: str) -> None:
+    assert sum(same(crowded(EMITTED[name], f"{name} {seed}"), seed) for seed in range(2))
+
+
+@share(20, least=20)
+@given(scenarios(EMITTED), st.sampled_from(HANDOVERS))
+def test_early_rows_do_not_depend_on_the_handover(scenario: Scenario, handover: str) -> None:
+    check_handover(scenario, plan_of(scenario), handover)
+
+
+@pytest.mark.parametrize("name", EMITTED)
+@pytest.mark.parametrize("limit", ["_STEP_ROWS", "_STEP_WORDS"])
+def test_rows_do_not_depend_on_the_steps(
+    name: str, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = crowded(EMITTED[name], f"{name} steps")
+    whole = run(plan_of(scenario), scenario.streams, AT_ONCE).rows
+    monkeypatch.setattr(f"tidegate.operate.aggregate.early.{limit}", 40)
+    stepped = run(plan_of(scenario), scenario.streams, AT_ONCE).rows
+    assert bits(whole) == bits(stepped)
+    assert len(bits(whole)) > 1
