@@ -58,6 +58,12 @@ SAME = {
         f"{PAIRS}) AS ab [RANGE 1 SECOND] JOIN c {FIVE} ON ab.district = c.district "
         "WHERE ab.src <> c.src",
     ),
+    "pairs in parentheses": (
+        f"SELECT a.src, c.src AS c FROM c [RANGE 1 SECOND] JOIN ({PAIRS}) "
+        "ON a.district = c.district",
+        f"SELECT ab.src, c.src AS c FROM c [RANGE 1 SECOND] JOIN (SELECT a.src, a.district FROM "
+        f"{PAIRS}) AS ab {FIVE} ON ab.district = c.district",
+    ),
     "a window over a join": (
         f"SELECT a.district, COUNT(*) AS n, MAX(b.src) AS most FROM ({PAIRS}) [RANGE 10 SECONDS] "
         "WHERE a.src <> b.src GROUP BY a.district HAVING n > 1 ORDER BY n DESC LIMIT 2",

@@ -170,9 +170,9 @@ def _with_table(leaf: Leaf, node: TableJoin) -> Leaf:
         SideName(node.labels[0], n): e for n, e in leaf.columns.items()
     }
     columns |= {SideName(node.labels[1], n): column(own) for n, own in added.names.items()}
-    event = event_time(leaf.origin)
-    if event is not None:
-        columns[EVENT_TIME] = event
+    shown = shown_time(leaf.origin)
+    if shown is not None:
+        columns[EVENT_TIME] = shown
     return replace(joined, columns=columns)
 
 

@@ -82,6 +82,10 @@ class TableJoin(Logical):
     def windowed(self) -> bool:
         return self.filters and self.child.windowed
 
+    @cached_property
+    def own_time(self) -> bool:
+        return self.child.own_time
+
     def side_names(self, side: int) -> tuple[SideName, ...]:
         """The columns of the stream, its event time among them, or of the table."""
         columns = self.table.schema.names if side else self.child.names

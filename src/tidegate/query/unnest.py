@@ -84,6 +84,10 @@ class Unnest(Logical):
             )
         return type_.value_type
 
+    @cached_property
+    def own_time(self) -> bool:
+        return self.child.own_time
+
     @property
     def event_names(self) -> frozenset[str]:
         return frozenset({EVENT_TIME})

@@ -125,10 +125,15 @@ def refuse_window(left: Relation) -> QueryError:
 
 def _refused(sides: JoinedSides, got: str, where: str) -> QueryError:
     left, right = sides.labels
-    time = f"{left}.{EVENT_TIME}" if sides.scope.left_count == 1 else EVENT_TIME
+    count = sides.scope.left_count
+    time = f"{left}.{EVENT_TIME}" if count == 1 else EVENT_TIME
+    remedy = f"Write MATCH_CONDITION ({time} >= {right}.{EVENT_TIME})."
+    if len(sides.scope.sides) - count > 1:
+        remedy = "The right side needs a name: ASOF JOIN (SELECT ... FROM ...) AS r "
+        remedy += f"MATCH_CONDITION ({time} >= r.{EVENT_TIME})."
     return QueryError(
         where if got != "none" else "ASOF JOIN",
         "needs one comparison of the event times of both sides, by >=, >, <= or <",
         got,
-        f"Write MATCH_CONDITION ({time} >= {right}.{EVENT_TIME}).",
+        remedy,
     )

@@ -219,14 +219,15 @@ class _Binder:
         else:
             relation = self._side(first)
         asof = [join.method.upper() == "ASOF" for join in joins]
-        for number, (join, table) in enumerate(zip(joins, tables, strict=True)):
+        reached = [not near for near, table in zip(asof, tables, strict=True) if table is None]
+        if relation.reach is not None and not any(reached):
+            raise refuse_window(relation)
+        for near, join, table in zip(asof, joins, tables, strict=True):
             if table is not None:
                 named = (join.this.alias_or_name, _short_text(join.this))
                 relation = join_table(join, relation, table, *named)
                 continue
-            if all(asof[number:]) and relation.pair is None and relation.reach is not None:
-                raise refuse_window(relation)
-            bound = asof_relations if asof[number] else join_relations
+            bound = asof_relations if near else join_relations
             relation = bound(join, relation, self._side(join.this))
         return replace(relation, reach=None)
 

@@ -60,6 +60,9 @@ def _reach(relation: Relation, left: Relation, join: exp.Join) -> JoinWindow:
     if relation.reach is not None:
         return relation.reach
     if relation.pair is not None and isinstance(relation.node, Join):
+        longest = _longest(relation.node.left_window, relation.node.right_window)
+        if longest is not None:
+            return longest
         raise QueryError(
             "JOIN",
             "pairs of windows of tuples need a window of their own to be joined again",

@@ -29,6 +29,15 @@ _HOW = {
 
 def join_table(join: exp.Join, left: Relation, table: TableDef, alias: str, text: str) -> Relation:
     """The join of a relation to a table; a window of the relation is one over the result."""
+    asof = join.method.upper() == "ASOF"
+    if asof or join.args.get("match_condition") is not None:
+        raise QueryError(
+            "ASOF JOIN" if asof else "MATCH_CONDITION",
+            "is for streams, because rows of a table have no event time",
+            table.where,
+            f"Write CREATE TABLE {table.name} ... VALID FROM column, and JOIN, for the newest row "
+            "of a key at the time of each tuple.",
+        )
     words = join.text("side").upper(), join.text("kind").upper()
     if words not in _HOW:
         raise QueryError(

@@ -100,6 +100,8 @@ ANSWERS = {
     "query: join: parentheses with a name": "00:00:01,a; 00:00:02,b",
     "query: join: MATCH_CONDITION": "00:00:01,a; 00:00:02,b",
     "query: asof: window of the left side": "00:00:01,a; 00:00:02,b",
+    "query: asof: window of pairs": "00:00:01,a; 00:00:02,b",
+    "query: asof: pairs on the right": "00:00:01,a; 00:00:02,b",
     "query: asof: no comparison": "00:00:01,a; 00:00:02,b",
     "query: asof: comparison of other columns": "00:00:01,a; 00:00:02,b",
     "query: asof: other conditions": "00:00:02,b",

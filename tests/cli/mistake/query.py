@@ -646,6 +646,25 @@ MISTAKES = {
         ),
         sql=JOINED.replace("JOIN", "ASOF JOIN") + "l.route = r.route AND l.ts >= r.ts",
     ),
+    "asof: window of pairs": Mistake(
+        message=(
+            "ASOF JOIN: only the right side has a window, its tolerance; got rides AS l [RANGE 5 "
+            "seconds] JOIN rides AS r [RANGE 5 SECONDS] ON l.route = r.route [RANGE 2 seconds]. "
+            "Write FROM rides AS l [RANGE 5 seconds] JOIN rides AS r [RANGE 5 SECONDS] ON l.route "
+            "= r.route ASOF JOIN ..."
+        ),
+        sql=JOINED.replace("FROM rides", "FROM (rides")
+        + "l.route = r.route) [RANGE 2 SECONDS] ASOF JOIN rides AS q MATCH_CONDITION (ts >= q.ts)",
+    ),
+    "asof: pairs on the right": Mistake(
+        message=(
+            "MATCH_CONDITION: needs one comparison of the event times of both sides, by >=, >, <= "
+            "or <; got q.ts >= l_r.r.ts. The right side needs a name: ASOF JOIN (SELECT ... FROM "
+            "...) AS r MATCH_CONDITION (q.ts >= r.ts)."
+        ),
+        sql=JOINED.replace("FROM rides", "FROM rides AS q ASOF JOIN (rides")
+        + "l.route = r.route) MATCH_CONDITION (q.ts >= r.ts)",
+    ),
     "asof: no comparison": Mistake(
         message=(
             "ASOF JOIN: needs one comparison of the event times of both sides, by >=, >, <= or <; "

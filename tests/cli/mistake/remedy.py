@@ -118,6 +118,17 @@ EDITS = {
     "query: join: parentheses with a name": (") AS p", ")"),
     "query: join: MATCH_CONDITION": (" MATCH_CONDITION (l.ts >= r.ts)", ""),
     "query: asof: window of the left side": ("l [RANGE 5 SECONDS]", "l"),
+    "query: asof: window of pairs": (
+        "",
+        "SELECT l.route FROM rides AS l [RANGE 5 SECONDS] JOIN rides AS r [RANGE 5 SECONDS] ON "
+        "l.route = r.route ASOF JOIN rides AS q MATCH_CONDITION (ts >= q.ts)",
+    ),
+    "query: asof: pairs on the right": (
+        "",
+        "SELECT r.route FROM rides AS q ASOF JOIN (SELECT l.route FROM rides AS l [RANGE 5 "
+        "SECONDS] JOIN rides AS r [RANGE 5 SECONDS] ON l.route = r.route) AS r MATCH_CONDITION "
+        "(q.ts >= r.ts)",
+    ),
     "query: asof: no comparison": ("AS r ON", "AS r MATCH_CONDITION (l.ts >= r.ts) ON"),
     "query: asof: comparison of other columns": ("l.fare >= r.fare", "l.ts >= r.ts"),
     "query: asof: other conditions": (

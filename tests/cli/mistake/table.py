@@ -7,6 +7,7 @@ from tests.cli.mistake.kind import RIDES, Mistake
 FILES = {"names.csv": "id,name,since\na,A,2024-01-01T00:00:00Z\nb,B,2024-01-01T00:00:02Z\n"}
 TABLE = "CREATE TABLE names FROM 'names.csv'; "
 JOINED = f"{TABLE}SELECT route, name FROM rides JOIN names ON route = id"
+VERSIONS = JOINED.replace("csv'", "csv' VALID FROM since")
 BOTH = "00:00:01,a,A; 00:00:02,b,B"
 
 
@@ -60,6 +61,18 @@ MISTAKES = {
         "JOIN: a stream is joined to table names by JOIN, LEFT JOIN, SEMI JOIN or ANTI JOIN; got "
         "RIGHT JOIN. Its rows have no event time, and cannot stand alone: leave RIGHT out.",
     ),
+    "as-of join": told(
+        JOINED.replace("JOIN names", "ASOF JOIN names MATCH_CONDITION (rides.ts >= names.since)"),
+        "ASOF JOIN: is for streams, because rows of a table have no event time; got table names. "
+        "Write CREATE TABLE names ... VALID FROM column, and JOIN, for the newest row of a key at "
+        "the time of each tuple.",
+    ),
+    "MATCH_CONDITION": told(
+        JOINED.replace("names ON", "names MATCH_CONDITION (rides.ts >= names.since) ON"),
+        "MATCH_CONDITION: is for streams, because rows of a table have no event time; got table "
+        "names. Write CREATE TABLE names ... VALID FROM column, and JOIN, for the newest row of a "
+        "key at the time of each tuple.",
+    ),
     "clause misspelt": told(
         JOINED.replace("csv';", "csv' VALID since;").replace("VALID since", "VALD FROM since"),
         "SQL line 1, column 37: expected VALID FROM, REFRESH EVERY, OPTIONS or ; at the end of "
@@ -102,6 +115,8 @@ EDITS: dict[str, tuple[str, ...]] = {
     "first": ("names JOIN rides", "rides JOIN names"),
     "in a window": (" [RANGE 5 MINUTES]", ""),
     "right join": ("RIGHT ", ""),
+    "as-of join": ("", VERSIONS),
+    "MATCH_CONDITION": ("", VERSIONS),
     "clause misspelt": ("VALD", "VALID"),
     "both clauses": (" VALID FROM since", ""),
     "valid from what is no time": (" VALID FROM name", " VALID FROM since"),
