@@ -65,7 +65,7 @@ class UnnestTuples(Operator):
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         tuples = together(arrived)
         if tuples is None:
-            return Result(tuple(p.schema.empty_table() for p in work.ports), 0)
+            return Result(tuple(p.carried.empty_table() for p in work.ports), 0)
         tuples = plain_names(tuples)
         tuples = tuples.take(sort_indices([tuples.column(c).combine_chunks() for c in ORDER]))
         rows = exploded(tuples, self.first, self.outer)
@@ -98,4 +98,4 @@ def _rows(port: Port, rows: pa.Table) -> pa.Table:
     kept = port.filtered(rows.set_column(rows.column_names.index(TS), TS, rows[TS].cast(TIME)))
     names = {TRIGGER + name: kept.column(name) for name in ORDER}
     names[TRIGGER + PLACE] = kept.column(TRIGGER + PLACE)
-    return triggered({TS: kept.column(TS)} | port.selected(kept), pa.table(names))
+    return triggered({port.time: kept.column(TS)} | port.selected(kept), pa.table(names))

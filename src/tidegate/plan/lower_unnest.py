@@ -21,7 +21,8 @@ def lower_unnest(unit: Unit, context: Context) -> Iterator[Lowered]:
     base = unit.base
     assert isinstance(base, Unnest)
     leaves = context.front.leaves(base.child)
-    names = {name: f"c{i}" for i, name in enumerate(base.columns)}
+    own_time = (EVENT_TIME,) if base.own_time else ()
+    names = {name: f"c{i}" for i, name in enumerate((*base.columns, *own_time))}
     outputs = [
         [
             *((own, leaf.columns[name]) for name, own in names.items()),
