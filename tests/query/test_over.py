@@ -79,6 +79,9 @@ def test_first_of_each_key_and_top_of_each_group() -> None:
         (lambda s: s.over("q", n=count()), "no column has this name; got q"),
         (lambda s: s.over("k", n=tg.median("v")), "whose state does not grow with the tuples"),
         (lambda s: s.over("k", n=lag("v", -1)), "LAG: must not look forward; got -1"),
+        (lambda s: s.over("k", range="-1 s", n=count()), "OVER RANGE: must not look forward; got"),
+        (lambda s: s.over("k", rows=10**13, n=count()), "OVER ROWS: looks at most 1,000,000"),
+        (lambda s: s.over("k", n=lag("v", 2**63)), "LAG: looks at most 1,000,000,000,000 tuples"),
         (lambda s: s.over("k", n=lag("v", 1.5)), "must be a whole number; got 1.5"),
         (lambda s: s.drop_duplicates("k", within="0 s"), "WITHIN: must be longer than zero"),
         (lambda s: s.drop_duplicates("k", within="1 s", keep="any"), "KEEP: must be first or last"),
@@ -89,3 +92,50 @@ def test_mistakes(made: Callable[[tg.Stream], Any], message: str) -> None:
     with pytest.raises(QueryError) as error:
         made(stream())
     assert message in str(error.value)
+
+
+def by_sql(text: str) -> list[tuple[Any, ...]]:
+    session = tg.Session(master="none")
+    return rows(session.sql(text, s=session.stream(ROWS, name="s")))
+
+
+def test_a_star_beside_over_is_the_columns_of_the_tuple() -> None:
+    made = by_sql("SELECT *, SUM(v) OVER (PARTITION BY k ORDER BY ts) AS total FROM s")
+    assert made == [("a", 1, 1), ("b", 5, 5), ("a", 2, 3), ("a", 4, 7), ("b", 6, 11)]
+
+
+def test_a_number_in_distinct_on_is_a_position() -> None:
+    made = by_sql("SELECT DISTINCT ON (1) k, v FROM s KEEP FIRST WITHIN '1 hour'")
+    assert made == [("a", 1), ("b", 5)]
+
+
+def test_a_number_in_limit_by_is_a_position() -> None:
+    grouped = "SELECT k, v, COUNT(*) AS n FROM s [RANGE 1 MINUTE] GROUP BY k, v"
+    made = by_sql(f"{grouped} ORDER BY v DESC LIMIT 1 BY 1")
+    assert [r[1:3] for r in made] == [("b", 6), ("a", 4)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT DISTINCT ON (3) k, v FROM s KEEP FIRST WITHIN '1 hour'",
+        "SELECT k, v FROM s [RANGE 1 MINUTE] GROUP BY k, v LIMIT 1 BY 3",
+    ],
+)
+def test_a_position_is_in_the_select_list(text: str) -> None:
+    with pytest.raises(QueryError, match="must be a position from 1 to 2 in the select list"):
+        by_sql(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT DISTINCT ON (k) * FROM ({}) KEEP FIRST WITHIN '1 second'",
+        "SELECT *, LAG(n) OVER (PARTITION BY k ORDER BY window_end) AS b FROM ({})",
+    ],
+)
+def test_the_window_of_rows_that_become_tuples_is_two_columns_of_a_star(text: str) -> None:
+    session = tg.Session(master="none")
+    counted = "SELECT k, COUNT(*) AS n FROM s [RANGE 1 MINUTE] GROUP BY k"
+    made = session.sql(text.format(counted), s=session.stream(ROWS, name="s"))
+    assert made.to_arrow().column_names[:5] == ["ts", "window_start", "window_end", "k", "n"]

@@ -145,3 +145,22 @@ def test_python_explodes_in_place_or_beside() -> None:
         stream.explode(tg.col("id") + 1)
     with pytest.raises(QueryError, match="EXPLODE: must be of an array; got id, which is bigint"):
         stream.explode("id")
+
+
+def test_rows_of_tuples_that_were_decided_later_show_the_time_of_the_tuple() -> None:
+    last = "SELECT DISTINCT ON (id % 2) id, l FROM s KEEP LAST WITHIN '1 second'"
+    rows = run(f"SELECT id, EXPLODE(l) AS v FROM ({last})", table([[0], [1], [2, 3], [4]]))
+    kept = run(last, table([[0], [1], [2, 3], [4]]))
+    own = {row["id"]: row["ts"] for row in kept}
+    assert [(row["id"], row["v"]) for row in rows] == [(2, 2), (2, 3), (3, 4)]
+    assert [row["ts"] for row in rows] == [own[row["id"]] for row in rows]
+
+
+def test_a_column_that_has_the_name_of_the_event_time_is_not_lost() -> None:
+    session = tg.Session(master="none")
+    rows = table([[1]]).rename_columns(["at", "ts", "l"])
+    stream = session.stream(rows, time="at", name="s")
+    with pytest.raises(QueryError, match="the name ts belongs to the event time"):
+        session.sql("SELECT ts, EXPLODE(l) AS v FROM s", s=stream)
+    named = session.sql("SELECT t, EXPLODE(l) AS v FROM (SELECT ts AS t, l FROM s)", s=stream)
+    assert [(row["t"], row["v"]) for row in named.to_arrow().to_pylist()] == [(0, 1)]

@@ -19,6 +19,7 @@ from tidegate.query.dedup import TupleRows
 from tidegate.query.expression import Expression, lit, to_node
 from tidegate.query.name import Names, canonical, distinct_names, expression_text
 from tidegate.query.typing import UnknownKernel, bind
+from tidegate.query.window.rows import MOST_ROWS
 from tidegate.schema import type_name
 
 if TYPE_CHECKING:
@@ -60,11 +61,28 @@ class FrameSpan:
     kind: str
     preceding: int | None
 
+    def __post_init__(self) -> None:
+        if self.preceding is None:
+            return
+        if self.preceding < 0:
+            raise QueryError(f"OVER {self.kind}", "must not look forward", self._length)
+        if self.kind == ROWS:
+            _check_rows("OVER ROWS", self.preceding)
+
     def __str__(self) -> str:
         if self.preceding is None:
             return f"{self.kind} UNBOUNDED PRECEDING"
-        length = str(self.preceding) if self.kind == ROWS else duration_text(self.preceding)
-        return f"{self.kind} {length} PRECEDING"
+        return f"{self.kind} {self._length} PRECEDING"
+
+    @property
+    def _length(self) -> str:
+        assert self.preceding is not None
+        return str(self.preceding) if self.kind == ROWS else duration_text(self.preceding)
+
+
+def _check_rows(where: str, rows: int) -> None:
+    if rows > MOST_ROWS:
+        raise QueryError(where, f"looks at most {MOST_ROWS:,} tuples back", f"{rows:,}")
 
 
 @dataclass(frozen=True)
@@ -113,6 +131,7 @@ class LagCall:
     def __post_init__(self) -> None:
         if self.offset < 0:
             raise QueryError("LAG", "must not look forward", str(self.offset), "Write LAG(x, 1).")
+        _check_rows("LAG", self.offset)
 
     @property
     def arguments(self) -> tuple[exp.Expression, ...]:

@@ -13,8 +13,8 @@ from sqlglot import exp
 from tidegate.errors import QueryError
 from tidegate.leaf import is_list
 from tidegate.query.check import set_fields, types_of
-from tidegate.query.logical import Logical
-from tidegate.query.name import EVENT_TIME, canonical, distinct_names, expression_text
+from tidegate.query.dedup import TupleRows
+from tidegate.query.name import EVENT_TIME, Names, canonical, distinct_names, expression_text
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.schema import TIME, type_name
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Unnest(Logical):
+class Unnest(TupleRows):
     """The columns of the child, and a value of a list of its row in the column `value`.
 
     Rows of one tuple are in the order of the list, at its event time. A list that is empty or NULL
     gives no row, or with `outer` one in which the value is NULL. `position` is the name of a column
-    for the place in the list, counted from `first` on. Rows of windows are tuples like others,
-    with the ends of their window as columns.
+    for the place in the list, counted from `first` on. It keeps nothing, but begins a subquery: the
+    prefix of one gives a row for each tuple.
     """
 
     child: Node
@@ -38,18 +38,13 @@ class Unnest(Logical):
     position: str | None = None
     first: int = 0
     outer: bool = False
-    windowed = False
-    stateful = True  # so that it begins a subquery: the prefix of one gives a row for each tuple
 
     def __post_init__(self) -> None:
+        self.refuse_shadowed("EXPLODE")
         set_fields(self, values=canonical(self.values, self.child.names, "EXPLODE"))
         distinct_names(self.names, "EXPLODE")
         with suppress(UnknownKernel):
             _ = self.schema
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -61,9 +56,9 @@ class Unnest(Logical):
         """The columns that it adds."""
         return (self.value,) if self.position is None else (self.position, self.value)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
-        return (EVENT_TIME, *self.columns, *self.added)
+        return Names((EVENT_TIME, *self.columns, *self.added))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -87,10 +82,6 @@ class Unnest(Logical):
     @cached_property
     def own_time(self) -> bool:
         return self.child.own_time
-
-    @property
-    def event_names(self) -> frozenset[str]:
-        return frozenset({EVENT_TIME})
 
     @property
     def summary(self) -> str:

@@ -165,7 +165,7 @@ class _Binder:
             relation = unnested(replace(relation, node=node), exploded)
             scope, node = relation.scope, relation.node
         items = select_items(tree, scope, node)
-        node = deduplicated(tree, relation, node)
+        node = deduplicated(tree, relation, node, items)
         qualify = tree.args.get("qualify")
         if tree.args.get("group") or relation.window is not None:
             refuse_over_groups(items)

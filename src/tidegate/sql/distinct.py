@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -10,8 +11,10 @@ from sqlglot.generator import Generator
 from tidegate.errors import QueryError
 from tidegate.query.dedup import KEEPS, Dedup
 from tidegate.query.grammar import DurationValue, listed
+from tidegate.query.name import NamedExpr
 from tidegate.query.node import Node
 from tidegate.sql.function import has_aggregate
+from tidegate.sql.group import positions
 from tidegate.sql.piece import PieceParser
 from tidegate.sql.relation import Relation
 from tidegate.sql.syntax import KeptOn
@@ -60,8 +63,13 @@ KEPT_SQL: dict[type[exp.Expr], Any] = {KeptOn: lambda to, node: to.sql(node, "th
 """How the columns of DISTINCT ON are printed again."""
 
 
-def deduplicated(tree: exp.Select, relation: Relation, node: Node) -> Node:
-    """The tuples that DISTINCT ON leaves, after WHERE and before the select list."""
+def deduplicated(
+    tree: exp.Select, relation: Relation, node: Node, items: Sequence[NamedExpr]
+) -> Node:
+    """The tuples that DISTINCT ON leaves, after WHERE and before the select list.
+
+    A number stands for an item of the select list.
+    """
     distinct = tree.args.get("distinct")
     on = distinct.args.get("on") if distinct is not None else None
     if on is None:
@@ -81,9 +89,10 @@ def deduplicated(tree: exp.Select, relation: Relation, node: Node) -> Node:
             "Write the aggregate in a subquery: SELECT DISTINCT ON (id) ... FROM (SELECT ...).",
         )
     listed_on = on.this.expressions if isinstance(on.this, exp.Tuple) else [on.this]
-    keys = tuple(relation.scope.plain(key, "DISTINCT ON") for key in listed_on)
+    keys = [relation.scope.plain(key, "DISTINCT ON") for key in listed_on]
+    keys = positions(keys, items, "DISTINCT ON")
     within_us = DurationValue().read(on.args["within"], "WITHIN")
-    return Dedup(node, keys, within_us, on.args["keep"].name.lower())
+    return Dedup(node, tuple(keys), within_us, on.args["keep"].name.lower())
 
 
 def _aggregates(tree: exp.Select) -> bool:

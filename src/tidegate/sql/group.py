@@ -238,6 +238,16 @@ def ordinal(number: exp.Literal, items: Sequence[NamedExpr], where: str) -> exp.
     return items[int(text) - 1][1]
 
 
+def positions(
+    written: Iterable[exp.Expression], items: Sequence[NamedExpr], where: str
+) -> list[exp.Expression]:
+    """Expressions, with the items of the select list that numbers among them stand for."""
+    return [
+        ordinal(e, items, where) if isinstance(e, exp.Literal) and not e.is_string else e
+        for e in written
+    ]
+
+
 def unwrapped(node: exp.Expr) -> exp.Expression:
     """An expression without the parentheses around it."""
     while isinstance(node, exp.Paren):

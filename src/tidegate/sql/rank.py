@@ -11,6 +11,7 @@ from sqlglot import exp
 from tidegate.errors import QueryError
 from tidegate.query.name import NamedExpr
 from tidegate.query.ranking import Order, TopRanked
+from tidegate.sql.group import positions
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.select import limit_rows, order_keys
 
@@ -52,7 +53,8 @@ def first_rows(
     rows = limit_rows(limit)
     if not by or rows is None:
         return rows, None
-    per = [resolve(scope.plain(e, "LIMIT BY"), "LIMIT BY") for e in by]
+    columns = positions([scope.plain(e, "LIMIT BY") for e in by], items, "LIMIT BY")
+    per = [resolve(e, "LIMIT BY") for e in columns]
     return None, TopRanked(tuple(per), order, rows)
 
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tidegate.errors import QueryError, near
-from tidegate.query.name import EVENT_TIME, NamedExpr, column, find_name, is_column, no_column
+from tidegate.query.name import (
+    EVENT_TIME,
+    WINDOW,
+    NamedExpr,
+    column,
+    find_name,
+    is_column,
+    no_column,
+)
 from tidegate.query.node import Node, result_columns
-from tidegate.sql.function import has_aggregate
+from tidegate.sql.function import is_aggregate
 from tidegate.sql.join import star_items
 from tidegate.sql.scope import PairScope, Scope
 
@@ -27,7 +35,7 @@ def star_columns(
             written.table,
             near(written.table, [scope.alias] if scope.alias else []),
         )
-    if tree.args.get("group") or any(has_aggregate(e) for e in tree.expressions):
+    if tree.args.get("group") or any(map(_groups, tree.expressions)):
         raise QueryError(
             "SELECT", "* cannot stand beside an aggregate", "*", "Name the columns of GROUP BY."
         )
@@ -41,8 +49,22 @@ def star_columns(
         items = star_items(written, scope, left_out)
     else:
         columns = result_columns(child)
+        if child.windowed and _gives_tuples(tree):
+            columns = [(name, name) for name in WINDOW] + columns
         items = [(n, column(own)) for n, own in columns if own.lower() not in left_out]
     return _changed(items, star, scope)
+
+
+def _gives_tuples(tree: exp.Select) -> bool:
+    """Whether rows of windows become tuples, whose window is then two columns like others."""
+    distinct = tree.args.get("distinct")
+    return distinct is not None or any(e.find(exp.Window) for e in tree.expressions)
+
+
+def _groups(item: exp.Expr) -> bool:
+    """Whether an item has an aggregate that is not one OVER tuples, which keeps every tuple."""
+    parts = item.walk(prune=lambda part: isinstance(part, exp.Window))
+    return any(is_aggregate(part) for part in parts)
 
 
 def _changed(
