@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from tidegate.query.aggregate import sum_ as sum
     from tidegate.query.expression import call, col, left, lit, right, when
     from tidegate.query.grouping import cube, grouping_sets, rollup
-    from tidegate.query.over import lag, row_number
+    from tidegate.query.over import lag, lead, row_number
     from tidegate.query.stream import Stream
     from tidegate.query.user_function import function
     from tidegate.session.query import RunningQuery
@@ -119,6 +119,7 @@ __all__ = [
     "grouping_sets",
     "lag",
     "last",
+    "lead",
     "left",
     "lit",
     "max",
@@ -169,6 +170,7 @@ _HOMES = {
     "when": ("tidegate.query.expression", "when"),
     **{n: ("tidegate.query.grouping", n) for n in ("cube", "grouping_sets", "rollup")},
     "lag": ("tidegate.query.over", "lag"),
+    "lead": ("tidegate.query.over", "lead"),
     "row_number": ("tidegate.query.over", "row_number"),
     "expr": ("tidegate.sql.text", "expr"),
     "Stream": ("tidegate.query.stream", "Stream"),

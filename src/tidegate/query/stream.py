@@ -35,7 +35,7 @@ from tidegate.query.node import (
     Union,
     project,
 )
-from tidegate.query.over import LagCall, Over, over_call
+from tidegate.query.over import LagCall, over_call, with_calls
 from tidegate.query.process import Factory, Keys, process
 from tidegate.query.ranking import TopRanked
 from tidegate.query.surface import habit
@@ -198,12 +198,14 @@ class Stream(StreamView):
 
         They are aggregates, `lag("fare", 1)` or `row_number()`. `rows` is how many tuples before it
         count, `range` how long before it they may be; without both all do, with those of its own
-        instant.
+        instant. `lead("fare", 1)` looks forward: rows then come when that tuple has come.
         """
         node = unqualified(self.node)
         keys = [e for _, e in named_columns(node, partition_by, {}, "over")]
-        calls = tuple((name, over_call(name, c, rows, range)) for name, c in columns.items())
-        return self._with(Over(node, tuple(keys), calls))
+        calls = {name: over_call(name, c, rows, range) for name, c in columns.items()}
+        made = with_calls(node, {tuple(keys): calls})
+        names = [n for n in made.names if n not in calls]
+        return self._with(project(made, [(n, column(n)) for n in (*names, *calls)]))
 
     @called_as('.window("15 minutes", slide="5 minutes"), or .window(rows=100)')
     def window(

@@ -37,7 +37,7 @@ BitwiseXor
 expressions: With Schema Tuple GroupingSets Rollup Cube Grouping GroupingId
 this partition_by order spec: Window
 kind start start_side end: WindowSpec
-this offset default: Lag
+this offset default: Lag Lead
 expressions on: Distinct
 this expressions: Order DataType Anonymous Count Max Min
 this unit: TimestampTrunc DateTrunc Interval

@@ -97,8 +97,9 @@ MISTAKES = {
         ),
     ),
     "lead": told(
-        "SELECT route, LEAD(fare) OVER (ORDER BY ts) AS after FROM rides",
-        "LEAD: looks forward, which is not available yet. There is no way yet.",
+        "SELECT LEAD(fare) OVER (PARTITION BY route ORDER BY ts) AS after, LEAD(route) OVER "
+        "(ORDER BY ts) AS r FROM rides",
+        "LEAD: is available by one key in a query; got 2 keys. There is no way yet.",
     ),
     "lag no over": told(
         "SELECT route, LAG(fare) AS before FROM rides",
@@ -114,8 +115,8 @@ MISTAKES = {
     "rank": told(
         "SELECT route, RANK() OVER (ORDER BY fare DESC) AS i FROM rides",
         (
-            "OVER: only aggregates, ROW_NUMBER and LAG are available yet; got RANK(). There "
-            "is no way yet."
+            "OVER: only aggregates, ROW_NUMBER, LAG and LEAD are available yet; got RANK(). "
+            "There is no way yet."
         ),
     ),
     "named window": told(
@@ -131,8 +132,8 @@ MISTAKES = {
     "ntile": told(
         "SELECT NTILE(4) OVER (ORDER BY fare) AS f FROM rides",
         (
-            "OVER: only aggregates, ROW_NUMBER and LAG are available yet; got NTILE(4). There "
-            "is no way yet."
+            "OVER: only aggregates, ROW_NUMBER, LAG and LEAD are available yet; got NTILE(4). "
+            "There is no way yet."
         ),
     ),
     "cte recursive": told(

@@ -397,6 +397,8 @@ EDITS = {
         "[RANGE 10 SECONDS])",
     ),
     "keyed: lag with a frame": (" ROWS 3 PRECEDING", ""),
+    "keyed: lead with a frame": (" ROWS 3 PRECEDING", ""),
+    "keyed: lead of the tuple itself": ("fare, 0", "fare, 1"),
     "keyed: lag by a column": ("fare, fare", "fare, 1"),
     "keyed: frame of half a row": ("1.5", "5"),
     "keyed: frame that looks forward": ("BETWEEN 1 PRECEDING AND 1 FOLLOWING", "5 PRECEDING"),
