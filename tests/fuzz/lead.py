@@ -51,6 +51,8 @@ def _lead(chance: Chance, relation: Relation) -> Query:
     texts = [_call(chance, columns, offset, overs) for offset in offsets]
     texts += _select(chance, columns)[:1]
     texts += [_over(chance, columns, time)] if chance.random() < 0.5 else []
+    rank = _one(chance, ["RANK()", "DENSE_RANK()"])
+    texts.append(Expr(f"{rank} {overs[0]}", f'{rank} OVER {by[1]}"~ts")', LONG))
     ahead = max(offsets)
     texts = _one(chance, [texts, texts[::-1]])
     names = [f"c{n}" for n in range(len(texts))]

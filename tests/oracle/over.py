@@ -63,6 +63,17 @@ class PlainLead:
 
 
 @dataclass(frozen=True)
+class PlainRank:
+    """One more than the tuples at earlier instants, or than these instants."""
+
+    dense: bool = False
+
+    def of(self, held: Sequence[Row], place: int) -> int:
+        earlier = [row["ts"] for row in held if row["ts"] < held[place]["ts"]]
+        return 1 + len(set(earlier) if self.dense else earlier)
+
+
+@dataclass(frozen=True)
 class PlainOver:
     """The columns, over the tuples of each key; `where` sees a tuple, `qualify` all cells.
 
@@ -71,7 +82,7 @@ class PlainOver:
     """
 
     keys: tuple[str, ...]
-    columns: tuple[PlainFrame | PlainLag | PlainLead, ...]
+    columns: tuple[PlainFrame | PlainLag | PlainLead | PlainRank, ...]
     select: Callable[[Row], tuple[Any, ...]] = lambda row: ()
     where: Callable[[Row], bool] = lambda row: True
     qualify: Callable[[tuple[Any, ...]], bool] = lambda cells: True

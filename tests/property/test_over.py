@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 
-from tests.oracle.over import PlainFrame, PlainLag, PlainLead, PlainOver
+from tests.oracle.over import PlainFrame, PlainLag, PlainLead, PlainOver, PlainRank
 from tests.property.queries import CALLS, SCHEMA, Query
 from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_determinism import SEEDS, check, share
@@ -95,6 +95,20 @@ ROWS = {
             (PlainLag("i"),),
             lambda r: (r["k"], r["i"]),
             qualify=lambda c: None not in (c[2], c[3]) and c[2] != c[3],
+        ),
+    ),
+    "ranks": Query(
+        f"SELECT i, RANK() OVER w, LAG(i) OVER w, DENSE_RANK() OVER (w), SUM(x) OVER (w ROWS 2 "
+        f"PRECEDING) FROM s WINDOW w AS {BY_K})",
+        PlainOver(
+            ("k",),
+            (
+                PlainRank(),
+                PlainLag("i"),
+                PlainRank(dense=True),
+                PlainFrame(function("SUM(x)"), rows=2),
+            ),
+            lambda r: (r["i"],),
         ),
     ),
     "the next": Query(

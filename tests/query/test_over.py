@@ -67,6 +67,20 @@ def test_lead_is_that_of_sql_and_its_rows_come_when_the_next_has_come() -> None:
     assert rows(made) == rows(sql) == wanted
 
 
+def test_ranks_are_those_of_sql() -> None:
+    session = tg.Session(master="none")
+    at = ["00", "00", "01", "01", "02"]
+    twice = [{"ts": f"2024-01-01T00:00:{s}Z", "k": "a", "v": v} for v, s in enumerate(at)]
+    s = session.stream(twice, name="s")
+    sql = session.sql(
+        "SELECT k, v, RANK() OVER w AS r, DENSE_RANK() OVER w AS d FROM s "
+        "WINDOW w AS (PARTITION BY k ORDER BY ts)",
+        s=s,
+    )
+    wanted = [("a", 0, 1, 1), ("a", 1, 1, 1), ("a", 2, 3, 2), ("a", 3, 3, 2), ("a", 4, 5, 3)]
+    assert rows(s.over("k", r=tg.rank(), d=tg.dense_rank())) == rows(sql) == wanted
+
+
 def test_rows_of_lead_count_when_they_are_decided() -> None:
     """Those that wait when the input ends are decided at its end, in the last of all windows."""
     s = stream().over("k", next=lead("v"))
@@ -101,7 +115,10 @@ def test_first_of_each_key_and_top_of_each_group() -> None:
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda s: s.over("k", n=5), "over n: needs an aggregate, lag(), lead() or row_number()"),
+        (
+            lambda s: s.over("k", n=5),
+            "lag(), lead(), row_number() or rank(); got 5.",
+        ),
         (lambda s: s.over("k", rows=-1, n=count()), "over rows: must be a whole number from 0 on"),
         (
             lambda s: s.over("k", rows=1, range="1 s", n=count()),

@@ -44,6 +44,13 @@ MUTANTS = (
         _OVER,
     ),
     Mutant(
+        "RANK over a stream forgets the tuples of earlier batches that were peers",
+        "operate/over/column.py",
+        "total = before + runs.ends - runs.fresh",
+        "total = ranks",
+        _OVER,
+    ),
+    Mutant(
         "DENSE_RANK counts rows",
         "collect/ranking.py",
         "values: Ints = np.cumsum(~peers)",

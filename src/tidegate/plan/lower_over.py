@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.operate.over.column import FrameColumn, LagColumn, OverColumn
+from tidegate.operate.over.column import FrameColumn, LagColumn, OverColumn, RankColumn
 from tidegate.operate.over.frame import RangeFrame, RowsFrame
 from tidegate.operate.over.lead import LeadColumn, LeadTuples
 from tidegate.operate.over.operator import OverTuples
@@ -24,7 +24,7 @@ from tidegate.plan.tuple_input import KeyedInput
 from tidegate.plan.tuple_port import tuple_ports
 from tidegate.query.check import key_type
 from tidegate.query.name import EVENT_TIME, column
-from tidegate.query.over import ROWS, FrameCall, LagCall, Over
+from tidegate.query.over import ROWS, FrameCall, LagCall, Over, RankCall
 from tidegate.schema import TIME
 
 Types = Sequence[pa.DataType]
@@ -145,5 +145,6 @@ def _lag(call: LagCall, name: str, columns: tuple[str, ...], types: Types) -> Ov
 _COLUMNS: dict[type, Callable[[Any, str, tuple[str, ...], Types], OverColumn]] = {
     FrameCall: _frame,
     LagCall: _lag,
+    RankCall: lambda call, name, columns, types: RankColumn(name, call.dense),
 }
 """What the operator computes for each kind of call, over columns that hold its arguments."""

@@ -150,6 +150,27 @@ class LeadCall(LagCall):
             raise QueryError("LEAD", "must look forward", str(self.offset), "Write LEAD(x, 1).")
 
 
+@dataclass(frozen=True)
+class RankCall:
+    """One more than the tuples at earlier instants, or than these instants if `dense`."""
+
+    dense: bool = False
+    arguments: tuple[exp.Expression, ...] = ()
+
+    def over(self, change: Callable[[exp.Expression], exp.Expression]) -> RankCall:
+        return self
+
+    def coerced(self, types: Types) -> RankCall:
+        return self
+
+    def result(self, types: Types) -> pa.DataType:
+        return pa.int64()
+
+    @property
+    def text(self) -> str:
+        return "dense_rank()" if self.dense else "rank()"
+
+
 @dataclass(frozen=True, eq=False)
 class Over(TupleRows):
     """The tuples of its child with a column for each call, over tuples with the same keys."""
@@ -258,16 +279,26 @@ def row_number() -> FrameCall:
     return FrameCall(AggregateCall("count"), FrameSpan(ROWS, None))
 
 
+def rank() -> RankCall:
+    """For over(): one more than the tuples of its key at earlier instants; peers have one rank."""
+    return RankCall()
+
+
+def dense_rank() -> RankCall:
+    """For over(): one more than the earlier instants that its key has tuples at."""
+    return RankCall(dense=True)
+
+
 def over_call(
     name: str, asked: object, rows: int | None = None, length: Duration | None = None
 ) -> OverCall:
     """What a column of over() is asked to be: an aggregate gets the frame."""
-    if isinstance(asked, LagCall | FrameCall):
+    if isinstance(asked, LagCall | FrameCall | RankCall):
         return asked
     if not isinstance(asked, AggregateCall):
         raise QueryError(
             f"over {name}",
-            "needs an aggregate, lag(), lead() or row_number()",
+            "needs an aggregate, lag(), lead(), row_number() or rank()",
             repr(asked),
             'Write for example .over("route", rows=5, total=sum("fare")).',
         )

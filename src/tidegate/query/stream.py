@@ -35,7 +35,7 @@ from tidegate.query.node import (
     Union,
     project,
 )
-from tidegate.query.over import LagCall, over_call, with_calls
+from tidegate.query.over import LagCall, RankCall, over_call, with_calls
 from tidegate.query.process import Factory, Keys, process
 from tidegate.query.ranking import TopRanked
 from tidegate.query.surface import habit
@@ -192,13 +192,14 @@ class Stream(StreamView):
         *partition_by: Column,
         rows: int | None = None,
         range: Duration | None = None,
-        **columns: AggregateCall | LagCall,
+        **columns: AggregateCall | LagCall | RankCall,
     ) -> Stream:
         """All columns, and these over the tuples of the same key up to each tuple.
 
-        They are aggregates, `lag("fare", 1)` or `row_number()`. `rows` is how many tuples before it
-        count, `range` how long before it they may be; without both all do, with those of its own
-        instant. `lead("fare", 1)` looks forward: rows then come when that tuple has come.
+        They are aggregates, `lag("fare", 1)`, `row_number()`, or `rank()` and `dense_rank()`, for
+        which tuples of one instant are peers. `rows` is how many tuples before it count, `range`
+        how long before it they may be; without both all do, with those of its own instant.
+        `lead("fare", 1)` looks forward: rows then come when that tuple has come.
         """
         node = unqualified(self.node)
         keys = [e for _, e in named_columns(node, partition_by, {}, "over")]

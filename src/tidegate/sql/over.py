@@ -32,6 +32,7 @@ from tidegate.query.over import (
     LagCall,
     LeadCall,
     OverCall,
+    RankCall,
     with_calls,
 )
 from tidegate.sql.function import is_aggregate, read_aggregate
@@ -95,7 +96,8 @@ class FrameParser(PieceParser):
         return {"value": exp.Interval(this=amount, unit=exp.var(unit.text.upper())), "side": side}
 
 
-_RANKS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.NthValue)
+_RANKS = {exp.Rank: RankCall(), exp.DenseRank: RankCall(dense=True)}
+_STRANGE = (exp.PercentRank, exp.CumeDist, exp.Ntile, exp.NthValue)
 _SIDES = ("PRECEDING", "FOLLOWING")
 
 
@@ -160,14 +162,23 @@ def _call(window: exp.Window) -> OverCall:
     function: Any = window.this
     if type(function) in _OFFSETS:
         return _offset(function, window)
+    if type(function) in _RANKS:
+        ranks = _RANKS[type(function)]
+        _refuse_frame(ranks.text.upper(), window)
+        return ranks
     frame = _frame(window.args.get("spec"))
     if isinstance(function, exp.RowNumber):
         return FrameCall(AggregateCall("count"), FrameSpan(ROWS, None))
-    if not is_aggregate(function) or isinstance(function, _RANKS):
+    if not is_aggregate(function) or isinstance(function, _STRANGE):
         text = expression_text(function)
-        why = "only aggregates, ROW_NUMBER, LAG and LEAD are available yet"
+        why = "only aggregates, LAG, LEAD, ROW_NUMBER, RANK and DENSE_RANK are available yet"
         raise UnavailableError("OVER", why, text, NO_WAY)
     return FrameCall(read_aggregate(function), frame)
+
+
+def _refuse_frame(word: str, window: exp.Window) -> None:
+    if window.args.get("spec") is not None:
+        raise QueryError(word, "has no frame", "a frame", "Leave ROWS or RANGE out.")
 
 
 _OFFSETS: dict[type, type[LagCall]] = {exp.Lag: LagCall, exp.Lead: LeadCall}
@@ -176,8 +187,7 @@ _OFFSETS: dict[type, type[LagCall]] = {exp.Lag: LagCall, exp.Lead: LeadCall}
 def _offset(function: Any, window: exp.Window) -> LagCall:
     kind = _OFFSETS[type(function)]
     word = kind.word.upper()
-    if window.args.get("spec") is not None:
-        raise QueryError(word, "has no frame", "a frame", "Leave ROWS or RANGE out.")
+    _refuse_frame(word, window)
     offset = function.args.get("offset")
     if offset is not None and not (isinstance(offset, exp.Literal) and offset.name.isdigit()):
         raise QueryError(

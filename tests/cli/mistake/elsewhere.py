@@ -115,24 +115,28 @@ MISTAKES = {
     "rank": told(
         "SELECT route, RANK() OVER (ORDER BY fare DESC) AS i FROM rides",
         (
-            "OVER: only aggregates, ROW_NUMBER, LAG and LEAD are available yet; got RANK(). "
-            "There is no way yet."
+            "OVER: the order must be that of the event time; got fare DESC. Write ORDER BY ts "
+            "in OVER (...); QUALIFY over the rows of a window takes any order."
         ),
     ),
     "named window": told(
-        (
-            "SELECT route, SUM(fare) OVER w AS s FROM rides WINDOW w AS (PARTITION BY route ORDER"
-            " BY ts)"
-        ),
-        (
-            "SQL line 1, column 48: windows of OVER have no names yet; got WINDOW. Write each "
-            "of them in its OVER (...)."
-        ),
+        "SELECT route, SUM(fare) OVER v AS s FROM rides WINDOW w AS (PARTITION BY route ORDER BY "
+        "ts)",
+        "OVER: no window has this name (there are: w); got v.",
+    ),
+    "two named windows": told(
+        "SELECT SUM(fare) OVER w AS s FROM rides WINDOW w AS (ORDER BY ts), W AS (ORDER BY ts)",
+        "WINDOW: a name stands for one window; got W.",
+    ),
+    "named window again": told(
+        "SELECT SUM(fare) OVER (w ORDER BY ts) AS s FROM rides WINDOW w AS (ORDER BY ts)",
+        "OVER: the window w has ORDER BY already; got ORDER BY.",
     ),
     "ntile": told(
         "SELECT NTILE(4) OVER (ORDER BY fare) AS f FROM rides",
         (
-            "OVER: only aggregates, ROW_NUMBER, LAG and LEAD are available yet; got NTILE(4). "
+            "OVER: only aggregates, LAG, LEAD, ROW_NUMBER, RANK and DENSE_RANK are available yet; "
+            "got NTILE(4). "
             "There is no way yet."
         ),
     ),

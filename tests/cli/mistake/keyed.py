@@ -47,7 +47,8 @@ MISTAKES = {
     ),
     "over of a function": told(
         "SELECT ABS(fare) OVER (ORDER BY ts) AS f FROM rides",
-        "OVER: only aggregates, ROW_NUMBER, LAG and LEAD are available yet; got ABS(fare). There "
+        "OVER: only aggregates, LAG, LEAD, ROW_NUMBER, RANK and DENSE_RANK are available yet; "
+        "got ABS(fare). There "
         "is no way yet.",
     ),
     "lag with a frame": told(

@@ -369,10 +369,10 @@ EDITS = {
     "clause: except in count": ("COUNT(* EXCEPT (fare))", "COUNT(*)"),
     "query: OVER": ("PARTITION BY route", "PARTITION BY route ORDER BY ts"),
     "elsewhere: qualify": ("fare DESC", "ts"),
-    "elsewhere: named window": (
-        "OVER w AS s FROM rides WINDOW w AS (PARTITION BY route ORDER BY ts)",
-        "OVER (PARTITION BY route ORDER BY ts) AS s FROM rides",
-    ),
+    "elsewhere: named window": ("OVER v", "OVER w"),
+    "elsewhere: two named windows": (", W AS (ORDER BY ts)", ""),
+    "elsewhere: named window again": ("(w ORDER BY ts) AS", "w AS"),
+    "elsewhere: rank": ("fare DESC", "ts"),
     "elsewhere: lag in where": ("WHERE", "QUALIFY"),
     "clause: distinct on": ("FROM rides", "FROM rides KEEP FIRST WITHIN '1 hour'"),
     "keyed: distinct on of groups": (
@@ -455,7 +455,6 @@ NO_WAY = (
     "keyed: over of a function",
     "elsewhere: lead",
     "elsewhere: ntile",
-    "elsewhere: rank",
     "elsewhere: lag no over",
     "elsewhere: union",
     "elsewhere: intersect",
