@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from tidegate.query.aggregate import sum_ as sum
     from tidegate.query.expression import call, col, left, lit, right, when
     from tidegate.query.grouping import cube, grouping_sets, rollup
-    from tidegate.query.over import lag, row_number
+    from tidegate.query.over import dense_rank, lag, lead, rank, row_number
     from tidegate.query.stream import Stream
     from tidegate.query.user_function import function
     from tidegate.session.query import RunningQuery
@@ -113,12 +113,14 @@ __all__ = [
     "covar_pop",
     "covar_samp",
     "cube",
+    "dense_rank",
     "expr",
     "first",
     "function",
     "grouping_sets",
     "lag",
     "last",
+    "lead",
     "left",
     "lit",
     "max",
@@ -132,6 +134,7 @@ __all__ = [
     "percentile_disc",
     "policy",
     "quantile",
+    "rank",
     "right",
     "rollup",
     "row_number",
@@ -168,7 +171,10 @@ _HOMES = {
     "right": ("tidegate.query.expression", "right"),
     "when": ("tidegate.query.expression", "when"),
     **{n: ("tidegate.query.grouping", n) for n in ("cube", "grouping_sets", "rollup")},
+    "dense_rank": ("tidegate.query.over", "dense_rank"),
     "lag": ("tidegate.query.over", "lag"),
+    "lead": ("tidegate.query.over", "lead"),
+    "rank": ("tidegate.query.over", "rank"),
     "row_number": ("tidegate.query.over", "row_number"),
     "expr": ("tidegate.sql.text", "expr"),
     "Stream": ("tidegate.query.stream", "Stream"),

@@ -23,7 +23,7 @@ def test_the_lines_about_columns_run() -> None:
     row |= {"medallion": "m", "dropoff_time": "2024-01-31", "payment": "CRD"}
     rides = s.stream([row])
     names = {"tg": tg, "s": s, "rides": rides, "top": rides, "col": col}
-    names |= {n: getattr(tg, n) for n in ("count", "lag", "mean", "row_number", "sum")}
+    names |= {n: getattr(tg, n) for n in ("count", "lag", "lead", "mean", "row_number", "sum")}
     ran = [b for b in blocks("docs/python.md", "python") if any(w in b for w in WORDS)]
     assert len(ran) == len(WORDS)
     for block in ran:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from tests.oracle.aggregate import result, sort_key
@@ -49,11 +50,39 @@ class PlainLag:
 
 
 @dataclass(frozen=True)
+class PlainLead:
+    """The value of the tuple so many after, or the default."""
+
+    name: str
+    offset: int = 1
+    default: Any = None
+
+    def of(self, held: Sequence[Row], place: int) -> Any:
+        at = place + self.offset
+        return held[at][self.name] if at < len(held) else self.default
+
+
+@dataclass(frozen=True)
+class PlainRank:
+    """One more than the tuples at earlier instants, or than these instants."""
+
+    dense: bool = False
+
+    def of(self, held: Sequence[Row], place: int) -> int:
+        earlier = [row["ts"] for row in held if row["ts"] < held[place]["ts"]]
+        return 1 + len(set(earlier) if self.dense else earlier)
+
+
+@dataclass(frozen=True)
 class PlainOver:
-    """The columns, over the tuples of each key; `where` sees a tuple, `qualify` all cells."""
+    """The columns, over the tuples of each key; `where` sees a tuple, `qualify` all cells.
+
+    Rows are in the order of the instants at which all of the tuples that they look at have come;
+    those that look at tuples that never come are last.
+    """
 
     keys: tuple[str, ...]
-    columns: tuple[PlainFrame | PlainLag, ...]
+    columns: tuple[PlainFrame | PlainLag | PlainLead | PlainRank, ...]
     select: Callable[[Row], tuple[Any, ...]] = lambda row: ()
     where: Callable[[Row], bool] = lambda row: True
     qualify: Callable[[tuple[Any, ...]], bool] = lambda cells: True
@@ -66,8 +95,14 @@ class PlainOver:
                 own = held.setdefault(tuple(sort_key(row[k]) for k in self.keys), [])
                 places.append((own, len(own)))
                 own.append({**row, "src": 0, "seq": number})
+        ahead = max((c.offset for c in self.columns if isinstance(c, PlainLead)), default=0)
+
+        def instant(found: tuple[list[Row], int]) -> float:
+            own, place = found
+            return own[place + ahead]["ts"] if place + ahead < len(own) else inf
+
         output = []
-        for own, place in places:
+        for own, place in sorted(places, key=instant):
             row = own[place]
             cells = (row["ts"], *self.select(row), *(c.of(own, place) for c in self.columns))
             if self.qualify(cells):

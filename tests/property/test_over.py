@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 
-from tests.oracle.over import PlainFrame, PlainLag, PlainOver
+from tests.oracle.over import PlainFrame, PlainLag, PlainLead, PlainOver, PlainRank
 from tests.property.queries import CALLS, SCHEMA, Query
 from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_determinism import SEEDS, check, share
@@ -96,6 +96,53 @@ ROWS = {
             lambda r: (r["k"], r["i"]),
             qualify=lambda c: None not in (c[2], c[3]) and c[2] != c[3],
         ),
+    ),
+    "ranks": Query(
+        f"SELECT i, RANK() OVER w, LAG(i) OVER w, DENSE_RANK() OVER (w), SUM(x) OVER (w ROWS 2 "
+        f"PRECEDING) FROM s WINDOW w AS {BY_K})",
+        PlainOver(
+            ("k",),
+            (
+                PlainRank(),
+                PlainLag("i"),
+                PlainRank(dense=True),
+                PlainFrame(function("SUM(x)"), rows=2),
+            ),
+            lambda r: (r["i"],),
+        ),
+    ),
+    "the next": Query(
+        f"SELECT i, LEAD(x) OVER {BY_K}) FROM s WHERE i IS NOT NULL",
+        PlainOver(("k",), (PlainLead("x"),), lambda r: (r["i"],), lambda r: r["i"] is not None),
+    ),
+    "back and forward": Query(
+        f"SELECT k, f, b, d, LAG(i) OVER {BY_K}), LEAD(i, 3, 7) OVER {BY_K}), "
+        f"SUM(x) OVER {BY_K} ROWS 2 PRECEDING), LEAD(k) OVER {BY_K}) FROM s",
+        PlainOver(
+            ("k",),
+            (
+                PlainLag("i"),
+                PlainLead("i", 3, 7),
+                PlainFrame(function("SUM(x)"), rows=2),
+                PlainLead("k"),
+            ),
+            lambda r: (r["k"], r["f"], r["b"], r["d"]),
+        ),
+    ),
+    "changes to come": Query(
+        "SELECT i, LEAD(i) OVER (PARTITION BY f, g ORDER BY ts) AS after "
+        "FROM (SELECT i, f, g FROM s UNION ALL SELECT i, f, g FROM r) QUALIFY i <> after",
+        PlainOver(
+            ("f", "g"),
+            (PlainLead("i"),),
+            lambda r: (r["i"],),
+            qualify=lambda c: None not in (c[1], c[2]) and c[1] != c[2],
+        ),
+        ("s", "r"),
+    ),
+    "one key and far": Query(
+        "SELECT LEAD(g, 40) OVER (ORDER BY ts), LEAD(x, 2) OVER (ORDER BY ts) FROM s",
+        PlainOver((), (PlainLead("g", 40), PlainLead("x", 2))),
     ),
 }
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import tidegate as tg
-from tidegate import col, count, lag, mean, row_number
+from tidegate import col, count, lag, lead, mean, row_number
 from tidegate import sum as sum_
 from tidegate.errors import QueryError
 
@@ -46,6 +47,51 @@ def test_over_is_that_of_sql() -> None:
     assert rows(made) == rows(sql) == wanted
 
 
+def test_lead_is_that_of_sql_and_its_rows_come_when_the_next_has_come() -> None:
+    session = tg.Session(master="none")
+    s = session.stream(ROWS, name="s")
+    made = s.over("k", next=lead("v", default=0), before=lag("v"), third=lead(col("v") + 1, 2))
+    sql = session.sql(
+        "SELECT k, v, LEAD(v, 1, 0) OVER (PARTITION BY k ORDER BY ts) AS next, "
+        "LAG(v) OVER (PARTITION BY k ORDER BY ts) AS before, "
+        "LEAD(v + 1, 2) OVER (PARTITION BY k ORDER BY ts) AS third FROM s",
+        s=s,
+    )
+    wanted = [
+        ("a", 1, 2, None, 5),
+        ("b", 5, 6, None, None),
+        ("a", 2, 4, 1, None),
+        ("a", 4, 0, 2, None),
+        ("b", 6, 0, 5, None),
+    ]
+    assert rows(made) == rows(sql) == wanted
+
+
+def test_ranks_are_those_of_sql() -> None:
+    session = tg.Session(master="none")
+    at = ["00", "00", "01", "01", "02"]
+    twice = [{"ts": f"2024-01-01T00:00:{s}Z", "k": "a", "v": v} for v, s in enumerate(at)]
+    s = session.stream(twice, name="s")
+    sql = session.sql(
+        "SELECT k, v, RANK() OVER w AS r, DENSE_RANK() OVER w AS d FROM s "
+        "WINDOW w AS (PARTITION BY k ORDER BY ts)",
+        s=s,
+    )
+    wanted = [("a", 0, 1, 1), ("a", 1, 1, 1), ("a", 2, 3, 2), ("a", 3, 3, 2), ("a", 4, 5, 3)]
+    assert rows(s.over("k", r=tg.rank(), d=tg.dense_rank())) == rows(sql) == wanted
+
+
+def test_rows_of_lead_count_when_they_are_decided() -> None:
+    """Those that wait when the input ends are decided at its end, in the last of all windows."""
+    s = stream().over("k", next=lead("v"))
+    counted = s.window("2 seconds").agg(n=count(), known=count("next"))
+    table = counted.to_arrow()
+    ends = [int(e) // 1_000_000 for e in table.column("window_end").cast(pa.int64()).to_numpy()]
+    found = list(zip(ends, table["n"].to_pylist(), table["known"].to_pylist(), strict=True))
+    start = 1_704_067_200
+    assert found == [(start + 4, 2, 2), (start + 6, 1, 1), (253_402_300_800, 2, 0)]
+
+
 def test_over_all_tuples_and_over_a_time() -> None:
     s = stream()
     assert rows(s.over(n=count()).select("n")) == [(1,), (2,), (3,), (4,), (5,)]
@@ -69,7 +115,10 @@ def test_first_of_each_key_and_top_of_each_group() -> None:
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda s: s.over("k", n=5), "over n: needs an aggregate, lag() or row_number(); got 5."),
+        (
+            lambda s: s.over("k", n=5),
+            "lag(), lead(), row_number() or rank(); got 5.",
+        ),
         (lambda s: s.over("k", rows=-1, n=count()), "over rows: must be a whole number from 0 on"),
         (
             lambda s: s.over("k", rows=1, range="1 s", n=count()),
@@ -83,6 +132,8 @@ def test_first_of_each_key_and_top_of_each_group() -> None:
         (lambda s: s.over("k", rows=10**13, n=count()), "OVER ROWS: looks at most 1,000,000"),
         (lambda s: s.over("k", n=lag("v", 2**63)), "LAG: looks at most 1,000,000,000,000 tuples"),
         (lambda s: s.over("k", n=lag("v", 1.5)), "must be a whole number; got 1.5"),
+        (lambda s: s.over("k", n=lead("v", 0)), "LEAD: must look forward; got 0"),
+        (lambda s: s.over("k", n=lead("v", 1.5)), "lead: the number of tuples must be a whole"),
         (lambda s: s.drop_duplicates("k", within="0 s"), "WITHIN: must be longer than zero"),
         (lambda s: s.drop_duplicates("k", within="1 s", keep="any"), "KEEP: must be first or last"),
         (lambda s: s.top(1, by="v", per="k"), "ORDER BY: an unbounded stream has no last tuple"),

@@ -59,7 +59,10 @@ SAMPLES = (
     "SELECT DISTINCT ON (route) fare FROM rides KEEP FIRST WITHIN 1 HOUR",
     f"SELECT route, tip, COUNT(*) AS n FROM rides {FIVE} GROUP BY route, tip LIMIT 3 BY tip",
     "SELECT SUM(fare) OVER (PARTITION BY route ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT "
-    "ROW) AS s, LAG(fare, 1, tip) OVER (ORDER BY ts) AS p FROM rides",
+    "ROW) AS s, LAG(fare, 1, tip) OVER (ORDER BY ts) AS p, LEAD(fare, 2, tip) OVER (ORDER BY ts) "
+    "AS n FROM rides",
+    "SELECT RANK() OVER w AS r, SUM(fare) OVER (w ROWS 2 PRECEDING) AS s FROM rides "
+    "WINDOW v AS (PARTITION BY route), w AS (v ORDER BY ts)",
     f"SELECT route, COUNT(*) AS n FROM rides {FIVE} GROUP BY route "
     "QUALIFY DENSE_RANK() OVER (PARTITION BY route ORDER BY n) < 3",
     f"SELECT route, a.tip FROM rides AS a {FIVE} LEFT JOIN calls AS b {FIVE} USING (route)",

@@ -30,6 +30,27 @@ MUTANTS = (
         _OVER,
     ),
     Mutant(
+        "a tuple waits for one more of its key than LEAD looks at",
+        "operate/over/lead.py",
+        "decided = np.flatnonzero((places + self.ahead < rows.ends) | ends)",
+        "decided = np.flatnonzero((places + self.ahead + 1 < rows.ends) | ends)",
+        _OVER,
+    ),
+    Mutant(
+        "tuples that wait when the input ends are lost",
+        "operate/over/lead.py",
+        "waiting = read_all(work, spec) if ends else read_groups(work, spec, new)",
+        "waiting = read_groups(work, spec, new)",
+        _OVER,
+    ),
+    Mutant(
+        "RANK over a stream forgets the tuples of earlier batches that were peers",
+        "operate/over/column.py",
+        "total = before + runs.ends - runs.fresh",
+        "total = ranks",
+        _OVER,
+    ),
+    Mutant(
         "DENSE_RANK counts rows",
         "collect/ranking.py",
         "values: Ints = np.cumsum(~peers)",

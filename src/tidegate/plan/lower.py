@@ -11,10 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tidegate.batch import MAX_US
-from tidegate.duration import duration_text
 from tidegate.errors import OptionError, QueryError
-from tidegate.microsecond import LAST_US
 from tidegate.nesting import nested
 from tidegate.plan.canonical import PlanForm, SubqueryForm
 from tidegate.plan.cut import Cutting, Unit
@@ -22,7 +19,7 @@ from tidegate.plan.lower_aggregate import lower_aggregate, lower_window_process
 from tidegate.plan.lower_asof import lower_asof
 from tidegate.plan.lower_dedup import lower_dedup
 from tidegate.plan.lower_join import lower_join
-from tidegate.plan.lower_over import lower_over
+from tidegate.plan.lower_over import lower_lead, lower_over
 from tidegate.plan.lower_process import lower_process
 from tidegate.plan.lower_stateless import lower_stateless
 from tidegate.plan.lower_unnest import lower_unnest
@@ -30,13 +27,14 @@ from tidegate.plan.lowered import Choices, Context, Lowered, Rule
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Target
 from tidegate.plan.prefix import Prefixing, Typer
 from tidegate.plan.pushdown import EarlierRows, Leaf
+from tidegate.plan.reach import check_reach
 from tidegate.plan.recorded import RecordedQuery, RecordedSubquery
 from tidegate.query.dedup import Dedup
 from tidegate.query.definition import StreamDef
 from tidegate.query.limit import Limit
 from tidegate.query.node import Aggregate, AsOf, Join, Node, ProcessNode, aggregate_of
 from tidegate.query.output import Output
-from tidegate.query.over import Over
+from tidegate.query.over import Lead, Over
 from tidegate.query.table import TableDef
 from tidegate.query.unnest import Unnest
 from tidegate.query.window_process import WindowProcess
@@ -50,6 +48,7 @@ RULES: dict[type, Rule] = {
     Limit: lower_process,
     Dedup: lower_dedup,
     Over: lower_over,
+    Lead: lower_lead,
     Unnest: lower_unnest,
 }
 """The rule for each stateful node; whatever else begins a unit is stateless."""
@@ -89,7 +88,7 @@ def lower(
 
 def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
     cutting = lowering.cutting
-    _check_reach(cutting.units)
+    check_reach(u.base for u in cutting.units)
     for unit in cutting.units:
         lowering.add(unit)
     targets = tuple(Target(o.name, lowering.edge(o.node, output=True)) for o in outputs)
@@ -108,21 +107,6 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
         tables=tuple(lowering.tables.values()),
     )
     return replace(plan, recorded=form.recorded(plan))
-
-
-def _check_reach(units: Sequence[Unit]) -> None:
-    """Refuse windows over windows so long that the last event time and all of them overflow."""
-    windows = [u.base.window for u in units if isinstance(u.base, Aggregate)]
-    total_us = sum(window.reach_us for window in windows)
-    total_us += sum(u.base.decided_us for u in units if isinstance(u.base, Join))
-    total_us += sum(u.base.within_us for u in units if isinstance(u.base, Dedup))
-    if total_us > MAX_US - LAST_US:
-        raise QueryError(
-            "query",
-            "the RANGEs of its windows must not exceed 280,000 years together",
-            duration_text(total_us),
-            "Write shorter ones; all event times lie within 10,000 years.",
-        )
 
 
 @dataclass

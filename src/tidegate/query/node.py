@@ -39,7 +39,7 @@ from tidegate.query.name import (
     named_text,
     result_name,
 )
-from tidegate.query.over import Over
+from tidegate.query.over import Lead, Over
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.process import ProcessNode
 from tidegate.query.ranking import Order
@@ -255,6 +255,7 @@ Node = (
     | Top
     | Dedup
     | Over
+    | Lead
 )
 
 
@@ -317,6 +318,7 @@ __all__ = [
     "Filter",
     "Input",
     "Join",
+    "Lead",
     "Node",
     "Order",
     "Over",

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.duration import Duration, duration_text, duration_us
-from tidegate.errors import QueryError
+from tidegate.errors import NO_WAY, QueryError, UnavailableError
 from tidegate.query.aggregate import AggregateCall, Argument
 from tidegate.query.check import check_type, key_type, set_fields, types_of
 from tidegate.query.dedup import TupleRows
@@ -128,9 +128,11 @@ class LagCall:
     offset: int = 1
     default: exp.Expression | None = None
 
+    word: ClassVar[str] = "lag"
+
     def __post_init__(self) -> None:
         if self.offset < 0:
-            raise QueryError("LAG", "must not look forward", str(self.offset), "Write LAG(x, 1).")
+            raise QueryError("LAG", "must not look forward", str(self.offset), "Write LEAD(x, 1).")
         _check_rows("LAG", self.offset)
 
     @property
@@ -153,7 +155,39 @@ class LagCall:
     @property
     def text(self) -> str:
         more = "" if self.default is None else f", {expression_text(self.default)}"
-        return f"lag({expression_text(self.value)}, {self.offset}{more})"
+        return f"{self.word}({expression_text(self.value)}, {self.offset}{more})"
+
+
+@dataclass(frozen=True)
+class LeadCall(LagCall):
+    """The value of the tuple `offset` after; `default`, or NULL, where none comes."""
+
+    word: ClassVar[str] = "lead"
+
+    def __post_init__(self) -> None:
+        if self.offset < 1:
+            raise QueryError("LEAD", "must look forward", str(self.offset), "Write LEAD(x, 1).")
+
+
+@dataclass(frozen=True)
+class RankCall:
+    """One more than the tuples at earlier instants, or than these instants if `dense`."""
+
+    dense: bool = False
+    arguments: tuple[exp.Expression, ...] = ()
+
+    def over(self, change: Callable[[exp.Expression], exp.Expression]) -> RankCall:
+        return self
+
+    def coerced(self, types: Types) -> RankCall:
+        return self
+
+    def result(self, types: Types) -> pa.DataType:
+        return pa.int64()
+
+    @property
+    def text(self) -> str:
+        return "dense_rank()" if self.dense else "rank()"
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,13 +243,54 @@ class Over(TupleRows):
         return f"over {keys or 'all tuples'}: {calls}"
 
 
+@dataclass(frozen=True, eq=False)
+class Lead(Over):
+    """The tuples of its child with columns of later ones; each is decided when these have come.
+
+    Rows show their own time as `ts`. What looks back is below it: above, tuples come in the order
+    of decisions.
+    """
+
+    @property
+    def own_time(self) -> bool:
+        return True
+
+
+def with_calls(
+    child: Node, by_keys: Mapping[tuple[exp.Expression, ...], Mapping[str, OverCall]]
+) -> Node:
+    """The node with columns for calls by their keys: what looks back first, then what waits."""
+    ahead: dict[tuple[exp.Expression, ...], tuple[tuple[str, OverCall], ...]] = {}
+    for keys, calls in by_keys.items():
+        later = tuple((n, c) for n, c in calls.items() if isinstance(c, LeadCall))
+        back = tuple((n, c) for n, c in calls.items() if not isinstance(c, LeadCall))
+        child = Over(child, keys, back) if back else child
+        ahead |= {keys: later} if later else {}
+    if len(ahead) > 1:
+        raise UnavailableError(
+            "LEAD", "is available by one key in a query", f"{len(ahead)} keys", NO_WAY
+        )
+    for keys, waiting in ahead.items():
+        child = Lead(child, keys, waiting)
+    return child
+
+
 def lag(of: Argument, offset: int = 1, default: object = None) -> LagCall:
     """For over(): the value of the tuple `offset` before, in its key; else the default."""
+    return _offset_call(LagCall, of, offset, default)
+
+
+def lead(of: Argument, offset: int = 1, default: object = None) -> LagCall:
+    """For over(): the value of the tuple `offset` after, in its key; the default if none comes."""
+    return _offset_call(LeadCall, of, offset, default)
+
+
+def _offset_call(kind: type[LagCall], of: Argument, offset: int, default: object) -> LagCall:
     whole = isinstance(offset, int) and not isinstance(offset, bool)
     if not whole:
-        raise QueryError("lag", "the number of tuples must be a whole number", repr(offset))
+        raise QueryError(kind.word, "the number of tuples must be a whole number", repr(offset))
     other = default if default is None or isinstance(default, Expression) else lit(default)
-    return LagCall(to_node(of), offset, None if other is None else to_node(other))
+    return kind(to_node(of), offset, None if other is None else to_node(other))
 
 
 def row_number() -> FrameCall:
@@ -223,16 +298,26 @@ def row_number() -> FrameCall:
     return FrameCall(AggregateCall("count"), FrameSpan(ROWS, None))
 
 
+def rank() -> RankCall:
+    """For over(): one more than the tuples of its key at earlier instants; peers have one rank."""
+    return RankCall()
+
+
+def dense_rank() -> RankCall:
+    """For over(): one more than the earlier instants that its key has tuples at."""
+    return RankCall(dense=True)
+
+
 def over_call(
     name: str, asked: object, rows: int | None = None, length: Duration | None = None
 ) -> OverCall:
     """What a column of over() is asked to be: an aggregate gets the frame."""
-    if isinstance(asked, LagCall | FrameCall):
+    if isinstance(asked, LagCall | FrameCall | RankCall):
         return asked
     if not isinstance(asked, AggregateCall):
         raise QueryError(
             f"over {name}",
-            "needs an aggregate, lag() or row_number()",
+            "needs an aggregate, lag(), lead(), row_number() or rank()",
             repr(asked),
             'Write for example .over("route", rows=5, total=sum("fare")).',
         )

@@ -34,7 +34,7 @@ from tidegate.query.node import (
     Union,
     project,
 )
-from tidegate.query.over import LagCall, Over, over_call
+from tidegate.query.over import LagCall, RankCall, over_call, with_calls
 from tidegate.query.process import Factory, Keys, process
 from tidegate.query.ranking import TopRanked
 from tidegate.query.runnable import RunnableStream
@@ -169,18 +169,21 @@ class Stream(RunnableStream):
         *partition_by: Column,
         rows: int | None = None,
         range: Duration | None = None,
-        **columns: AggregateCall | LagCall,
+        **columns: AggregateCall | LagCall | RankCall,
     ) -> Stream:
         """All columns, and these over the tuples of the same key up to each tuple.
 
-        They are aggregates, `lag("fare", 1)` or `row_number()`. `rows` is how many tuples before it
-        count, `range` how long before it they may be; without both all do, with those of its own
-        instant.
+        They are aggregates, `lag("fare", 1)`, `row_number()`, or `rank()` and `dense_rank()`, for
+        which tuples of one instant are peers. `rows` is how many tuples before it count, `range`
+        how long before it they may be; without both all do, with those of its own instant.
+        `lead("fare", 1)` looks forward: rows then come when that tuple has come.
         """
         node = unqualified(self.node)
         keys = [e for _, e in named_columns(node, partition_by, {}, "over")]
-        calls = tuple((name, over_call(name, c, rows, range)) for name, c in columns.items())
-        return self._with(Over(node, tuple(keys), calls))
+        calls = {name: over_call(name, c, rows, range) for name, c in columns.items()}
+        made = with_calls(node, {tuple(keys): calls})
+        names = [n for n in made.names if n not in calls]
+        return self._with(project(made, [(n, column(n)) for n in (*names, *calls)]))
 
     @called_as('.window("15 minutes", slide="5 minutes"), or .window(rows=100)')
     def window(

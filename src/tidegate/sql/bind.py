@@ -40,6 +40,7 @@ from tidegate.sql.function import (
 )
 from tidegate.sql.group import Grouping
 from tidegate.sql.join import join_relations, refuse_aggregate
+from tidegate.sql.named_window import without_names
 from tidegate.sql.over import has_over, refuse_over_groups, with_over
 from tidegate.sql.rank import first_rows, refuse_partitions
 from tidegate.sql.relation import Relation
@@ -141,7 +142,7 @@ class _Binder:
         return ordered(node, keys, *first_rows(tree, keys, items, scope, lambda e, _: e))
 
     def _select(self, tree: exp.Select) -> Node:
-        tree, lists = lists_of_from(_distinct_as_group(tree))
+        tree, lists = lists_of_from(_distinct_as_group(without_names(tree)))
         tree, exploded = list_of_select(tree)
         from_ = tree.args.get("from_")
         if from_ is None:

@@ -24,7 +24,17 @@ from tidegate.query.name import (
     is_column,
 )
 from tidegate.query.node import Filter, Node
-from tidegate.query.over import RANGE, ROWS, FrameCall, FrameSpan, LagCall, Over, OverCall
+from tidegate.query.over import (
+    RANGE,
+    ROWS,
+    FrameCall,
+    FrameSpan,
+    LagCall,
+    LeadCall,
+    OverCall,
+    RankCall,
+    with_calls,
+)
 from tidegate.sql.function import is_aggregate, read_aggregate
 from tidegate.sql.piece import PieceParser
 
@@ -51,9 +61,7 @@ def with_over(
             "none",
             "Write the condition in WHERE.",
         )
-    made: Node = node
-    for keys, calls in found.calls.items():
-        made = Over(made, keys, tuple(calls.items()))
+    made = with_calls(node, found.calls)
     return made if qualify is None else Filter(made, qualify), items
 
 
@@ -88,7 +96,8 @@ class FrameParser(PieceParser):
         return {"value": exp.Interval(this=amount, unit=exp.var(unit.text.upper())), "side": side}
 
 
-_RANKS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.NthValue)
+_RANKS = {exp.Rank: RankCall(), exp.DenseRank: RankCall(dense=True)}
+_STRANGE = (exp.PercentRank, exp.CumeDist, exp.Ntile, exp.NthValue)
 _SIDES = ("PRECEDING", "FOLLOWING")
 
 
@@ -151,31 +160,41 @@ def _check_order(window: exp.Window, node: Node) -> None:
 
 def _call(window: exp.Window) -> OverCall:
     function: Any = window.this
-    if isinstance(function, exp.Lead):
-        raise UnavailableError("LEAD", "looks forward, which is not available yet", None, NO_WAY)
-    if isinstance(function, exp.Lag):
-        return _lag(function, window)
+    if type(function) in _OFFSETS:
+        return _offset(function, window)
+    if type(function) in _RANKS:
+        ranks = _RANKS[type(function)]
+        _refuse_frame(ranks.text.upper(), window)
+        return ranks
     frame = _frame(window.args.get("spec"))
     if isinstance(function, exp.RowNumber):
         return FrameCall(AggregateCall("count"), FrameSpan(ROWS, None))
-    if not is_aggregate(function) or isinstance(function, _RANKS):
+    if not is_aggregate(function) or isinstance(function, _STRANGE):
         text = expression_text(function)
-        why = "only aggregates, ROW_NUMBER and LAG are available yet"
+        why = "only aggregates, LAG, LEAD, ROW_NUMBER, RANK and DENSE_RANK are available yet"
         raise UnavailableError("OVER", why, text, NO_WAY)
     return FrameCall(read_aggregate(function), frame)
 
 
-def _lag(function: exp.Lag, window: exp.Window) -> LagCall:
+def _refuse_frame(word: str, window: exp.Window) -> None:
     if window.args.get("spec") is not None:
-        raise QueryError("LAG", "has no frame", "a frame", "Leave ROWS or RANGE out.")
+        raise QueryError(word, "has no frame", "a frame", "Leave ROWS or RANGE out.")
+
+
+_OFFSETS: dict[type, type[LagCall]] = {exp.Lag: LagCall, exp.Lead: LeadCall}
+
+
+def _offset(function: Any, window: exp.Window) -> LagCall:
+    kind = _OFFSETS[type(function)]
+    word = kind.word.upper()
+    _refuse_frame(word, window)
     offset = function.args.get("offset")
     if offset is not None and not (isinstance(offset, exp.Literal) and offset.name.isdigit()):
         raise QueryError(
-            "LAG", "the number of tuples must be a whole number", expression_text(offset)
+            word, "the number of tuples must be a whole number", expression_text(offset)
         )
-    return LagCall(
-        function.this, int(offset.name) if offset is not None else 1, function.args.get("default")
-    )
+    number = 1 if offset is None else int(offset.name)
+    return kind(function.this, number, function.args.get("default"))
 
 
 def _frame(spec: exp.Expr | None) -> FrameSpan:

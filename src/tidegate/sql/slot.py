@@ -35,15 +35,16 @@ this expression: Dot Extract IntervalSpan Filter EQ NEQ LT LTE GT GTE NullSafeEQ
 EqualNull WithinGroup Is Escape And Or Add Sub Mul Div Mod IntDiv DPipe BitwiseAnd BitwiseOr \
 BitwiseXor
 expressions: With Schema Tuple GroupingSets Rollup Cube Grouping GroupingId
-this partition_by order spec: Window
+this partition_by order spec alias: Window
 kind start start_side end: WindowSpec
-this offset default: Lag
+this offset default: Lag Lead
 expressions on: Distinct
 this expressions: Order DataType Anonymous Count Max Min
 this unit: TimestampTrunc DateTrunc Interval
 this expression negate: Like ILike
 this alias: CTE Alias
-expressions from_ where group having order limit joins laterals with_ distinct qualify: Select
+expressions from_ where group having order limit joins laterals with_ distinct qualify windows: \
+Select
 this alias order limit: Subquery
 this expression with_ order limit: Union
 this on using kind method side match_condition: Join

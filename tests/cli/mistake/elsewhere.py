@@ -97,8 +97,9 @@ MISTAKES = {
         ),
     ),
     "lead": told(
-        "SELECT route, LEAD(fare) OVER (ORDER BY ts) AS after FROM rides",
-        "LEAD: looks forward, which is not available yet. There is no way yet.",
+        "SELECT LEAD(fare) OVER (PARTITION BY route ORDER BY ts) AS after, LEAD(route) OVER "
+        "(ORDER BY ts) AS r FROM rides",
+        "LEAD: is available by one key in a query; got 2 keys. There is no way yet.",
     ),
     "lag no over": told(
         "SELECT route, LAG(fare) AS before FROM rides",
@@ -114,25 +115,29 @@ MISTAKES = {
     "rank": told(
         "SELECT route, RANK() OVER (ORDER BY fare DESC) AS i FROM rides",
         (
-            "OVER: only aggregates, ROW_NUMBER and LAG are available yet; got RANK(). There "
-            "is no way yet."
+            "OVER: the order must be that of the event time; got fare DESC. Write ORDER BY ts "
+            "in OVER (...); QUALIFY over the rows of a window takes any order."
         ),
     ),
     "named window": told(
-        (
-            "SELECT route, SUM(fare) OVER w AS s FROM rides WINDOW w AS (PARTITION BY route ORDER"
-            " BY ts)"
-        ),
-        (
-            "SQL line 1, column 48: windows of OVER have no names yet; got WINDOW. Write each "
-            "of them in its OVER (...)."
-        ),
+        "SELECT route, SUM(fare) OVER v AS s FROM rides WINDOW w AS (PARTITION BY route ORDER BY "
+        "ts)",
+        "OVER: no window has this name (there are: w); got v.",
+    ),
+    "two named windows": told(
+        "SELECT SUM(fare) OVER w AS s FROM rides WINDOW w AS (ORDER BY ts), W AS (ORDER BY ts)",
+        "WINDOW: a name stands for one window; got W.",
+    ),
+    "named window again": told(
+        "SELECT SUM(fare) OVER (w ORDER BY ts) AS s FROM rides WINDOW w AS (ORDER BY ts)",
+        "OVER: the window w has ORDER BY already; got ORDER BY.",
     ),
     "ntile": told(
         "SELECT NTILE(4) OVER (ORDER BY fare) AS f FROM rides",
         (
-            "OVER: only aggregates, ROW_NUMBER and LAG are available yet; got NTILE(4). There "
-            "is no way yet."
+            "OVER: only aggregates, LAG, LEAD, ROW_NUMBER, RANK and DENSE_RANK are available yet; "
+            "got NTILE(4). "
+            "There is no way yet."
         ),
     ),
     "cte recursive": told(

@@ -47,12 +47,21 @@ MISTAKES = {
     ),
     "over of a function": told(
         "SELECT ABS(fare) OVER (ORDER BY ts) AS f FROM rides",
-        "OVER: only aggregates, ROW_NUMBER and LAG are available yet; got ABS(fare). There is no "
-        "way yet.",
+        "OVER: only aggregates, LAG, LEAD, ROW_NUMBER, RANK and DENSE_RANK are available yet; "
+        "got ABS(fare). There "
+        "is no way yet.",
     ),
     "lag with a frame": told(
         "SELECT LAG(fare) OVER (ORDER BY ts ROWS 3 PRECEDING) AS f FROM rides",
         "LAG: has no frame; got a frame. Leave ROWS or RANGE out.",
+    ),
+    "lead with a frame": told(
+        "SELECT LEAD(fare) OVER (ORDER BY ts ROWS 3 PRECEDING) AS f FROM rides",
+        "LEAD: has no frame; got a frame. Leave ROWS or RANGE out.",
+    ),
+    "lead of the tuple itself": told(
+        "SELECT LEAD(fare, 0) OVER (ORDER BY ts) AS f FROM rides",
+        "LEAD: must look forward; got 0. Write LEAD(x, 1).",
     ),
     "lag by a column": told(
         "SELECT LAG(fare, fare) OVER (ORDER BY ts) AS f FROM rides",

@@ -74,3 +74,31 @@ def test_only_what_frames_look_back_at_is_held(tmp_path: Path) -> None:
     loop.close()
     assert batches > 35
     assert most > 1_900
+
+
+AHEAD = """
+CREATE STREAM r FROM 'generator:r?rows=20000&rate=1000&domain=40' TIME ts;
+SELECT x, LEAD(y, 3) OVER (PARTITION BY x ORDER BY ts) AS third,
+       LEAD(y) OVER (PARTITION BY x ORDER BY ts) AS first
+FROM r
+"""
+
+
+def test_only_tuples_that_wait_are_held(tmp_path: Path) -> None:
+    """Of each of the keys three tuples; when the input has ended they are put out too."""
+    script = read_script(AHEAD)
+    plan = lower(single(bind(script, streams_of(script))))
+    sink = MemorySink()
+    options = RunOptions(instances=2, batch_rows=500)
+    loop = prepare(plan, Place("none"), {None: sink}, options, str(tmp_path))
+    batches, waiting = 0, []
+    while not loop.manifest.finished:
+        loop.step()
+        compacted(loop)
+        counted = sum(s.rows for s in loop.manifest.operators[f"lead/{TUPLES}"])
+        assert counted <= 12 * 3 * 41
+        batches, waiting = batches + 1, [*waiting, 500 * (batches + 1) - sink.table().num_rows]
+    loop.close()
+    assert batches > 35
+    assert sink.table().num_rows == 20_000
+    assert max(waiting[:35]) < 3 * 41 + 500

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MIN_US, ORDER, TS, ints
-from tidegate.collect.trigger import TRIGGER, TriggerOrder, triggered
 from tidegate.duration import duration_text
 from tidegate.operate.bucket_work import rows_by_bucket
 from tidegate.operate.kernels.dedup_loop import compiled_first, first_within
@@ -39,9 +38,8 @@ from tidegate.operate.operator import (
     plain_names,
     together,
 )
-from tidegate.operate.port import Port
+from tidegate.operate.own_time import DECISION_ORDER, decided_rows
 from tidegate.route.hash import BY_HASH
-from tidegate.schema import TIME
 from tidegate.state.bucket_set import BucketSet
 
 LAST_TUPLES = "last"
@@ -49,9 +47,6 @@ LAST_TUPLES = "last"
 
 BEGUN = "begun"
 """The column with the time of the first tuple of a group: of a key, within the time."""
-
-OWN_TIME = "own_ts"
-"""The column with the own time of a row, which is before the instant of its decision."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ class LastOfKey(Operator):
     columns: tuple[str, ...]
 
     partitioner = BY_HASH
-    order = TriggerOrder("instant of the decision, ts, input, source, position")
+    order = DECISION_ORDER
     traits = Traits(deals_ahead=True)
 
     @property
@@ -119,7 +114,8 @@ class LastOfKey(Operator):
         segments = write_keys(work, self.keeper, kept, LAST_TUPLES)
         work.spans.mark("instance write")
         decided = rows.filter(pa.array(due))
-        output = tuple(self._rows(port, decided) for port in work.ports)
+        instants = ints(decided, BEGUN) + self.within_us
+        output = tuple(decided_rows(port, decided, instants) for port in work.ports)
         work.spans.mark("instance finish")
         touched = rows_by_bucket([rows], work.mapping.buckets)
         return Result(output, count, {LAST_TUPLES: segments}, bucket_work=touched)
@@ -145,24 +141,6 @@ class LastOfKey(Operator):
         loop = first_within if tuples.num_rows < FEW else compiled_first()
         begins = loop(keys.codes, ints(tuples, TS), until, self.within_us)
         return tuples.append_column(BEGUN, pa.array(_filled(keys.codes, begins, tuples, first)))
-
-    def _rows(self, port: Port, decided: pa.Table) -> pa.Table:
-        """What a port makes of decided tuples, each at the instant of its decision."""
-        instants = ints(decided, BEGUN) + self.within_us
-        order = [ints(decided, name) for name in reversed(ORDER)]
-        places = pa.array(np.lexsort([*order, instants]))
-        decided, instants = decided.take(places), instants[places.to_numpy()]
-        own = decided.column(TS).cast(TIME)
-        rows = decided.set_column(decided.schema.get_field_index(TS), TS, pa.array(instants, TIME))
-        rows = port.filtered(rows.append_column(OWN_TIME, own))
-        triggers = pa.table(
-            {
-                f"{TRIGGER}at": rows.column(TS).cast(pa.int64()),
-                f"{TRIGGER}ts": rows.column(OWN_TIME).cast(pa.int64()),
-                **{TRIGGER + name: rows.column(name) for name in ORDER[1:]},
-            }
-        )
-        return triggered({port.time: rows.column(TS)} | port.selected(rows), triggers)
 
     def title(self) -> str:
         return f"the last tuple of each key within {duration_text(self.within_us)}"

@@ -142,3 +142,37 @@ class LagColumn:
             return values.take(pa.array(at, mask=~there)), {}
         both = pa.concat_arrays([values, runs.column(self.default)])
         return both.take(pa.array(np.where(there, at, len(values) + runs.at))), {}
+
+
+@dataclass(frozen=True)
+class RankColumn:
+    """One more than the tuples of the key at earlier instants, or than these instants if `dense`.
+
+    It keeps how many there have been. All tuples of an instant come in one batch.
+    """
+
+    name: str
+    dense: bool
+    result = pa.int64()
+    arguments: tuple[str, ...] = ()
+    rows = 0
+    reach_us = 0
+
+    @property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        return ((f"{self.name}_before", pa.int64()),)
+
+    def of(self, runs: KeyRuns) -> tuple[pa.Array, Mapping[str, pa.Array]]:
+        ((name, _),) = self.state
+        stored, places = runs.column(name).fill_null(0).to_numpy(), np.arange(len(runs.starts))
+        known = runs.fresh > runs.starts
+        before = np.where(known, stored[np.maximum(runs.fresh - 1, 0)], 0)
+        opens = (places == runs.fresh) | (runs.ts != np.append(runs.ts[:1], runs.ts[:-1]))
+        if self.dense:
+            instants = np.cumsum(opens)
+            ranks = before + instants - instants[runs.fresh] + 1
+            total = ranks
+        else:
+            ranks = before + np.maximum.accumulate(np.where(opens, places, 0)) - runs.fresh + 1
+            total = before + runs.ends - runs.fresh
+        return pa.array(ranks[runs.at]), {name: pa.array(total[runs.newest])}

@@ -65,8 +65,25 @@ def read_groups(work: InstanceWork, spec: TupleSpec, news: pa.Table) -> pa.Table
     return pa.concat_tables([spec.state_schema.empty_table(), *_layers(work, spec, *pairs)])
 
 
+def read_all(work: InstanceWork, spec: TupleSpec) -> pa.Table:
+    """What is stored of all groups that the instance owns, dead tuples among it."""
+    own = work.mapping.owner_array == work.instance
+    layers = _segments(work, spec, BucketSet.of(work.mapping.owned_by(work.instance)))
+    mine = [rows.filter(pa.array(own[ints(rows, "bucket")])) for _, rows in layers]
+    return pa.concat_tables([spec.state_schema.empty_table(), *mine])
+
+
 def _layers(work: InstanceWork, spec: TupleSpec, buckets: Ints, groups: Ints) -> Iterator[pa.Table]:
-    touched = BucketSet.of(buckets)
+    for segment, rows in _segments(work, spec, BucketSet.of(buckets)):
+        yield found(rows, GROUP, buckets, groups)
+        if segment.high >= HIDES:
+            yield found(rows, GROUP, buckets, groups | HIDES)
+
+
+def _segments(
+    work: InstanceWork, spec: TupleSpec, touched: BucketSet
+) -> Iterator[tuple[Segment, pa.Table]]:
+    """The segments that have one of these buckets; they may have rows of others."""
     segments = [s for s in work.state.get(TUPLES, ()) if s.buckets & touched]
     owner, names = (work.query, work.instance, TUPLES), spec.state_schema.names
     mapped = mapped_segments(work.store, owner, segments, names)
@@ -75,9 +92,7 @@ def _layers(work: InstanceWork, spec: TupleSpec, buckets: Ints, groups: Ints) ->
         rows = mapped.get(segment.name)
         if rows is None:
             rows = read_segment(work.store, segment, own, names)
-        yield found(rows, GROUP, buckets, groups)
-        if segment.high >= HIDES:
-            yield found(rows, GROUP, buckets, groups | HIDES)
+        yield segment, rows
 
 
 def write_tuples(work: InstanceWork, spec: TupleSpec, tuples: pa.Table) -> Segment:

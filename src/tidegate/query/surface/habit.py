@@ -90,9 +90,11 @@ when then otherwise ::
     conditions begin with when(). Write tg.when(col("fare") > 5, "high").otherwise("low").
 desc asc desc_nulls_last asc_nulls_last ::
     the direction is said to order_by(). Write .order_by("fare", descending=True).
-over shift diff lag lead cum_sum cumsum rolling pct_change rank rolling_mean rolling_sum ::
+over shift diff lag cum_sum cumsum rolling pct_change rank rolling_mean rolling_sum ::
     rows before are seen by over() of the stream. Write .over("route", before=lag("fare"),
     so_far=sum("fare")), or with rows=5 for the last ones.
+lead ::
+    rows after are seen by over() of the stream. Write .over("route", after=lead("fare")).
 str dt ::
     functions of text and of times are called by their SQL names. Write call("upper", "route"),
     call("hour", "ts").

@@ -23,7 +23,6 @@ PROCESS = "There is no way yet in SQL; in Python there is tg.Process: see docs/p
 REFUSALS = {
     name: entry
     for entry in read_advice(f"""
-windows :: windows of OVER have no names yet; got WINDOW. Write each of them in its OVER (...).
 offset :: the first rows of a window can be taken, not later ones; got OFFSET
 cluster :: rows are in the order of event time; got CLUSTER BY
 sort :: rows are in the order of event time; got SORT BY
@@ -192,11 +191,11 @@ def _ignoring(node: exp.Expr) -> str | None:
 
 
 def _window(node: exp.Expr) -> str | None:
-    """OVER in the select list or in QUALIFY, but in no other clause."""
+    """OVER in the select list, in QUALIFY, or a window with a name; in no other clause."""
     top = node
     while top.parent is not None and not isinstance(top.parent, exp.Query):
         top = top.parent
-    return None if top.arg_key in ("expressions", "qualify") else "Window"
+    return None if top.arg_key in ("expressions", "qualify", "windows") else "Window"
 
 
 def _alias(node: exp.Expr) -> str | None:

@@ -1,0 +1,48 @@
+"""How far the event times of rows may be after those of tuples: windows and waits together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidegate.batch import MAX_US
+from tidegate.duration import duration_text
+from tidegate.errors import QueryError
+from tidegate.microsecond import LAST_US
+from tidegate.query.dedup import Dedup
+from tidegate.query.node import Aggregate, Join, Node
+
+
+def check_reach(nodes: Iterable[Node]) -> None:
+    """Refuse windows over windows so long that the last event time and all of them overflow."""
+    total_us = _reach_us(nodes)
+    if total_us > MAX_US - LAST_US:
+        raise QueryError(
+            "query",
+            "the RANGEs of its windows must not exceed 280,000 years together",
+            duration_text(total_us),
+            "Write shorter ones; all event times lie within 10,000 years.",
+        )
+
+
+def end_us(node: Node) -> int:
+    """An instant that no row of a node is after: it is the year 9999 unless rows are later."""
+    found: dict[int, Node] = {}
+    left = [node]
+    while left:
+        each = left.pop()
+        if id(each) not in found:
+            found[id(each)] = each
+            left += each.children
+    return LAST_US + _reach_us(found.values())
+
+
+def _reach_us(nodes: Iterable[Node]) -> int:
+    total_us = 0
+    for node in nodes:
+        if isinstance(node, Aggregate):
+            total_us += node.window.reach_us
+        elif isinstance(node, Join):
+            total_us += node.decided_us
+        elif isinstance(node, Dedup):
+            total_us += node.within_us
+    return total_us
