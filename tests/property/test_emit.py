@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ from tests.property.test_handover import plan_of
 from tests.property.test_kept import same
 from tests.property.test_partitioners import small_splits
 from tests.seed import seeds
-from tidegate.elastic.handover import HANDOVERS
+from tidegate.elastic.handover import HANDOVERS, WINDOW
 
 __all__ = ["small_splits"]
 
@@ -37,6 +39,14 @@ def test_early_rows_of_crowded_streams_do_not_depend_on_the_run(name: str) -> No
 @pytest.mark.parametrize("name", EMITTED)
 def test_rows_and_segments_are_the_same_whatever_is_kept(name: str) -> None:
     assert sum(same(crowded(EMITTED[name], f"{name} {seed}"), seed) for seed in range(2))
+
+
+@pytest.mark.parametrize("name", EMITTED)
+def test_windows_of_an_earlier_owner_are_given_by_it_alone(name: str) -> None:
+    for seed in SEEDS:
+        scenario = crowded(EMITTED[name], f"{name} {seed}")
+        course = replace(scenario.course, batch_rows=9, instances=2, switches=((2, 3), (5, 2)))
+        check_handover(replace(scenario, course=course), plan_of(scenario), WINDOW)
 
 
 @share(20, least=20)

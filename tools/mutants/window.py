@@ -41,8 +41,8 @@ MUTANTS = (
     Mutant(
         "final rows come before the early rows of their mark",
         "operate/aggregate/early.py",
-        "is_final = rows[END] == rows[MARK]\n",
-        "is_final = rows[END] != rows[MARK]\n",
+        "is_final, mark, mark, is_final]",
+        "is_final, mark, mark, pa.array(rows[END] != rows[MARK])]",
         _EMIT,
     ),
     Mutant(
