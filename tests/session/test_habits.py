@@ -89,8 +89,8 @@ MISTAKES = {
     ),
     "rides.selct": (
         "stream: has nothing of this name; got .selct. Did you mean select or split? There are: "
-        "balance, columns, drop, drop_duplicates, explain, explode, filter, having, join, "
-        "join_asof, limit, order_by, over, preview, process, rename, schema, select, shed, split, "
+        "balance, columns, drop, drop_duplicates, emit_every, explain, explode, filter, having, "
+        "join, join_asof, limit, order_by, over, preview, process, rename, schema, select, shed, "
         "..."
     ),
     'col("fare").sum()': (
