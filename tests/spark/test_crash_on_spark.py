@@ -90,7 +90,7 @@ class Cluster:
         assert after["verified"]["problems"] == []
         assert after["state"]["counters"] == golden.facts["state"]["counters"]
         assert {p.name for p in Path(request["checkpoint"]).iterdir()} <= {
-            *("meta.json", "lock", "manifest", "segment", "gate", "staged", "epoch")
+            *("meta.json", "lock", "manifest", "segment", "gate", "staged", "epoch", "table")
         }
 
     def died(self, request: dict[str, Any]) -> dict[str, int]:

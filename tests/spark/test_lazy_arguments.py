@@ -77,6 +77,7 @@ CALLS = {
     "right": ["right({S}, 1)"],
     "concat": ["concat({S}, {S}, {S})", "({S} || {S})"],
     "replace": ["replace({S}, 'a', 'b')"],
+    "split": ["split({S}, 'a')"],
     "startswith": ["startswith({S}, 'a')"],
     "endswith": ["endswith({S}, 'a')"],
     "contains": ["contains({S}, 'a')"],

@@ -198,9 +198,8 @@ class StoreKeep:
         self._store.write(_staged(batch, name), data)
 
     def read(self, batch: BatchId, name: str) -> bytes | None:
-        if not self._store.files.exists(_staged(batch, name)):
-            return None
-        return self._store.read(_staged(batch, name))
+        staged = _staged(batch, name)
+        return self._store.read(staged) if self._store.has(staged) else None
 
     def delete(self, batch: BatchId, name: str) -> None:
         self._store.delete(_staged(batch, name))

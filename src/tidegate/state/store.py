@@ -345,6 +345,10 @@ class Store:
         with self.files.create(name) as out:
             out.write(data)
 
+    def has(self, name: str) -> bool:
+        """Whether a file is there; one that cannot be looked at is a StateError that names it."""
+        return guard(lambda: self.files.exists(name), self.files.full(name), _READABLE)
+
     def read(self, name: str) -> bytes:
         """All bytes of a file; missing or unreadable is a StateError that names it."""
         raw = guard(lambda: self.files.buffer(name), self.files.full(name), REMEDY)
