@@ -104,3 +104,24 @@ def test_ctrl_c_in_wait_leaves_a_query_that_goes_on(handler: str, tmp_path: Path
     assert prompt.ask("found.table().column('n').to_pylist()") == "[2, 1, 1]\n"
     assert prompt.ask("query.stop().finished, query.status()['running']") == "(True, False)\n"
     assert prompt.end() == 0
+
+
+def test_a_ctrl_c_that_wakes_no_thread_is_seen(tmp_path: Path) -> None:
+    """As one that comes just before the thread sleeps: here another thread is told of it."""
+    prompt = Prompt(tmp_path)
+    prompt.ask(
+        "import signal, sys, threading, time; from datetime import datetime; import tidegate as tg"
+    )
+    prompt.ask("source = tg.MemorySource([{'ts': datetime(2024, 1, 1)}], time='ts')")
+    prompt.ask("stream = tg.Session(master='none').stream(source, time='ts')")
+    prompt.ask("query = stream.select('ts').start(sink=tg.sink.memory())")
+    frame = "sys._current_frames()[threading.main_thread().ident]"
+    prompt.ask(f"names = lambda: ({frame}.f_code.co_name, {frame}.f_back.f_code.co_name)")
+    prompt.ask("asleep = lambda: (time.sleep(0.01), names() == ('wait', 'exception'))[1]")
+    told = "signal.pthread_kill(threading.get_ident(), signal.SIGINT)"
+    prompt.ask(f"tell = lambda: ([None for _ in iter(asleep, True)], {told})")
+    prompt.type("threading.Thread(target=tell, daemon=True).start(); query.wait()")
+    assert prompt._until(PROMPT).rstrip().endswith("KeyboardInterrupt")
+    prompt.ask("source.end()")
+    assert prompt.ask("query.wait().finished") == "True\n"
+    assert prompt.end() == 0

@@ -81,18 +81,6 @@ def deal_by_key(work: MapWork, tuples: pa.Table, keys: Sequence[str]) -> list[Sh
     return work.by_bucket(tuples.append_column("bucket", pa.array(bucket.astype(np.int32))))
 
 
-def in_total_order(tuples: pa.Table) -> pa.Table:
-    """Tuples in the total order; nothing is copied where they are."""
-    columns = [ints(tuples, name) for name in ORDER]
-    later = np.zeros(max(tuples.num_rows - 1, 0), np.bool_)
-    for column in reversed(columns):
-        before, after = column[:-1], column[1:]
-        later = (before > after) | ((before == after) & later)
-    if not later.any():
-        return tuples
-    return tuples.take(pa.array(np.lexsort(columns[::-1])))
-
-
 def read_keys(work: InstanceWork, part: str, names: Sequence[str], tuples: pa.Table) -> pa.Table:
     """The stored rows that have the hash of one of these tuples, oldest segment first.
 

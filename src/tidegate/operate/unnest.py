@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.batch import ORDER, TS
-from tidegate.collect.trigger import TRIGGER, TriggerOrder, triggered
+from tidegate.batch import TS
+from tidegate.collect.trigger import TRIGGER, TriggerOrder
 from tidegate.operate.operator import (
     Arrival,
     BatchFacts,
@@ -24,11 +24,9 @@ from tidegate.operate.operator import (
     plain_names,
     together,
 )
-from tidegate.operate.port import Port
 from tidegate.operate.stateless import time_cuts
-from tidegate.order import sort_indices
+from tidegate.operate.tuple_rows import in_total_order, tuple_rows
 from tidegate.route.hash import BY_HASH
-from tidegate.schema import TIME
 
 VALUES, VALUE, PLACE = "values", "value", "place"
 """The column of lists in the tuples, and what rows have in its place."""
@@ -66,11 +64,10 @@ class UnnestTuples(Operator):
         tuples = together(arrived)
         if tuples is None:
             return Result(tuple(p.carried.empty_table() for p in work.ports), 0)
-        tuples = plain_names(tuples)
-        tuples = tuples.take(sort_indices([tuples.column(c).combine_chunks() for c in ORDER]))
+        tuples = in_total_order(plain_names(tuples))
         rows = exploded(tuples, self.first, self.outer)
         work.spans.mark("instance explode")
-        return Result(tuple(_rows(port, rows) for port in work.ports), tuples.num_rows)
+        return Result(tuple(tuple_rows(port, rows) for port in work.ports), tuples.num_rows)
 
     def title(self) -> str:
         return "a row for each value of a list"
@@ -91,11 +88,3 @@ def exploded(tuples: pa.Table, first: int, outer: bool) -> pa.Table:
     rows = rows.append_column(VALUE, values)
     rows = rows.append_column(TRIGGER + PLACE, pa.array(places))
     return rows.append_column(PLACE, pa.array((places + first).astype(np.int32), mask=lacking))
-
-
-def _rows(port: Port, rows: pa.Table) -> pa.Table:
-    """What a port makes of the rows, with hidden columns that tell their order."""
-    kept = port.filtered(rows.set_column(rows.column_names.index(TS), TS, rows[TS].cast(TIME)))
-    names = {TRIGGER + name: kept.column(name) for name in ORDER}
-    names[TRIGGER + PLACE] = kept.column(TRIGGER + PLACE)
-    return triggered({port.time: kept.column(TS)} | port.selected(kept), pa.table(names))

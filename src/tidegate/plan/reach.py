@@ -8,8 +8,7 @@ from tidegate.batch import MAX_US
 from tidegate.duration import duration_text
 from tidegate.errors import QueryError
 from tidegate.microsecond import LAST_US
-from tidegate.query.dedup import Dedup
-from tidegate.query.node import Aggregate, Join, Node
+from tidegate.query.node import Node
 
 
 def check_reach(nodes: Iterable[Node]) -> None:
@@ -37,12 +36,4 @@ def end_us(node: Node) -> int:
 
 
 def _reach_us(nodes: Iterable[Node]) -> int:
-    total_us = 0
-    for node in nodes:
-        if isinstance(node, Aggregate):
-            total_us += node.window.reach_us
-        elif isinstance(node, Join):
-            total_us += node.decided_us
-        elif isinstance(node, Dedup):
-            total_us += node.within_us
-    return total_us
+    return sum(node.reach_us for node in nodes)

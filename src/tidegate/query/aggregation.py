@@ -78,6 +78,10 @@ class Aggregate(Logical):
             _ = self.schema
 
     @property
+    def reach_us(self) -> int:
+        return self.window.reach_us
+
+    @property
     def summary(self) -> str:
         keys = ", ".join(named_text(name, expression) for name, expression in self.keys)
         calls = ", ".join(f"{name} = {call}" for name, call in self.aggregates)

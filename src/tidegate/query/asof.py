@@ -100,6 +100,10 @@ class AsOf(Paired):
         return not self.looks_back
 
     @property
+    def reach_us(self) -> int:
+        return 0 if self.looks_back else self.tolerance_us or 0
+
+    @property
     def looks_back(self) -> bool:
         return self.comparison in BACKWARD
 

@@ -106,6 +106,10 @@ class Dedup(TupleRows):
         return self.keep == LAST or self.child.own_time
 
     @property
+    def reach_us(self) -> int:
+        return self.within_us
+
+    @property
     def summary(self) -> str:
         keys = ", ".join(expression_text(key) for key in self.keys)
         return f"distinct on {keys}: keep {self.keep} within {duration_text(self.within_us)}"

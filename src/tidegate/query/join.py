@@ -105,8 +105,7 @@ class Join(Paired):
         return self.kind.shown
 
     @property
-    def decided_us(self) -> int:
-        """How long after its own time a tuple without a partner is decided at most."""
+    def reach_us(self) -> int:
         windows = (self.left_window, self.right_window)
         return max((windows[side].extent[0] or 0 for side in self.kind.tracked), default=0)
 

@@ -37,6 +37,11 @@ class Logical:
         """A number that equal nodes share, and that most others do not have."""
         return hash((type(self).__name__, self.names, *(child.mark for child in self.children)))
 
+    @property
+    def reach_us(self) -> int:
+        """How much later than the tuples that make it a row may be: a window, or a wait."""
+        return 0
+
     @cached_property
     def own_time(self) -> bool:
         """Whether `ts` of its rows is a time of their own, and each was decided at it or later.

@@ -79,10 +79,6 @@ class Unnest(TupleRows):
             )
         return type_.value_type
 
-    @cached_property
-    def own_time(self) -> bool:
-        return self.child.own_time
-
     @property
     def summary(self) -> str:
         outer = " outer" if self.outer else ""

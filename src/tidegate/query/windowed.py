@@ -1,4 +1,4 @@
-"""A stream with a window, which waits for its aggregates: the fluent surface between the two."""
+"""The fluent surface of a stream with a window, until it is given its aggregates."""
 
 from __future__ import annotations
 

@@ -5,11 +5,29 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+
+_LOOK_S = 0.5
+
+
+def wait_for(task: Future[None], timeout_s: float | None = None) -> None:
+    """Block until a task has ended or the time is over; Ctrl-C interrupts this and nothing else.
+
+    In pieces: a Ctrl-C that comes just before a thread sleeps is seen when it wakes.
+    """
+    with _jobs_kept():
+        while timeout_s is None or timeout_s > _LOOK_S:
+            with suppress(TimeoutError):
+                task.exception(_LOOK_S)
+                return
+            timeout_s = None if timeout_s is None else timeout_s - _LOOK_S
+        with suppress(TimeoutError):
+            task.exception(timeout_s)
 
 
 @contextmanager
-def jobs_kept() -> Iterator[None]:
+def _jobs_kept() -> Iterator[None]:
     """Let Ctrl-C interrupt the wait and nothing else.
 
     A Spark context that was made on the main thread has a handler that cancels the jobs of all

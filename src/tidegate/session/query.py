@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -24,7 +23,7 @@ from tidegate.execute.shutdown import stop_at_end
 from tidegate.microsecond import read_us, time_text, time_us
 from tidegate.query.node import StreamDef
 from tidegate.schema import columns_text
-from tidegate.session.interrupt import jobs_kept
+from tidegate.session.interrupt import wait_for
 from tidegate.source.memory import MemorySource
 
 
@@ -73,15 +72,13 @@ class RunningQuery:
 
         Ctrl-C raises KeyboardInterrupt here, and the query goes on: wait again, or stop it.
         """
-        with jobs_kept(), suppress(TimeoutError):  # the time is over
-            self._running.exception(timeout_s)
+        wait_for(self._running, timeout_s)
         return self._result()
 
     def stop(self) -> Summary:
         """End after the running batch; windows still open stay in the checkpoint."""
         self._loop.stop()
-        with jobs_kept():
-            self._running.exception()
+        wait_for(self._running)
         return self._result()
 
     def scale(self, instances: int, subquery: str | None = None, *, why: str = "") -> None:

@@ -19,7 +19,8 @@ from tidegate.driver.options import RunOptions
 from tidegate.operate.dedup.last import LAST_TUPLES
 from tidegate.operate.dedup.operator import FIRST_TUPLES, FirstOfKey
 from tidegate.operate.kernels.key_code import KeyCodes
-from tidegate.operate.keyed_state import FEW, in_total_order, needed_from
+from tidegate.operate.keyed_state import FEW, needed_from
+from tidegate.operate.tuple_rows import in_total_order
 from tidegate.plan.lower import lower
 from tidegate.query.output import single
 from tidegate.session.launch import prepare

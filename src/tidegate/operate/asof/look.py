@@ -14,6 +14,7 @@ from tidegate.operate.asof.key import SharedKeyCodes, hashed, present
 from tidegate.operate.asof.spec import GROUP, AsOfSpec, Columns
 from tidegate.operate.kernels.order import Ints, Mask
 from tidegate.operate.operator import InstanceWork
+from tidegate.operate.tuple_rows import in_total_order
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,7 @@ class KeyedTuples:
             fixed = [("bucket", pa.int32()), *((n, pa.int64()) for n in ORDER)]
             empty = pa.schema([*fixed, *spec.sides[side]]).empty_table()
             return KeyedTuples(empty, spec.keys_of(side, empty))
-        tuples = pa.concat_tables(tables).combine_chunks()
-        order = [ints(tuples, name) for name in ORDER]
-        if not _ascending(order):
-            tuples = tuples.take(pa.array(np.lexsort(order[::-1])))
+        tuples = in_total_order(pa.concat_tables(tables).combine_chunks())
         return KeyedTuples(tuples, spec.keys_of(side, tuples))
 
     @property
@@ -95,16 +93,3 @@ class AsOfLook(Protocol):
 
     def newest(self, spec: AsOfSpec, rows: pa.Table, codes: SharedKeyCodes) -> pa.Table:
         """Stored rows, the oldest first, without those that newer ones among them replace."""
-
-
-def _ascending(columns: Sequence[Ints]) -> bool:
-    """Whether rows are sorted by some columns, the first of which counts most."""
-    equal = np.ones(max(len(columns[0]) - 1, 0), np.bool_)
-    for column in columns:
-        step = np.diff(column)
-        if (equal & (step < 0)).any():
-            return False
-        equal &= step == 0
-        if not equal.any():
-            break
-    return True

@@ -20,7 +20,6 @@ from tidegate.operate.keyed_state import (
     KeyedKeeper,
     by_hash,
     deal_by_key,
-    in_total_order,
     needed_from,
     read_keys,
     stored,
@@ -39,6 +38,7 @@ from tidegate.operate.operator import (
     together,
 )
 from tidegate.operate.own_time import DECISION_ORDER, decided_rows
+from tidegate.operate.tuple_rows import in_total_order
 from tidegate.route.hash import BY_HASH
 from tidegate.state.bucket_set import BucketSet
 

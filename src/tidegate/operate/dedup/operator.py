@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import MIN_US, ORDER, TS, ints
-from tidegate.collect.trigger import TRIGGER, TriggerOrder, triggered
+from tidegate.batch import MIN_US, TS, ints
+from tidegate.collect.trigger import TriggerOrder
 from tidegate.duration import duration_text
 from tidegate.operate.bucket_work import rows_by_bucket
 from tidegate.operate.kernels.dedup_loop import compiled_first, first_within
@@ -20,7 +20,6 @@ from tidegate.operate.keyed_state import (
     FEW,
     KeyedKeeper,
     deal_by_key,
-    in_total_order,
     needed_from,
     read_keys,
     write_keys,
@@ -37,9 +36,8 @@ from tidegate.operate.operator import (
     plain_names,
     together,
 )
-from tidegate.operate.port import Port
+from tidegate.operate.tuple_rows import in_total_order, tuple_rows
 from tidegate.route.hash import BY_HASH
-from tidegate.schema import TIME
 
 FIRST_TUPLES = "kept"
 """What the segments hold: key and order of the kept tuples, while they may drop others."""
@@ -106,10 +104,3 @@ class FirstOfKey(Operator):
     def details(self, texts: Mapping[str, str]) -> list[str]:
         by = ", ".join(texts.get(key, key) for key in self.keys)
         return [f"by {by}", "keeps keys for that time: one task per instance, shuffle by bucket"]
-
-
-def tuple_rows(port: Port, tuples: pa.Table) -> pa.Table:
-    """What a port makes of tuples, with hidden columns that tell their order."""
-    rows = port.filtered(tuples.set_column(0, TS, tuples.column(TS).cast(TIME)))
-    triggers = rows.select(list(ORDER)).rename_columns([TRIGGER + name for name in ORDER])
-    return triggered({port.time: rows.column(TS)} | port.selected(rows), triggers)

@@ -146,7 +146,7 @@ def _nbytes(found: Sequence[SearchableRun | Ints]) -> int:
     return sum(int(one.nbytes) for one in found)
 
 
-_INDEXES = MEMORY.cache(3 / 8, _nbytes)
+_INDEXES = MEMORY.cache(1 / 4, _nbytes)
 
 
 def known_rows(token: Hashable | None, compute: Callable[[], Ints]) -> Ints:

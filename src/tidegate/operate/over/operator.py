@@ -13,12 +13,10 @@ import pyarrow as pa
 from tidegate.batch import TS, ints
 from tidegate.collect.trigger import TriggerOrder
 from tidegate.operate.bucket_work import rows_by_bucket
-from tidegate.operate.dedup.operator import tuple_rows
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.keyed_state import (
     KeyedKeeper,
     deal_by_key,
-    in_total_order,
     needed_from,
     read_keys,
     write_keys,
@@ -37,6 +35,7 @@ from tidegate.operate.operator import (
 )
 from tidegate.operate.over.column import OverColumn
 from tidegate.operate.over.run import KeyRuns
+from tidegate.operate.tuple_rows import in_total_order, tuple_rows
 from tidegate.operate.tuple_window.state import TUPLES, TupleKeeper, read_groups, write_tuples
 from tidegate.operate.tuple_window.window import TupleSpec, stored_tuples
 from tidegate.route.hash import BY_HASH

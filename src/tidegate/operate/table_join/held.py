@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from tidegate.batch import from_bytes
+from tidegate.memory import MEMORY
 from tidegate.operate.table_join.index import TableIndex
 from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.state.handle import StoreHandle
 
 FOLDER = "table"
 """Where a checkpoint has the versions of tables."""
-_MOST = 64
-_indexes: OrderedDict[tuple[str, TableLookup], TableIndex] = OrderedDict()
-"""Those that this process has used last: a few for each query that runs in it."""
+
+
+def _nbytes(index: TableIndex) -> int:
+    return index.nbytes
+
+
+_INDEXES = MEMORY.cache(1 / 8, _nbytes)
 
 
 class TableVersion(NamedTuple):
@@ -38,13 +43,11 @@ class HeldTables:
     def index(self, lookup: TableLookup) -> TableIndex:
         """The table of a lookup."""
         version = self.tables[lookup.table]
-        key = (version.digest, lookup)
-        if key not in _indexes:
-            _indexes[key] = TableIndex(lookup, self.rows(version))
-            if len(_indexes) > _MOST:
-                _indexes.popitem(last=False)
-        _indexes.move_to_end(key)
-        return _indexes[key]
+        load = partial(self._load, lookup, version)
+        return _INDEXES.get((version.digest, lookup), load)
+
+    def _load(self, lookup: TableLookup, version: TableVersion) -> TableIndex:
+        return TableIndex(lookup, self.rows(version))
 
     def rows(self, version: TableVersion) -> pa.Table:
         """The rows of a version; mapped where the checkpoint is on this host."""

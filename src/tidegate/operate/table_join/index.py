@@ -24,6 +24,8 @@ from tidegate.schema import event_times
 PIECE_PAIRS = 1_048_576
 """So many candidates are asked at once whether they fit."""
 
+_ROW_BYTES = 40
+
 Pairs = tuple[Ints, Ints]
 """Positions of tuples and of rows of the table that belong together, in the order of both."""
 
@@ -34,8 +36,8 @@ Search = Callable[[pa.Table, Ints, Ints], Stretch]
 class TableIndex:
     """A table as one lookup needs it; built once for each version and lookup in a process.
 
-    Holds the columns that the lookup reads, and 8 to 40 bytes a row. A tuple costs a search among
-    the keys, and with a range two more.
+    Holds the columns that the lookup reads, and at most `_ROW_BYTES` a row. A tuple costs a search
+    among the keys, and with a range two more.
     """
 
     def __init__(self, lookup: TableLookup, table: pa.Table) -> None:
@@ -61,6 +63,12 @@ class TableIndex:
         )
         self._row_of = self._order if single else None
         """By key its row, where each has one."""
+
+    @property
+    def nbytes(self) -> int:
+        """About what it holds, rather more than less."""
+        columns = 0 if self.rows is None else self.rows.nbytes
+        return int(columns) + _ROW_BYTES * len(self._order)
 
     def pairs(self, tuples: pa.Table, times: Ints) -> Pairs:
         """The rows that fit each tuple; `tuples` has the columns that the lookup asks of them."""
