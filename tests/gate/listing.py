@@ -11,6 +11,7 @@ import numpy as np
 from tests.gate.unread import UnreadSource
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Connector, ListedSource
+from tidegate.errors import SourceError
 
 Values = list[int | None]
 
@@ -40,6 +41,7 @@ class PiecedSource(UnreadSource):
     id: str
     file: File
     decoded: Counter[str] = field(default_factory=Counter)
+    broken: str = ""
     pieced = True
 
     def extend(self, rows: int) -> int:
@@ -51,7 +53,9 @@ class PiecedSource(UnreadSource):
     def times(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         for low, high in pairwise(self.file.bounds()):
             if low < stop and start < high:
-                self.decoded[f"{self.id}[{low}]"] += 1
+                self.decoded[name := f"{self.id}[{low}]"] += 1
+                if name == self.broken:
+                    raise SourceError(name, "must be whole", "half of it", "Write it again.")
         part = self.file.values[start:stop]
         array = np.array([0 if v is None else v for v in part], np.int64)
         return array, np.array([v is not None for v in part], np.bool_)
@@ -73,6 +77,8 @@ class MemoryFolder(Connector):
     several: bool = True
     decoded: Counter[str] = field(default_factory=Counter)
     kept: set[str] = field(default_factory=set)
+    broken: str = ""
+    """The piece that cannot be decoded."""
     _listed: set[str] = field(default_factory=set)
 
     def discover(self) -> list[PiecedSource]:
@@ -94,7 +100,7 @@ class MemoryFolder(Connector):
 
     def open(self, id: str) -> PiecedSource:
         assert id in self.kept, f"{id} was let go"
-        return PiecedSource(id, self.files[id], self.decoded)
+        return PiecedSource(id, self.files[id], self.decoded, self.broken)
 
     def open_beyond(self, id: str, extent: int, digest: int) -> tuple[PiecedSource, int]:
         return self.open(id), extent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,9 @@ from hypothesis import strategies as st
 from tests.gate.listing import File, MemoryFolder, PiecedSource
 from tests.oracle.intake import PlainInlet, PlainIntake
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.errors import SourceError
 from tidegate.gate import cut as cut_module
+from tidegate.gate import folder as folder_module
 from tidegate.gate.intake import Cut, Intake
 
 
@@ -234,14 +237,59 @@ def test_files_without_statistics_are_looked_into_once_and_not_kept_open() -> No
 
 def test_one_time_for_all_rows_costs_no_more_than_the_batch() -> None:
     """Rows with equal keys count by their files; nobody looks for the end of the time."""
-    rows = 100_000
-    folder = MemoryFolder({n: File([7] * rows, (rows,), (True,)) for n in "ab"})
+    pieces = (2000,) * 50
+    folder = MemoryFolder({n: File([7] * 100_000, pieces, (True,) * 50) for n in "ab"})
     intake = Intake(hold=False)
     intake.add(0, folder, 0)
     cut = intake.next_cut(1000, 0.0)
     assert cut is not None
     assert [p.track.source.id for p in cut.parts] == ["a"]
     assert len(intake.inlets[0].tracks["a"].keys) < 3000
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_files_decoded_side_by_side_make_the_same_cuts(
+    stated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cuts(at_once: int) -> tuple[list[list[tuple[str, int]]], Counter[str]]:
+        monkeypatch.setattr(folder_module, "_AT_ONCE", at_once)
+        monkeypatch.setattr(folder_module, "_LARGE_ROWS", 1)
+        times = {f"{n:02d}": [10 * n + i // 2 for i in range(24)] for n in range(12)}
+        files = {name: File(of, (12, 12), (stated, stated)) for name, of in times.items()}
+        folder = MemoryFolder(files)
+        intake = Intake(hold=False)
+        intake.add(0, folder, 0)
+        found = []
+        while (cut := intake.next_cut(20, 0.0)) is not None:
+            found.append([(p.track.source.id, p.slice.stop) for p in cut.parts])
+            if cut.exhausted:
+                break
+        return found, folder.decoded
+
+    (alone, decoded), (together, decoded_together) = cuts(1), cuts(4)
+    assert together == alone
+    assert sum(len(parts) for parts in together) > 12
+    assert decoded_together.total() <= decoded.total() + (0 if stated else 4)
+
+
+def test_a_file_that_cannot_be_read_is_told_at_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(at_once: int) -> int:
+        monkeypatch.setattr(folder_module, "_AT_ONCE", at_once)
+        monkeypatch.setattr(folder_module, "_LARGE_ROWS", 1)
+        files = {f"{n}": File([10 * n, 10 * n + 1], (2,), (True,)) for n in range(6)}
+        folder = MemoryFolder(files, broken="4[0]")
+        intake = Intake(hold=False)
+        intake.add(0, folder, 0)
+        rows = 0
+        for _ in range(6):
+            try:
+                cut = intake.next_cut(2, 0.0)
+            except SourceError:
+                return rows
+            rows += 0 if cut is None else cut.rows
+        raise AssertionError("nobody was told")
+
+    assert taken(4) == taken(1) > 0
 
 
 @given(st.lists(st.lists(st.integers(-9, 9)), min_size=1, max_size=5), st.data())

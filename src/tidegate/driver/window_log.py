@@ -14,6 +14,9 @@ from math import isfinite
 from threading import Lock
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.driver.metric.text import number_text
 from tidegate.execute.job import Job, Outcome
@@ -24,6 +27,11 @@ from tidegate.route.reach import Reach
 
 KEPT_WINDOWS = 16
 """How many windows of a subquery the status has, the newest."""
+
+Amounts = npt.NDArray[np.float64]
+"""A number for each instance."""
+
+_NOTHING: Amounts = np.zeros(0)
 
 MOST_WAITING = 4_096
 """How many panes may wait, each counted once for every instance; of more, the newest do."""
@@ -87,56 +95,60 @@ class ToldPanes:
         self.since_us = MIN_US
         """From here on all is known."""
         self._levels = frozenset(levels)
-        self._panes: dict[int, dict[int, dict[str, float]]] = {}
+        self._panes: dict[int, dict[str, Amounts]] = {}
         self._entries = 0
 
     def add(self, told: Sequence[PaneFigures]) -> None:
         """What the map tasks of one batch told."""
-        batch: dict[int, dict[int, dict[str, float]]] = {}
-        for one in told:
-            self.since_us = max(self.since_us, one.since_us)
-            for start_us, instance, values in one.rows():
-                held = batch.setdefault(start_us, {}).setdefault(instance, {})
-                for name, value in values.items():
-                    held[name] = held.get(name, 0.0) + value
-        for start_us, by_instance in batch.items():
-            pane = self._panes.setdefault(start_us, {})
-            self._entries -= len(pane)
-            self._join(pane, by_instance)
-            self._entries += len(pane)
+        told = [one for one in told if len(one.starts_us)]
+        if not told:
+            return
+        self.since_us = max(self.since_us, *(one.since_us for one in told))
+        instances = np.concatenate([one.instances for one in told])
+        starts_us, pane = np.unique(
+            np.concatenate([one.starts_us for one in told]), return_inverse=True
+        )
+        shape = len(starts_us), int(instances.max()) + 1
+        sums = {
+            name: np.bincount(pane * shape[1] + instances, column, shape[0] * shape[1])
+            for name, column in _columns(told)
+        }
+        for i, start_us in enumerate(starts_us.tolist()):
+            held = self._panes.setdefault(start_us, {})
+            self._entries -= _instances(held)
+            self._join(held, {name: of.reshape(shape)[i] for name, of in sums.items()})
+            self._entries += _instances(held)
         self._make_room()
 
-    def between(self, start_us: int, end_us: int) -> dict[int, Values] | None:
-        """By instance what there is in a window; None where some of it may be missing."""
+    def between(self, start_us: int, end_us: int) -> dict[str, Amounts] | None:
+        """By name what each instance has in a window; None where some of it may be missing."""
         if start_us < self.since_us:
             return None
-        found: dict[int, dict[str, float]] = {}
+        found: dict[str, Amounts] = {}
         times = sorted(self._panes)
         for time in times[bisect_left(times, start_us) : bisect_left(times, end_us)]:
             self._join(found, self._panes[time])
-        return dict(found)
+        return found
 
     def forget(self, upto_us: int) -> None:
         """Let go of the panes up to one that begins here: no open window covers them."""
         for start_us in [s for s in self._panes if s <= upto_us]:
-            self._entries -= len(self._panes.pop(start_us))
+            self._entries -= _instances(self._panes.pop(start_us))
 
-    def _join(
-        self, into: dict[int, dict[str, float]], by_instance: Mapping[int, Mapping[str, float]]
-    ) -> None:
+    def _join(self, into: dict[str, Amounts], other: Mapping[str, Amounts]) -> None:
         """Amounts are added up; of levels, which are no amounts, the largest counts."""
-        for instance, values in by_instance.items():
-            held = into.setdefault(instance, {})
-            for name, value in values.items():
-                before = held.get(name, 0.0)
-                held[name] = max(before, value) if name in self._levels else before + value
+        for name, more in other.items():
+            held = into.get(name, _NOTHING)
+            few, many = sorted((held, more), key=len)
+            few = np.pad(few, (0, len(many) - len(few))) if len(few) < len(many) else few
+            into[name] = np.maximum(few, many) if name in self._levels else few + many
 
     def _make_room(self) -> None:
         if self._entries > MOST_WAITING:
             for start_us in sorted(self._panes):
                 if self._entries <= MOST_WAITING:
                     break
-                self._entries -= len(self._panes.pop(start_us))
+                self._entries -= _instances(self._panes.pop(start_us))
                 self.since_us = max(self.since_us, start_us + 1)
 
 
@@ -196,6 +208,17 @@ class WindowLog:
             return frontier_us
         reach = self._operator.state.reach
         return frontier_us - (reach.us if isinstance(reach, Reach) else 0)
+
+
+def _columns(told: Sequence[PaneFigures]) -> Iterable[tuple[str, Amounts]]:
+    """Each value that was told, of all rows of all; 0 where one has told none."""
+    for name in dict.fromkeys(name for one in told for name in one.values):
+        parts = [one.values.get(name, np.zeros(len(one.starts_us))) for one in told]
+        yield name, np.concatenate(parts)
+
+
+def _instances(pane: Mapping[str, Amounts]) -> int:
+    return max((len(of) for of in pane.values()), default=0)
 
 
 def _by_window(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
+from tidegate import schedule
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Connector, ListedSource, Source
 from tidegate.gate.entry import CONSUMED, Entry
@@ -19,6 +23,12 @@ from tidegate.state.store import Store
 
 _LOOKED_INTO = 8
 """How many sources stay open that were looked into before their turn."""
+
+_AT_ONCE = min((os.cpu_count() or 1) // 4, 4)
+"""Of how many sources the times are decoded side by side; more would take cores from the tasks."""
+
+_LARGE_ROWS = 65_536
+"""Times of fewer rows are decoded sooner than a thread is started for them."""
 
 
 class Unread(NamedTuple):
@@ -58,6 +68,9 @@ class WatchedFolder:
         self._opened = opened
         self._unread: list[Unread] = []
         self._looked: OrderedDict[str, Track] = OrderedDict()
+        self._decoding: dict[str, Future[Any]] = {}
+        """Of some that were looked into, the threads that decode their first times."""
+        self._piece_rows = 0
         self._ended: list[Track] = []
         """Those that the batch at hand consumes."""
 
@@ -154,9 +167,11 @@ class WatchedFolder:
 
         It is put back then, at its exact time. One that cannot be read stays where it is.
         """
+        self._decode_next()
         entry = self._unread[0]
         track = self._look(entry)
         keys = track.look_ahead(1)
+        self._piece_rows = len(keys)
         begins_us = int(keys[0]) if len(keys) else MIN_US
         heappop(self._unread)
         later = bool(self._unread) and (begins_us, entry.order) > self._unread[0][:2]
@@ -233,12 +248,35 @@ class WatchedFolder:
     def _open(self, id_: str, order: int) -> Track:
         return self._opened(self.listing.open(id_), order, self.promised_us(order))
 
+    def _decode_next(self) -> None:
+        """Begin to decode the sources that come next, beside the one whose turn it is.
+
+        What fails there fails again, and is told, when it is its turn.
+        """
+        known = self._unread[0].id in self._looked or self._piece_rows < _LARGE_ROWS
+        if known or min(_AT_ONCE, len(self._unread)) < 2:
+            return
+        entries = [heappop(self._unread) for _ in range(min(_AT_ONCE, len(self._unread)))]
+        for entry in entries:
+            heappush(self._unread, entry)
+        for entry in entries[1:]:
+            track = self._look(entry)
+            decoding = schedule.beside("tidegate-times", partial(track.look_ahead, 1))
+            if decoding is not None:
+                self._decoding[entry.id] = decoding
+            self._keep(track)
+
     def _look(self, entry: Unread) -> Track:
+        if (decoding := self._decoding.pop(entry.id, None)) is not None:
+            schedule.wait([decoding])
         looked = self._looked.pop(entry.id, None)
         return looked if looked is not None else self._open(entry.id, entry.order)
 
     def _put_back(self, track: Track, begins_us: int) -> None:
         heappush(self._unread, Unread(begins_us, track.order, track.source.id, exact=True))
+        self._keep(track)
+
+    def _keep(self, track: Track) -> None:
         self._looked[track.source.id] = track
         if len(self._looked) > _LOOKED_INTO:
             self._looked.popitem(last=False)

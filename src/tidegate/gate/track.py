@@ -97,13 +97,18 @@ class Track:
         return self._ahead.keys
 
     def look_ahead(self, rows: int) -> Int64s:
-        """The merge keys of the next positions, at least `rows` of them where they exist now."""
+        """The merge keys of the next positions, at least `rows` of them where they exist now.
+
+        All of a piece that is decoded for them, so that none is put together from parts.
+        """
         have = len(self._ahead.keys)
         if have < rows and not self.removed:
             self._known = self.source.extend(self.position + rows)
             self._drained = self._known < self.position + rows
             start, stop = self.position + have, min(self._known, self.position + rows)
             if stop > start:
+                if self.source.pieced:
+                    stop = min(self._known, self.source.piece_end(stop - 1))
                 floor = int(self._ahead.keys[-1]) if have else self.floor_us
                 self._ahead = self._ahead.joined(Times.read(self.source, start, stop, floor))
         return self._ahead.keys
@@ -159,9 +164,9 @@ class Track:
         promise = self.promised_us
         if self.floor_us == MIN_US and not self.removed:
             ahead = self.look_ahead(1)
-            spoken = ahead[ahead > MIN_US]
-            if len(spoken):
-                promise = max(promise, lowered(int(spoken[0]), self.disorder_us))
+            first = int(np.searchsorted(ahead, MIN_US, "right"))
+            if first < len(ahead):
+                promise = max(promise, lowered(int(ahead[first]), self.disorder_us))
         return Progress(self.floor_us, promise, self.exhausted())
 
     def take(self, rows: int, consumed_us: int) -> Slice:

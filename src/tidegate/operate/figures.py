@@ -9,7 +9,7 @@ No row of a result depends on them, and no checkpoint has them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,15 +67,15 @@ def newest_windows(windows: Iterable[WindowFigures]) -> tuple[WindowFigures, ...
 
 @dataclass(frozen=True)
 class PaneFigures:
-    """What a map task tells, row by row: when a pane starts, an instance, and values by name.
+    """What a map task tells, in columns: when a pane starts, an instance, and values by name.
 
     All is told from `since_us` on; a pane before it may be missing.
     """
 
     since_us: int
-    starts_us: Sequence[int]
-    instances: Sequence[int]
-    values: Mapping[str, Sequence[float]]
+    starts_us: npt.NDArray[np.int64]
+    instances: npt.NDArray[np.int64]
+    values: Mapping[str, npt.NDArray[np.float64]]
 
     @staticmethod
     def of(
@@ -88,50 +88,48 @@ class PaneFigures:
         if len(starts_us) > MOST_PANES:
             since_us = int(np.sort(starts_us)[-MOST_PANES - 1]) + 1
             kept = starts_us >= since_us
-        return PaneFigures(
-            since_us,
-            starts_us[kept].tolist(),
-            instances[kept].tolist(),
-            {name: column[kept].tolist() for name, column in values.items()},
-        )
+        columns = {name: column[kept].astype(np.float64) for name, column in values.items()}
+        return PaneFigures(since_us, starts_us[kept], instances[kept].astype(np.int64), columns)
 
     def packed(self) -> bytes:
         """It as it travels."""
-        told = [self.since_us, self.starts_us, self.instances, dict(self.values)]
-        return json.dumps(told, separators=(",", ":")).encode()
+        told = json.dumps([self.since_us, len(self.starts_us), *self.values]).encode()
+        columns = (self.starts_us, self.instances, *self.values.values())
+        return b"".join([told, b"\n", *(column.tobytes() for column in columns)])
 
     @staticmethod
     def unpacked(data: bytes) -> PaneFigures:
-        return PaneFigures(*json.loads(data))
-
-    def rows(self) -> Iterable[tuple[int, int, Values]]:
-        """Of each row the start of the pane, the instance, and the values."""
-        names = list(self.values)
-        columns = zip(*self.values.values(), strict=True) if names else ((),) * len(self.starts_us)
-        for start_us, instance, row in zip(self.starts_us, self.instances, columns, strict=True):
-            yield start_us, instance, dict(zip(names, row, strict=True))
+        told, _, columns = data.partition(b"\n")
+        since_us, rows, *names = json.loads(told)
+        whole = np.frombuffer(columns, np.int64, 2 * rows).reshape(2, rows)
+        parts = np.frombuffer(columns, np.float64, -1, whole.nbytes).reshape(len(names), rows)
+        return PaneFigures(since_us, whole[0], whole[1], dict(zip(names, parts, strict=True)))
 
 
 @dataclass(frozen=True)
 class ToldWindow:
-    """All that was told of a window that ends at `end_us`, by instance.
+    """All that was told of a window that ends at `end_us`.
 
-    `closed` is what its instances told, `dealt` what map tasks told of its panes; None where some
-    of that is missing, as for a window that began before the run.
+    `closed` is what its instances told, by instance; `dealt` what map tasks told of its panes, by
+    name a value for each instance. None where some of that is missing, as for a window that began
+    before the run.
     """
 
     end_us: int
     instances: int
     closed: Mapping[int, Values]
-    dealt: Mapping[int, Values] | None
+    dealt: Mapping[str, npt.NDArray[np.float64]] | None
 
     def each(self, name: str) -> list[float]:
         """The values of a name by instance; 0 where one has told none."""
         dealt = self.dealt or {}
-        count = max(self.instances, *(i + 1 for i in (*self.closed, *dealt)), 1)
-        return [
-            self.closed.get(i, {}).get(name, dealt.get(i, {}).get(name, 0.0)) for i in range(count)
-        ]
+        told_of = [self.instances, 1, *(i + 1 for i in self.closed), *map(len, dealt.values())]
+        values = [0.0] * max(told_of)
+        if name in dealt:
+            values[: len(dealt[name])] = dealt[name].tolist()
+        for instance, told in self.closed.items():
+            values[instance] = told.get(name, values[instance])
+        return values
 
     def total(self, name: str) -> float:
         return sum(self.each(name))
@@ -141,5 +139,5 @@ class ToldWindow:
 
     def totals(self) -> dict[str, float]:
         """The sum of every value by its name."""
-        parts = [*self.closed.values(), *(self.dealt or {}).values()]
-        return {name: self.total(name) for name in dict.fromkeys(n for p in parts for n in p)}
+        told = dict.fromkeys(name for values in self.closed.values() for name in values)
+        return {name: self.total(name) for name in (*told, *(self.dealt or {}))}
