@@ -21,6 +21,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
         exact_sum_loop,
         key_loop,
         pair_loop,
+        place_loop,
         session_loop,
         slide_loop,
         sort_loop,
@@ -37,6 +38,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield key_loop.__name__, key_loop.ranges
     yield session_loop.__name__, session_loop.sessions
     yield dedup_loop.__name__, dedup_loop.compiled_first
+    yield place_loop.__name__, place_loop.compiled_places
     yield priority_loop.__name__, priority_loop.priorities_loop
     yield stratum_loop.__name__, stratum_loop.strata_loop
     yield stratum_loop.__name__, stratum_loop.lacking_loop

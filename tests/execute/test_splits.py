@@ -71,7 +71,7 @@ def completed(
 ) -> Job:
     """The job over a cut, with what other subqueries gave."""
     store: Any = None
-    reads = splits_of(subquery, cut, telling)
+    reads = splits_of(subquery, cut, telling, instances)
     mapping = even(8, instances)
     job = Job(0, subquery, reads, mapping, cut.previous_us, cut.frontier_us, {}, store)
     return Draft(job, time_span(subquery, cut)).completed(given)
@@ -93,6 +93,14 @@ def late(split: splits.Split) -> list[bool]:
         return [False] * count
     bits = np.unpackbits(np.frombuffer(split.late, np.uint8), count=count)
     return [bool(b) for b in bits]
+
+
+def test_many_instances_get_as_many_splits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the map side of a batch of one file is not the work of one task."""
+    monkeypatch.setattr(splits, "LEAST_SPLIT_ROWS", 3)
+    cut = cut_of(memory(*range(24)), limit=24)
+    made = {n: [s.stop - s.start for s in splits_of(ONE, cut, TOLD, n)] for n in (1, 2, 4, 16)}
+    assert made == {1: [24], 2: [12] * 2, 4: [6] * 4, 16: [3] * 8}
 
 
 def test_a_source_is_cut_into_splits_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +131,7 @@ def test_splits_begin_where_decoding_may_begin(
     stop: int, breaks: list[int] | None, bounds: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(splits, "SPLIT_ROWS", 4)
-    assert splits._bounds(0, stop, breaks) == bounds
+    assert splits._bounds(0, stop, breaks, 4) == bounds
 
 
 def test_row_groups_and_blocks_are_read_by_one_task(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ class RunningSubquery:
         job = Job(
             batch=manifest.batch + 1,
             subquery=self.subquery,
-            splits=splits_of(self.subquery, cut, self._telling),
+            splits=splits_of(self.subquery, cut, self._telling, mapping.instances),
             mapping=mapping,
             previous_us=cut.previous_us,
             frontier_us=cut.frontier_us,
@@ -192,7 +192,7 @@ class RunningSubquery:
             running,
             batch=running.batch + 1,
             subquery=self.subquery,
-            splits=splits_of(self.subquery, cut, self._telling),
+            splits=splits_of(self.subquery, cut, self._telling, running.mapping.instances),
             previous_us=cut.previous_us,
             frontier_us=cut.frontier_us,
             state={w: s for w, s in running.state.items() if w in operator.traits.dealt_by},

@@ -16,22 +16,29 @@ from tidegate.gate.intake import Cut, SourceCut
 from tidegate.plan.physical import Plan, Subquery
 
 SPLIT_ROWS = 262_144
-"""The positions a map task reads; fixed, so that results do not depend on the cores.
+"""The most positions that a map task reads.
 
 A task reads up to twice as many where they would otherwise be decoded by two.
 """
 
+LEAST_SPLIT_ROWS = 32_768
+"""Where instances are many, no map task reads fewer for their sake."""
 
-def splits_of(subquery: Subquery, cut: Cut, telling: frozenset[int]) -> tuple[Split, ...]:
-    """The map tasks over streams; a function of the cut and of how its files are laid out.
 
+def splits_of(
+    subquery: Subquery, cut: Cut, telling: frozenset[int], instances: int = 1
+) -> tuple[Split, ...]:
+    """The map tasks over streams, about as many as instances where there are rows enough for that.
+
+    A function of the cut, of how its files are laid out, and of the instances; not of the cores.
     `telling` are the inputs that report late and rejected tuples: one per stream of the query.
     """
     splits: list[Split] = []
+    most_rows = min(SPLIT_ROWS, max(LEAST_SPLIT_ROWS, cut.rows // instances))
     for number, prefix in enumerate(subquery.prefixes):
         for part in cut.parts:
             if part.stream == prefix.origin:
-                splits += _source_splits(number, part, number in telling)
+                splits += _source_splits(number, part, number in telling, most_rows)
     return tuple(replace(s, index=i) for i, s in enumerate(splits))
 
 
@@ -57,11 +64,11 @@ def edge_splits(number: int, delivery: Delivery) -> Iterator[Split]:
         )
 
 
-def _source_splits(number: int, part: SourceCut, telling: bool) -> Iterator[Split]:
+def _source_splits(number: int, part: SourceCut, telling: bool, most_rows: int) -> Iterator[Split]:
     whole = part.slice
     source: Any = part.track.source
     breaks = source.breaks(whole.start, whole.stop)
-    for start, stop in pairwise(_bounds(whole.start, whole.stop, breaks)):
+    for start, stop in pairwise(_bounds(whole.start, whole.stop, breaks, most_rows)):
         late = None
         if whole.late is not None:
             mask = whole.late[start - whole.start : stop - whole.start]
@@ -79,15 +86,15 @@ def _source_splits(number: int, part: SourceCut, telling: bool) -> Iterator[Spli
         )
 
 
-def _bounds(start: int, stop: int, breaks: Sequence[int] | None) -> list[int]:
+def _bounds(start: int, stop: int, breaks: Sequence[int] | None, most_rows: int) -> list[int]:
     """Where splits begin and end: at breaks, and inside what lies between two where it is long."""
-    longest = SPLIT_ROWS if breaks is None else 2 * SPLIT_ROWS
+    longest = most_rows if breaks is None else 2 * most_rows
     bounds, edge = [start], start
     for place in [*(breaks or ()), stop]:
-        if place - bounds[-1] > SPLIT_ROWS and edge > bounds[-1]:
+        if place - bounds[-1] > most_rows and edge > bounds[-1]:
             bounds.append(edge)
         while place - bounds[-1] > longest:
-            bounds.append(bounds[-1] + SPLIT_ROWS)
+            bounds.append(bounds[-1] + most_rows)
         edge = place
     return [*bounds, stop]
 

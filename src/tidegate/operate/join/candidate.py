@@ -18,6 +18,7 @@ from tidegate.batch import TS, ints
 from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.state import SIDES, SideKeeper
+from tidegate.operate.kernels.place_loop import sum_of_places
 from tidegate.operate.operator import Arrival, InstanceWork, Share
 from tidegate.state.segment import read_segment
 
@@ -59,11 +60,11 @@ class CandidateCount:
             range_us = self.spec.side(side).extent.range_us
             assert range_us is not None, "all instances see all tuples where windows count them"
             asking = news[1 - side]
+            since = asking - range_us
             # Of two tuples of one instant one is the later: the pair is the left one's to count.
-            until = np.searchsorted(news[side], asking, "right" if side == RIGHT else "left")
-            counted += int((until - np.searchsorted(news[side], asking - range_us)).sum())
-            past = np.searchsorted(stored[side], asking - range_us)
-            counted += int((len(stored[side]) - past).sum())
+            counted += sum_of_places(news[side], asking + (side == RIGHT))
+            counted -= sum_of_places(news[side], since)
+            counted += len(stored[side]) * len(asking) - sum_of_places(stored[side], since)
         needed = [k.horizon(work.frontier_us, 0).needed for k in self.keepers]
         kept = [t[np.searchsorted(t, least) :] for t, least in zip(both, needed, strict=True)]
         work.kept.leave(TIMES, kept, sum(t.nbytes for t in kept))
