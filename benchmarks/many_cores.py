@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import measure as m
@@ -151,6 +152,25 @@ def measure(data: Path, name: str, instances: int, cores: int) -> dict[str, Any]
     if compared := sum(b["comparisons"] or 0 for b in warm):
         found["comparisons_per_second"] = compared / seconds
     return found
+
+
+def table(report: Any) -> Iterator[str]:
+    """The table of docs/performance.md, in Markdown."""
+    most = max(p["instances"] for points in report["cases"].values() for p in points)
+    fewer = sorted({p["instances"] for of in report["cases"].values() for p in of} - {most})
+    heads = [*(f"{n} instance{'s' * (n > 1)}" for n in (*fewer, most)), "speed-up", "CPU"]
+    yield f"| rows/s | {' | '.join(heads)} |"
+    yield "|---" * (1 + len(heads)) + "|"
+    for case, points in report["cases"].items():
+        by = {p["instances"]: p for p in points}
+        rates = [f"{by[n]['rate']:,.0f}" if n in by else "-" for n in (*fewer, most)]
+        cpu = [
+            f"{median(run['cpu_s'] for run in report['runs'][case][str(n)]):.2f}"
+            for n in (min(by), max(by))
+            if "cpu_s" in report["runs"][case][str(n)][0]
+        ]
+        speed_up = f"{by[most]['speed_up']:.1f}" if len(by) > 1 else "-"
+        yield f"| {case} | {' | '.join([*rates, speed_up, ' to '.join(cpu) or '-'])} |"
 
 
 def main() -> None:

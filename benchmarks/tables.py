@@ -21,6 +21,7 @@ import batch_cost
 import cod
 import execution
 import latency
+import many_cores
 import model_accuracy
 import partition_spark
 import partition_tables
@@ -49,6 +50,7 @@ PAGES: dict[str, dict[str, Table]] = {
         "execution": Table("execution", lambda report: execution.table(report["cases"])),
         "latency": Table("latency", lambda report: latency.table(report["latency"])),
         "refused": Table("latency", lambda report: latency.refused_table(report["refused"])),
+        "many_cores": Table("many_cores-sweep", many_cores.table),
         "resident_memory": Table(
             "resident_memory", lambda report: resident_memory.table(report["cases"])
         ),
