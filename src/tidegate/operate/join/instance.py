@@ -31,9 +31,8 @@ from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
 from tidegate.operate.join.placement import JoinPlacement
 from tidegate.operate.join.search import News
-from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.spread import Sight
-from tidegate.operate.join.state import SIDES, SideKeeper
+from tidegate.operate.join.state import SIDES
 from tidegate.operate.join.stored_segment import StoredSegments, fewer
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.spill import Spill
@@ -64,14 +63,6 @@ class InstanceJoin:
     work: InstanceWork
     placement: JoinPlacement
 
-    @property
-    def spec(self) -> JoinSpec:
-        return self.placement.spec
-
-    @property
-    def keepers(self) -> tuple[SideKeeper, SideKeeper]:
-        return self.placement.keepers
-
     def parts(self, news: Sequence[News]) -> tuple[list[Matching], list[SideTuples]]:
         """What finds all pairs of new tuples; and by side the tuples that the next batch may meet.
 
@@ -90,7 +81,7 @@ class InstanceJoin:
             for _, found in pieces:
                 self.work.spans.mark("instance match")
                 for port, spill in zip(self.work.ports, spills, strict=True):
-                    spill.add(output_rows(port, self.spec, found))
+                    spill.add(output_rows(port, self.placement.spec, found))
                 self.work.spans.mark("instance output")
             return tuple(spill.table() for spill in spills)
         finally:
@@ -108,7 +99,7 @@ class InstanceJoin:
         self.work.spans.mark("instance read state")
         newest, stored = (sides[0].newest, sides[1].newest), (sides[0].stored, sides[1].stored)
         by_row = self.placement.within_buckets
-        return Matching(self.spec, (news[0], news[1]), newest, stored, by_row), sides
+        return Matching(self.placement.spec, (news[0], news[1]), newest, stored, by_row), sides
 
     def _by_epoch(self, news: Sequence[News]) -> list[Matching]:
         """Matchings where epochs have grids of their own.
@@ -154,11 +145,11 @@ class InstanceJoin:
         chain = None if chain is None else chain.needed(needed)
         behind = chain.newest if few and chain is not None else None
         asked = news[1 - side].table.num_rows > 0
-        newest = newest_of(self.spec, side, news[side], behind, asked)
+        newest = newest_of(self.placement.spec, side, news[side], behind, asked)
         runs: Sequence[ChainRun] = ()
         if chain is not None:
             runs = chain.others if newest.behind else chain.runs
-        held = fewer(self.spec, side, held)
+        held = fewer(self.placement.spec, side, held)
         return SideTuples(newest, StoredTuples(held, runs, needed), chain if few else None)
 
     def _sights(self) -> list[list[Sight]]:
@@ -167,7 +158,7 @@ class InstanceJoin:
         return [self.placement.spread.sights(instance, side, mapping) for side in range(2)]
 
     def _segments(self, side: int, sights: Sequence[Sight]) -> StoredSegments:
-        keeper, before = self.keepers[side], self.placement.before[side]
+        keeper, before = self.placement.keepers[side], self.placement.before[side]
         horizon = keeper.horizon(self.work.previous_us, before)
         adopted = partial(self.placement.adopted, self.work.mapping, side)
         return StoredSegments(self.work, keeper, horizon, sights, adopted)
@@ -175,7 +166,7 @@ class InstanceJoin:
     def _begin(self, side: int) -> int:
         """The coordinate from which on tuples are new."""
         before = self.placement.before[side]
-        return self.work.previous_us if self.keepers[side].order == TS else before
+        return self.work.previous_us if self.placement.keepers[side].order == TS else before
 
     def leave(self, sides: Sequence[SideTuples], news: Sequence[News]) -> None:
         """Leave in memory what the next batch compares with, where it is little enough."""
@@ -184,7 +175,7 @@ class InstanceJoin:
             newest, chain = tuples.newest, tuples.chain
             if newest.terms is None or chain is None:
                 return
-            keeper = self.keepers[side]
+            keeper = self.placement.keepers[side]
             count = news[side].before + news[side].table.num_rows
             needed = keeper.horizon(self.work.frontier_us, count).needed
             kept = newest.coordinate >= needed
@@ -208,7 +199,7 @@ class InstanceJoin:
 
     def segments(self, side: int, news: News, own: npt.NDArray[np.bool_]) -> tuple[Segment, ...]:
         """Store the instance's own new tuples that a later one may still meet."""
-        keeper, table = self.keepers[side], news.table
+        keeper, table = self.placement.keepers[side], news.table
         if keeper.order == RANK:
             table = table.append_column(RANK, pa.array(news.ranks))
         horizon = keeper.horizon(self.work.frontier_us, news.before + table.num_rows)
@@ -217,10 +208,10 @@ class InstanceJoin:
             return ()
         name = f"{self.work.name}-{SIDES[side]}"
         kept, key = np.flatnonzero(lasting), None
-        if not self.spec.in_time_order:
-            ranked = news.key_order(self.spec.probe, side)
+        if not self.placement.spec.in_time_order:
+            ranked = news.key_order(self.placement.spec.probe, side)
             kept = ranked[lasting[ranked]]
-            key = news.key(self.spec.probe, side)[kept]
+            key = news.key(self.placement.spec.probe, side)[kept]
         table = with_key(table.take(pa.array(kept)), key)
         return (
             write_segment(self.work.store, name, table, keeper.order, keeper.way, grouped=False),

@@ -28,7 +28,7 @@ from tidegate.operate.join.state import BY_RANGE, SIDES
 from tidegate.operate.join.survey import TupleSurvey, surveyed_of
 from tidegate.operate.operator import Arrival, InstanceWork, MapWork, Share
 from tidegate.route.cell import IN_TURN, CellGrid, Floats, Mask
-from tidegate.route.partitioner import Int32s, Int64s
+from tidegate.route.partitioner import Int32s
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store
 
@@ -90,15 +90,15 @@ class RangePlacement(JoinPlacement):
         beside, seen = list[Share](), None
         try:
             values = key_of(self.spec.probe, side, tuples)
-            low, high = self._bounds(side, tuples, values)
+            bounds = self._bounds(side, tuples, values)
         except TaskError:
             bucket = router.buckets([], tuples.num_rows)
         else:
             grids = self._grids(work.state, work.opened(), work.batch)
             bucket = grids[-1].grid.stored(router, values)
             if work.mapping.running > 1:
-                beside = surveyed_of(work, side, values, low, high)
-                seen = self._seen(grids, work, side, bucket, low, high)
+                beside = surveyed_of(work, side, values, *bounds)
+                seen = self._seen(grids, work, side, bucket, bounds)
         tuples = tuples.add_column(3, BUCKET, pa.array(bucket))
         if self._is_counted_apart(work, work.opened()):
             beside.append(self._candidates.share(tuples))
@@ -112,62 +112,48 @@ class RangePlacement(JoinPlacement):
         work: MapWork,
         side: int,
         bucket: Int32s,
-        low: Floats,
-        high: Floats,
+        bounds: tuple[Floats, Floats],
     ) -> Mask | None:
         """By instance which new tuples of a side it sees; None where that is not up to cells."""
         if self.spec.counts or side == self.spec.kind.home:
             return None
-        seen = np.zeros((work.mapping.running, len(bucket)), np.bool_)
+        seen = self._reached(grids, work, side, bounds)
         seen[work.mapping.owner_array[bucket], np.arange(len(bucket))] = True
-        for rows, buckets in self._reached(grids, work, side, low, high):
-            if buckets is None:
-                seen[:, rows] = True
-                continue
-            for owners in work.mapping.tenures:
-                seen[owners[buckets], rows] = True
         return seen
 
     def asks(self, work: InstanceWork, side: int, tuples: pa.Table) -> Mask | None:
         if not self.spec.counts or work.mapping.running == 1 or not tuples.num_rows:
             return None
         try:
-            low, high = self._bounds(side, tuples)
+            bounds = self._bounds(side, tuples)
         except TaskError:
             return None
         grids = self._grids(work.state, work.store, work.batch)
-        asking = np.zeros(tuples.num_rows, np.bool_)
-        for rows, buckets in self._reached(grids, work, side, low, high):
-            if buckets is None:
-                asking[rows] = True
-                continue
-            for owners in work.mapping.tenures:
-                asking[rows[owners[buckets] == work.instance]] = True
-        return asking
+        return np.asarray(self._reached(grids, work, side, bounds)[work.instance])
 
     def _reached(
         self,
         grids: Sequence[GridEpoch],
         work: MapWork | InstanceWork,
         side: int,
-        low: Floats,
-        high: Floats,
-    ) -> Iterator[tuple[Int64s, Int32s | None]]:
-        """Tuples of a side, and buckets that their bounds for the other reach; None for all."""
-        other = 1 - side
+        bounds: tuple[Floats, Floats],
+    ) -> Mask:
+        """By instance which tuples of a side have bounds that reach what it may have stored."""
+        mapping, other = work.mapping, 1 - side
         horizon = self.keepers[other].horizon(work.previous_us, self.before[other])
         stored = [s for s in work.state.get(SIDES[other], ()) if not horizon.passed(s)]
         if any(s.tag != self._way for s in stored):  # an earlier run has placed them anywhere
-            yield np.arange(len(low)), None
-            return
-        mapping = work.mapping
+            return np.ones((mapping.running, len(bounds[0])), np.bool_)
+        reached = np.zeros((mapping.running, len(bounds[0])), np.bool_)
         for grid in self._live(grids, other, horizon.needed):
-            for rows, buckets in grid.asked(low, high, mapping.buckets, mapping.instances):
+            for rows, buckets in grid.asked(*bounds, mapping.buckets, mapping.instances):
                 everywhere = buckets < 0
                 if everywhere.any():
-                    yield rows[everywhere], None
+                    reached[:, rows[everywhere]] = True
                     rows, buckets = rows[~everywhere], buckets[~everywhere]
-                yield rows, buckets
+                for owners in mapping.tenures:
+                    reached[owners[buckets], rows] = True
+        return reached
 
     def _live(self, grids: Sequence[GridEpoch], side: int, needed: int) -> Iterator[CellGrid]:
         """The grids of which tuples of a side may be in a window."""
