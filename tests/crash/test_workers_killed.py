@@ -43,7 +43,7 @@ class OnCrew(JobRunner):
     """Runs batches as Spark's executor does, on workers that somebody else has started."""
 
     def __init__(self, camp: Camp) -> None:
-        self._shared = task_exchange.SharedExchange(CrewTasks(camp.crew))
+        self._shared = task_exchange.StayingExchange(CrewTasks(camp.crew))
         self.ahead = self._shared.ahead
 
     def run(self, job: Job) -> list[Outcome]:

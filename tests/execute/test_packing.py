@@ -14,16 +14,14 @@ from tidegate.errors import RunError
 from tidegate.execute import plan_part, work
 from tidegate.execute.job import Job
 from tidegate.execute.spark.packing import Packing
-from tidegate.execute.spark.task_exchange import SharedExchange
-from tidegate.execute.task_runner import Task, TaskRunner
+from tidegate.execute.spark.task_exchange import StayingExchange
+from tidegate.execute.task_runner import StayingTasks, Task
 from tidegate.execute.work import SentWork, TaskWork, keep_sent, key_of
 from tidegate.sink.memory import MemorySink
 
 
-class Here(TaskRunner):
+class Here(StayingTasks):
     """Runs the tasks of workers that stay in this process, which keeps what it was sent."""
-
-    stays = True
 
     def __init__(self) -> None:
         self.sent: dict[str, bytes] = {}
@@ -46,6 +44,9 @@ class Here(TaskRunner):
         self.jobs.append(job)
         return [task(work, number) for number in range(count)]
 
+    def start(self) -> bool:
+        return True
+
     def abort(self) -> None:
         """Nothing runs on."""
 
@@ -55,7 +56,7 @@ class Here(TaskRunner):
 
 def test_rows_are_the_same_and_jobs_are_short(tmp_path: Path) -> None:
     found, runner = [], Here()
-    for folder, executor in (("local", None), ("packed", SharedExchange(runner))):
+    for folder, executor in (("local", None), ("packed", StayingExchange(runner))):
         sink = MemorySink()
         source = memory(*ROWS, end=True)
         loop = loop_of(plan_of(QUERY), [source], tmp_path / folder, sink, batch_rows=50)

@@ -38,8 +38,8 @@ MUTANTS = (
     Mutant(
         "a home lacks the partners that came before its cells",
         "operate/join/instance.py",
-        "tobytes())} {self.grid}",
-        "tobytes())}",
+        "{owners} {self.placement.cells(self.work)}",
+        "{owners}",
         "tests/operate/join/test_outer.py",
     ),
     Mutant(
@@ -66,14 +66,14 @@ MUTANTS = (
     Mutant(
         "the arrangement does not tell the index",
         "operate/join/state.py",
-        "repr((spec.method, arranged, self.routing, dealt))",
-        "repr((spec.method, self.routing, dealt))",
+        "repr((spec.method, arranged, self.routing, [*self.keys]))",
+        "repr((spec.method, self.routing, [*self.keys]))",
         JOIN_STATE,
     ),
     Mutant(
         "a changed query deals by other keys than stored tuples were dealt by",
         "operate/join/state.py",
-        "repr((spec.method, arranged, self.routing, dealt))",
+        "repr((spec.method, arranged, self.routing, [*self.keys]))",
         "repr((spec.method, self.routing))",
         CHANGE,
     ),

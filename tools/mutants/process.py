@@ -130,9 +130,9 @@ MUTANTS = (
     # On a cluster.
     Mutant(
         "parcels that died with their worker end the run",
-        "execute/spark/task_exchange.py",
-        "                if not tries_left:\n",
-        "                if True:\n",
+        "execute/spark/retry.py",
+        "            if said is None or not left:\n",
+        "            if True:\n",
         "tests/crash/test_workers_killed.py",
     ),
     Mutant(

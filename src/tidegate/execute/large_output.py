@@ -7,7 +7,7 @@ written one by one or side by side, and no one holds all rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,21 @@ def write_part(job: Job, outcomes: Sequence[Outcome], cuts: Sequence[int], numbe
     with within_memory(f"{job.subquery.name}, writing its rows"):
         between_pieces()
         return _written_part(job, outcomes, cuts, number)
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """Writes a part of a large output by its number; pickled, where tasks share no files.
+
+    `outcomes` have rows that all tasks can reach.
+    """
+
+    job: Job
+    outcomes: Sequence[Outcome]
+    cuts: Sequence[int]
+
+    def __call__(self, number: int) -> Outcome:
+        return write_part(self.job, self.outcomes, self.cuts, number)
 
 
 def _written_part(

@@ -14,7 +14,7 @@ from tidegate import schedule
 from tidegate.durable import gathering
 from tidegate.execute.exchange import Shipment, receive, ship, store_apart, store_rows
 from tidegate.execute.job import SPANS, Job, Outcome, Parcel, Piece
-from tidegate.execute.large_output import write_part
+from tidegate.execute.large_output import PartTask, write_part
 from tidegate.execute.local import run_here
 from tidegate.execute.plan_part import load
 from tidegate.execute.resident import depot
@@ -75,8 +75,8 @@ def merge_task(left: TaskWork, number: int) -> Outcome:
 
 def part_task(left: TaskWork, number: int) -> Outcome:
     """Write one part of a large output, of rows in a remote checkpoint."""
-    job, outcomes, cuts = load(left.open())
-    return write_part(job, outcomes, cuts, number)
+    write: PartTask = load(left.open())
+    return write(number)
 
 
 def whole_work(job: TaskWork, groups: int) -> bytes:

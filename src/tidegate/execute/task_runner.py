@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from tidegate.execute.exchange import store_rows
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.large_output import PART_ROWS, cuts_of, written
+from tidegate.execute.large_output import PART_ROWS, PartTask, cuts_of, written
 from tidegate.execute.runner import TaskCounts
 from tidegate.execute.shared_task import merge_task, merge_work
 from tidegate.execute.work import TaskWork
@@ -23,9 +23,6 @@ Task = Callable[[Any, int], Any]
 class TaskRunner(Protocol):
     """Runs functions as tasks on one host, and brings them what they need."""
 
-    stays: bool
-    """Whether its tasks stay from batch to batch, so that one more round of them costs little."""
-
     def groups(self, instances: int) -> int:
         """How many tasks the instances of a small batch are divided among."""
 
@@ -35,23 +32,12 @@ class TaskRunner(Protocol):
     def each(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Any]:
         """Run one task per number below `count`, and give their answers in that order."""
 
-    def begin(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Future[Any]]:
-        """Have tasks run when nothing else is to be run; here, at once. May be asked by any thread.
-
-        What they answer, or raise, is in the futures.
-        """
-        return [_done(answer) for answer in self.each(job, count, task, work)]
-
-    def drop(self, jobs: Sequence[str]) -> None:
-        """Let go of what workers hold of jobs that are done, by name, if they hold anything."""
-        return None
-
     def tasks(self) -> TaskCounts | None:
         """How far the round is that runs; None where Spark knows."""
         return None
 
     def start(self) -> bool:
-        """Have tasks ready; false where they do not stay, and nothing had to be started."""
+        """Have tasks ready; false where none stays, and nothing had to be started."""
         return False
 
     def until_at_work(self) -> None:
@@ -71,17 +57,27 @@ class TaskRunner(Protocol):
         """
         if not is_large(job, outcomes):
             return outcomes
-        cuts = large_cuts(job, outcomes)
+        cuts = _large_cuts(job, outcomes)
         stored = [store_rows(job, outcome, least_bytes=0) for outcome in outcomes]
         work = self.leave(job, "merge", merge_work(left, stored, cuts))
         parts: list[Outcome] = self.each(job, len(cuts) + 1, merge_task, work)
         return written(job, outcomes, parts)
 
 
-def _done(answer: Any) -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_result(answer)
-    return future
+class StayingTasks(TaskRunner, Protocol):
+    """Runs tasks on workers that stay from batch to batch: one more round of them costs little.
+
+    They hold what was sent to them before, and take tasks while a round runs.
+    """
+
+    def begin(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Future[Any]]:
+        """Have tasks run when nothing else is to be run. May be asked by any thread.
+
+        What they answer, or raise, is in the futures.
+        """
+
+    def drop(self, jobs: Sequence[str]) -> None:
+        """Let go of what workers hold of jobs that are done, by name, if they hold anything."""
 
 
 def is_large(job: Job, outcomes: Sequence[Outcome]) -> bool:
@@ -89,7 +85,19 @@ def is_large(job: Job, outcomes: Sequence[Outcome]) -> bool:
     return job.parts is not None and sum(o.rows for o in outcomes) >= LARGE_ROWS
 
 
-def large_cuts(job: Job, outcomes: Sequence[Outcome]) -> list[int]:
+def written_apart(
+    job: Job, outcomes: Sequence[Outcome], run: Callable[[PartTask, int], Sequence[Outcome]]
+) -> list[Outcome]:
+    """Outcomes whose many rows tasks have written that share no files.
+
+    `run` has a task called with each number below the one given, and gives the answers in order.
+    """
+    cuts = _large_cuts(job, outcomes)
+    task = PartTask(job, [Outcome(o.instance, o.pieces) for o in outcomes], cuts)
+    return written(job, outcomes, run(task, len(cuts) + 1))
+
+
+def _large_cuts(job: Job, outcomes: Sequence[Outcome]) -> list[int]:
     """The event times at which a large output is divided among tasks: a part for each at least."""
     rows = sum(o.rows for o in outcomes)
     return cuts_of(job, outcomes, max(job.mapping.instances, -(-rows // PART_ROWS)))

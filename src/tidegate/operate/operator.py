@@ -89,7 +89,7 @@ class MapWork:
     def by_bucket(self, table: pa.Table) -> list[Share]:
         """Rows with a column `bucket`, divided among the owners of their buckets."""
         bucket: npt.NDArray[np.int32] = table.column("bucket").to_numpy()
-        return self.by_owner(table, np.asarray(self.mapping.owners, np.int32)[bucket])
+        return self.by_owner(table, self.mapping.owner_array[bucket])
 
     def by_hash(
         self, partitioner: Partitioner, table: pa.Table, names: Sequence[str]

@@ -13,7 +13,7 @@ from tidegate.execute.resident.message import DropRequest
 from tidegate.execute.resident.unit import AskedTask
 from tidegate.execute.runner import TaskCounts
 from tidegate.execute.shared_task import KEEPING
-from tidegate.execute.task_runner import Task, TaskRunner
+from tidegate.execute.task_runner import StayingTasks, Task
 from tidegate.execute.work import SentWork, TaskWork, key_of
 
 _START_S = 10.0
@@ -23,13 +23,11 @@ _JOBS = 64
 """What was left for so many jobs is kept: those of a batch, and of the next one."""
 
 
-class CrewTasks(TaskRunner):
+class CrewTasks(StayingTasks):
     """Runs functions on the workers of a crew; who starts those is another's business.
 
     What it raises is what `Crew.run` does.
     """
-
-    stays = True
 
     def __init__(self, crew: Crew) -> None:
         self.crew = crew

@@ -28,9 +28,10 @@ class Packing:
         """The subqueries as the plan has them, by key."""
 
     def know(self, drafts: Sequence[Draft]) -> None:
-        """Take the parts of the plan that these jobs have, and later ones will."""
-        if not self._runner.stays:
-            return
+        """Take the parts of the plan that these jobs have, and later ones will.
+
+        Only workers that stay keep what they were sent: for others nothing lasts.
+        """
         for draft in drafts:
             subquery = draft.job.subquery
             operator = subquery.operator

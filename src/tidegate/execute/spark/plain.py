@@ -26,8 +26,6 @@ _WORK = "tidegate.work"
 class PlainJobs(TaskRunner):
     """Runs functions of (what was left for them, number) as tasks, one job at a time."""
 
-    stays = False
-
     def __init__(self, context: SparkContext) -> None:
         self._context = context
         self._jobs: dict[tuple[Task, int], RDD[Any]] = {}

@@ -28,9 +28,9 @@ from tidegate.execute.spark.resident import ResidentTasks, depot_plan, suits_job
 from tidegate.execute.spark.shuffle import ShuffleExchange
 from tidegate.execute.spark.slots import give_back, slots_of, take
 from tidegate.execute.spark.sql_session import sql_session
-from tidegate.execute.spark.task_exchange import MessageExchange, SharedExchange
+from tidegate.execute.spark.task_exchange import MessageExchange, SharedExchange, StayingExchange
 from tidegate.execute.spark.thread import take_charge
-from tidegate.execute.task_runner import TaskRunner
+from tidegate.execute.task_runner import StayingTasks, TaskRunner
 from tidegate.plan.physical import SPARK
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class SparkRunner(JobRunner):
         self._by_jobs = False
         """Whether no tasks are to stay any more, because they could not."""
         self._tasks: TaskRunner | None = None
-        self._sharing: SharedExchange | None = None
+        self._sharing: SharedExchange[Any] | None = None
         self._messages: MessageExchange | None = None
         self._shuffle = ShuffleExchange(own)
         self._group = JobGroup(self._context)
@@ -168,20 +168,24 @@ class SparkRunner(JobRunner):
         if tasks is not None:
             try:
                 if self._sharing is not None:  # who maps ahead may finish: nobody is cut off
-                    self._sharing.ahead.drop()
+                    self._sharing.let_go()
                 tasks.close()
             finally:
                 give_back(self._context, self._slots)
                 self._slots = 0
 
-    def _shared(self) -> SharedExchange:
+    def _shared(self) -> SharedExchange[Any]:
         """The shared exchange, with tasks that stay where there are slots for them."""
         if self._sharing is None:
-            self._tasks = self._resident() or PlainJobs(self._context)
-            self._sharing = SharedExchange(self._tasks)
+            staying = self._resident()
+            if staying is None:
+                self._tasks = jobs = PlainJobs(self._context)
+                self._sharing = SharedExchange(jobs)
+            else:
+                self._tasks, self._sharing = staying, StayingExchange(staying)
         return self._sharing
 
-    def _resident(self, depot: DepotPlan | None = None) -> TaskRunner | None:
+    def _resident(self, depot: DepotPlan | None = None) -> StayingTasks | None:
         if self._execution == "jobs":
             return None
         self._there = there = slots_of(self._context)
@@ -237,7 +241,7 @@ class SparkRunner(JobRunner):
         if self._messages is not None:
             self._messages.release(jobs)
         if jobs[0].store.open().files.local:
-            clear(jobs[0]) if self._sharing is None else self._sharing.ahead.clear(jobs[0])
+            clear(jobs[0]) if self._sharing is None else self._sharing.clear(jobs[0])
         else:
             self._shuffle.release(jobs[0])
 

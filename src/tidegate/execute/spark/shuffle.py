@@ -8,10 +8,11 @@ prefix that Arrow kernels cannot express sends its rows through Spark SQL.
 from __future__ import annotations
 
 import json
-import logging
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,9 +35,10 @@ from tidegate.execute.job import (
     out_name,
     side_name,
 )
-from tidegate.execute.large_output import write_part, written
+from tidegate.execute.large_output import PartTask
 from tidegate.execute.spark.failure import is_lost_shuffle, tasks_failed
 from tidegate.execute.spark.plain import PlainJobs
+from tidegate.execute.spark.retry import retried
 from tidegate.execute.spark.sql_session import register_functions
 from tidegate.execute.task import (
     after_spark,
@@ -48,11 +50,9 @@ from tidegate.execute.task import (
     shed_parcels,
     start_parcels,
 )
-from tidegate.execute.task_runner import is_large, large_cuts
+from tidegate.execute.task_runner import is_large, written_apart
 from tidegate.plan.physical import SPARK, Prefix
 from tidegate.route.partitioner import EVERY_INSTANCE
-
-_log = logging.getLogger(__name__)
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -66,9 +66,7 @@ _PARCEL = pa.schema(
     ]
 )
 _OUTCOME = pa.schema([("outcome", pa.binary())])
-_TRIES = 3
-"""How often a job is run whose rows were lost on the way."""
-
+_LOST = "rows were lost with an executor"
 _ORDER = ("__split", "__ts", "__src", "__seq")
 
 
@@ -101,16 +99,14 @@ class ShuffleExchange:
         Spark takes the rows that Python sends for indeterminate, so that it gives a job up when an
         executor was lost whose rows it needs again. They are not: the job is run once more.
         """
-        for left in reversed(range(_TRIES)):
+
+        def attempt() -> list[Row]:
             parcels = self._parcels(job)
             routed = parcels.repartitionById(job.mapping.running, F.col("instance"))
-            try:
-                return list(routed.mapInArrow(_instance_task(job), _ddl(_OUTCOME)).collect())
-            except (PySparkException, Py4JJavaError) as error:
-                if not left or not is_lost_shuffle(error):
-                    raise tasks_failed(job, error) from error
-                _log.warning("batch %d: rows were lost with an executor; trying again", job.batch)
-        raise AssertionError("unreachable")
+            return list(routed.mapInArrow(_instance_task(job), _ddl(_OUTCOME)).collect())
+
+        with _failing(job):
+            return retried(job, attempt, lambda e: _LOST if is_lost_shuffle(e) else None)
 
     def note_left(self, outcomes: Sequence[Outcome]) -> None:
         """Remember the objects of a remote checkpoint that hold rows, until the batch is done."""
@@ -126,13 +122,13 @@ class ShuffleExchange:
             make(job)
             left = leave(job, "job", cloudpickle.dumps(job))
             return self._jobs.settled(job, left, outcomes)
-        cuts = large_cuts(job, outcomes)
-        write = _part_task(job, [Outcome(o.instance, o.pieces) for o in outcomes], cuts)
-        try:
-            answers = self._tasks(len(cuts) + 1).mapInArrow(write, _ddl(_OUTCOME)).collect()
-        except (PySparkException, Py4JJavaError) as error:
-            raise tasks_failed(job, error) from error
-        return written(job, outcomes, sorted(_opened(answers), key=lambda part: part.instance))
+
+        def run(write: PartTask, count: int) -> list[Outcome]:
+            with _failing(job):
+                answers = self._tasks(count).mapInArrow(_part_task(write), _ddl(_OUTCOME)).collect()
+            return sorted(_opened(answers), key=lambda part: part.instance)
+
+        return written_apart(job, outcomes, run)
 
     def _parcels(self, job: Job) -> DataFrame:
         """What the map stage sends: one partition per split, prefixes in Arrow or in Spark SQL."""
@@ -260,39 +256,44 @@ def _instance_task(job: Job) -> Callable[[Batches], Batches]:
         parcels = [p for batch in batches for p in _unpacked(batch)]
         if not parcels:
             return
-        failed = [p for p in parcels if p.kind == ERROR]
-        answer: Outcome | TidegateError
-        if failed:
-            answer = _failure(failed[0])
-        else:
-            try:
-                answer = run_instance(job, parcels[0].instance, parcels)
-                answer = (store_rows if _leaves_files(job) else store_apart)(job, answer)
-            except TidegateError as error:
-                answer = error
-        yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(answer)])], schema=_OUTCOME)
+
+        def outcome() -> Outcome:
+            for failed in (p for p in parcels if p.kind == ERROR):
+                raise _failure(failed)
+            done = run_instance(job, parcels[0].instance, parcels)
+            return (store_rows if _leaves_files(job) else store_apart)(job, done)
+
+        yield _answer(outcome)
 
     return run
 
 
-def _part_task(
-    job: Job, outcomes: Sequence[Outcome], cuts: Sequence[int]
-) -> Callable[[Batches], Batches]:
-    """Write parts of a large output, of rows in a remote checkpoint."""
-
+def _part_task(write: PartTask) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                answer: Outcome | TidegateError
-                try:
-                    answer = write_part(job, outcomes, cuts, number)
-                except TidegateError as error:
-                    answer = error
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([pickle.dumps(answer)])], schema=_OUTCOME
-                )
+                yield _answer(partial(write, number))
 
     return run
+
+
+def _answer(outcome: Callable[[], Outcome]) -> pa.RecordBatch:
+    """What a task answers: an outcome, or an error of ours."""
+    answer: Outcome | TidegateError
+    try:
+        answer = outcome()
+    except TidegateError as error:
+        answer = error
+    return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(answer)])], schema=_OUTCOME)
+
+
+@contextmanager
+def _failing(job: Job) -> Iterator[None]:
+    """Tell in our words what Spark raises when it gives up the tasks of a job."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise tasks_failed(job, error) from error
 
 
 def _opened(answers: Sequence[Row]) -> list[Outcome]:

@@ -6,18 +6,18 @@ query with a shuffle needs (docs/performance.md has the numbers).
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Event
+from typing import Generic, TypeVar
 
 from tidegate.clock import SystemClock
 from tidegate.errors import LostParcelsError
-from tidegate.execute.exchange import Shipment, begin
+from tidegate.execute.exchange import Shipment, begin, clear
 from tidegate.execute.job import Job, Outcome
-from tidegate.execute.large_output import written
+from tidegate.execute.large_output import PartTask
 from tidegate.execute.map_ahead import MapsAhead
 from tidegate.execute.runner import Draft, Outcomes, in_turn, side_by_side
 from tidegate.execute.shared_task import (
@@ -31,11 +31,12 @@ from tidegate.execute.shared_task import (
     whole_work,
 )
 from tidegate.execute.spark.packing import Packing
-from tidegate.execute.task_runner import TaskRunner, is_large, large_cuts
+from tidegate.execute.spark.retry import retried
+from tidegate.execute.task_runner import StayingTasks, TaskRunner, is_large, written_apart
 from tidegate.execute.work import TaskWork
 from tidegate.spans import Spans, added
 
-_log = logging.getLogger(__name__)
+Runner = TypeVar("Runner", bound=TaskRunner)
 
 SMALL_ROWS = 131_072
 """Up to so many rows, counted once per task, every task reads the whole batch by itself and runs
@@ -48,9 +49,6 @@ where there is one for all instances anyway."""
 
 SHORT_S = 0.1
 """Work of so many seconds is not worth another task, let alone another job."""
-
-_TRIES = 3
-"""How often a job is run whose parcels were lost on the way."""
 
 _FORGOTTEN = 16
 """After so many batches that were thought too long, one is tried again: the first ones compile."""
@@ -80,70 +78,52 @@ class WholeBatchPace:
         self.rows, self.seconds, self.passed = max(rows, 1), seconds, 0
 
 
-class _TaskExchange:
+class _TaskExchange(Generic[Runner]):
     """Packs jobs for the tasks of a runner."""
 
-    def __init__(self, tasks: TaskRunner) -> None:
+    def __init__(self, tasks: Runner) -> None:
         self._tasks = tasks
         self._packing = Packing(tasks)
 
     def start(self, drafts: Sequence[Draft]) -> bool:
         """As `JobRunner.start` says."""
+        if not self._tasks.start():
+            return False
         self._packing.know(drafts)
-        return self._tasks.start()
+        return True
 
 
-class SharedExchange(_TaskExchange):
+class SharedExchange(_TaskExchange[Runner]):
     """Runs each job as map tasks and then instances, over files between them.
 
     A small batch is one round of tasks for each subquery, a tiny one may be one task.
     """
 
-    def __init__(self, tasks: TaskRunner) -> None:
+    def __init__(self, tasks: Runner) -> None:
         super().__init__(tasks)
         self._paces: defaultdict[str, WholeBatchPace] = defaultdict(WholeBatchPace)
-        self.ahead = MapsAhead(self._begin_map)
-        self._last = ""
-        """The job that is the last of its batch."""
-        self._last_round = Event()
-        """Set when that one runs its instances, or no batch runs."""
-        self._last_round.set()
-        self._running = self._failed = False
 
     def maps_ahead(self, drafts: Sequence[Draft]) -> bool:
-        """As `JobRunner.maps_ahead` says: where tasks stay, and a job has a round of map tasks."""
-        return self._tasks.stays and any(not self._is_small(d.job) for d in drafts)
+        """As `JobRunner.maps_ahead` says."""
+        return False
 
     def map_ahead(self, jobs: Sequence[Job]) -> None:
-        """As `JobRunner.map_ahead` says; waits for the last round of instances of this batch.
+        """As `JobRunner.map_ahead` says."""
+        return None
 
-        Before that one, idle workers are about to get instances, which find there what they kept.
-        """
-        self._last_round.wait()
-        if self._running:
-            self._tasks.until_at_work()
-        if not self._failed:
-            self.ahead.begin([job for job in jobs if not self._is_small(job)])
+    def clear(self, job: Job) -> None:
+        """Remove what the jobs of a batch left, one of which is this; not what is still wanted."""
+        clear(job)
+
+    def let_go(self) -> None:
+        """Wait for what was begun ahead and will not be used."""
+        return None
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
-        self._last, self._running = drafts[-1].job.subquery.key, True
-        self._failed = False
-        self._last_round.clear()
-        try:
-            return self._run_batch(drafts)
-        except BaseException:
-            self._failed = True
-            raise
-        finally:
-            self._running = False
-            self._last_round.set()
-            self.ahead.drop(drafts[0].job.batch)
-
-    def _run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         first = drafts[0].job
         rows, pace = sum(d.job.rows for d in drafts), self._paces[first.subquery.fingerprint]
         if rows > min(TINY_ROWS, SMALL_ROWS) or not self._is_one(drafts, rows, pace):
-            return (side_by_side if self._tasks.stays else in_turn)(drafts, self.run)
+            return self._run_jobs(drafts)
         spans = Spans(SystemClock())
         left = self._packing.leave(first, "batch", tuple(drafts))
         spans.mark("spark prepare")
@@ -159,9 +139,10 @@ class SharedExchange(_TaskExchange):
 
     def _is_one(self, drafts: Sequence[Draft], rows: int, pace: WholeBatchPace) -> bool:
         """Whether one task is to run all of a batch."""
-        if self._tasks.stays:
-            return all(self._tasks.groups(d.job.mapping.running) == 1 for d in drafts)
         return pace.short(rows)
+
+    def _run_jobs(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        return in_turn(drafts, self.run)
 
     def _settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
         """The outcomes of a tiny batch; tasks have written what has become large in it."""
@@ -174,16 +155,10 @@ class SharedExchange(_TaskExchange):
         """Whether every task of a job reads all of its rows."""
         return job.rows * self._tasks.groups(job.mapping.running) <= SMALL_ROWS
 
-    def _begin_map(self, job: Job) -> Sequence[Future[Shipment]]:
-        """Have the map tasks of a job run on workers that are idle."""
-        begin(job)
-        left = self._packing.leave(job, "job", job)
-        return self._tasks.begin(job, len(job.splits), map_task, left)
-
     def run(self, job: Job) -> list[Outcome]:
         spans = Spans(SystemClock())
         groups, small = self._tasks.groups(job.mapping.running), self._is_small(job)
-        ahead = self.ahead.take(job)
+        ahead = self._mapped(job)
         shipments = ahead or []
         if ahead is None and not small:
             begin(job)
@@ -208,12 +183,83 @@ class SharedExchange(_TaskExchange):
         spent = added([first.spans_ms, *(s.spans_ms for s in shipments), spans.spans_ms])
         return [first.with_spans(spent), *outcomes[1:]]
 
+    def _mapped(self, job: Job) -> list[Shipment] | None:
+        """What map tasks of a job have shipped ahead; None where they are still to be run."""
+        return None
+
+    def _begin_last_round(self, job: Job) -> None:
+        """The instances of a job are about to be run."""
+
+
+class StayingExchange(SharedExchange[StayingTasks]):
+    """The same on tasks that stay: jobs run side by side, and the next batch is mapped ahead."""
+
+    def __init__(self, tasks: StayingTasks) -> None:
+        super().__init__(tasks)
+        self.ahead = MapsAhead(self._begin_map)
+        self._last = ""
+        """The job that is the last of its batch."""
+        self._last_round = Event()
+        """Set when that one runs its instances, or no batch runs."""
+        self._last_round.set()
+        self._running = self._failed = False
+
+    def maps_ahead(self, drafts: Sequence[Draft]) -> bool:
+        """As `JobRunner.maps_ahead` says: where a job has a round of map tasks."""
+        return any(not self._is_small(d.job) for d in drafts)
+
+    def map_ahead(self, jobs: Sequence[Job]) -> None:
+        """As `JobRunner.map_ahead` says; waits for the last round of instances of this batch.
+
+        Before that one, idle workers are about to get instances, which find there what they kept.
+        """
+        self._last_round.wait()
+        if self._running:
+            self._tasks.until_at_work()
+        if not self._failed:
+            self.ahead.begin([job for job in jobs if not self._is_small(job)])
+
+    def clear(self, job: Job) -> None:
+        self.ahead.clear(job)
+
+    def let_go(self) -> None:
+        self.ahead.drop()
+
+    def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        self._last, self._running = drafts[-1].job.subquery.key, True
+        self._failed = False
+        self._last_round.clear()
+        try:
+            return super().run_batch(drafts)
+        except BaseException:
+            self._failed = True
+            raise
+        finally:
+            self._running = False
+            self._last_round.set()
+            self.ahead.drop(drafts[0].job.batch)
+
+    def _is_one(self, drafts: Sequence[Draft], rows: int, pace: WholeBatchPace) -> bool:
+        return all(self._tasks.groups(d.job.mapping.running) == 1 for d in drafts)
+
+    def _run_jobs(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
+        return side_by_side(drafts, self.run)
+
+    def _begin_map(self, job: Job) -> Sequence[Future[Shipment]]:
+        """Have the map tasks of a job run on workers that are idle."""
+        begin(job)
+        left = self._packing.leave(job, "job", job)
+        return self._tasks.begin(job, len(job.splits), map_task, left)
+
+    def _mapped(self, job: Job) -> list[Shipment] | None:
+        return self.ahead.take(job)
+
     def _begin_last_round(self, job: Job) -> None:
         if job.subquery.key == self._last:
             self._last_round.set()
 
 
-class MessageExchange(_TaskExchange):
+class MessageExchange(_TaskExchange[StayingTasks]):
     """Runs each job on tasks that stay and share no files with the driver.
 
     Map tasks keep their parcels, and instances fetch them from there, from host to host
@@ -222,7 +268,7 @@ class MessageExchange(_TaskExchange):
     checkpoint; `left` is told which objects of a remote one hold some.
     """
 
-    def __init__(self, tasks: TaskRunner, left: Callable[[Sequence[Outcome]], None]) -> None:
+    def __init__(self, tasks: StayingTasks, left: Callable[[Sequence[Outcome]], None]) -> None:
         super().__init__(tasks)
         self._left = left
         self._shipped: set[str] = set()
@@ -261,25 +307,24 @@ class MessageExchange(_TaskExchange):
     ) -> tuple[list[Shipment], list[Outcome]]:
         """Map tasks, then instances; all of them again where a worker died that held parcels."""
         self._shipped.add(job.name)
-        for tries_left in reversed(range(_TRIES)):
+
+        def attempt() -> tuple[list[Shipment], list[Outcome]]:
             shipments = self._tasks.each(job, len(job.splits), map_task, left)
             spans.mark("spark map job")
             work = self._tasks.leave(job, "shipments", instance_work(left, shipments))
-            try:
-                answers = self._tasks.each(job, job.mapping.running, instance_task, work)
-                spans.mark("spark instance job")
-                return shipments, answers
-            except LostParcelsError as error:
-                if not tries_left:
-                    raise
-                _log.warning("batch %d runs again: %s", job.batch, error)
-        raise AssertionError("unreachable")
+            answers = self._tasks.each(job, job.mapping.running, instance_task, work)
+            spans.mark("spark instance job")
+            return shipments, answers
+
+        return retried(job, attempt, lambda e: str(e) if isinstance(e, LostParcelsError) else None)
 
     def _settled(self, job: Job, left: TaskWork, outcomes: list[Outcome]) -> list[Outcome]:
         """The outcomes of instances; where their rows are many, tasks have written them."""
         if job.store.open().files.local or not is_large(job, outcomes):
             return self._tasks.settled(job, left, outcomes)
-        cuts = large_cuts(job, outcomes)
-        rows = [Outcome(o.instance, o.pieces) for o in outcomes]
-        work = self._packing.leave(job, "parts", (job, rows, cuts))
-        return written(job, outcomes, self._tasks.each(job, len(cuts) + 1, part_task, work))
+
+        def run(write: PartTask, count: int) -> list[Outcome]:
+            work = self._packing.leave(job, "parts", write)
+            return self._tasks.each(job, count, part_task, work)
+
+        return written_apart(job, outcomes, run)

@@ -1,6 +1,6 @@
 """One instance of a join in one batch: which stored tuples the new ones meet, and what is kept.
 
-The order of calls: `in_memory`, then `matching` or `by_epoch`, then `rows`, `segments` and `leave`.
+The order of calls: `parts`, then `rows`, `segments` and `leave`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -29,15 +29,13 @@ from tidegate.operate.join.match import (
 from tidegate.operate.join.memory import SideMemory, find, leave
 from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
+from tidegate.operate.join.placement import JoinPlacement
 from tidegate.operate.join.search import News
-from tidegate.operate.join.spec import JoinSpec
-from tidegate.operate.join.spread import HOLDS_ALL, TO_ALL, TO_OWNER, Sight, sights
-from tidegate.operate.join.state import BY_KEY, SIDES, SideKeeper
+from tidegate.operate.join.spread import Sight
+from tidegate.operate.join.state import SIDES
 from tidegate.operate.join.stored_segment import StoredSegments, fewer
-from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.spill import Spill
-from tidegate.route.partitioner import Partitioner, Router
 from tidegate.state.segment import Segment, write_segment
 
 _MOST_NEW_ROWS = 8_192
@@ -60,24 +58,21 @@ class SideTuples:
 
 @dataclass(frozen=True)
 class InstanceJoin:
-    """What an instance does with the new tuples of a batch; the fields are those of the operator.
-
-    `keepers` and `before` are by side.
-    """
+    """What an instance does with the new tuples of a batch."""
 
     work: InstanceWork
-    spec: JoinSpec
-    routing: str
-    spread: str
-    partitioner: Partitioner
-    keepers: tuple[SideKeeper, SideKeeper]
-    before: tuple[int, int]
-    grid: str = ""
-    """What names the cells by which tuples are placed, where others of a side come by them."""
+    placement: JoinPlacement
 
-    def in_memory(self) -> Sequence[SideMemory]:
-        """What the batch before has left in memory, by side."""
-        return find(self.work, self._name)
+    def parts(self, news: Sequence[News]) -> tuple[list[Matching], list[SideTuples]]:
+        """What finds all pairs of new tuples; and by side the tuples that the next batch may meet.
+
+        Nothing is left for it while former owners finish what others see too.
+        """
+        in_memory = find(self.work, self._name)
+        if self.placement.spread.holds_all and self.work.mapping.formers:
+            return self._by_epoch(news), []
+        part, sides = self._matching(news, in_memory, self._sights())
+        return [part], sides
 
     def rows(self, pieces: Iterator[tuple[int, list[MatchedPairs]]]) -> tuple[pa.Table, ...]:
         """The output rows by port, made piece by piece and spilled where they are many."""
@@ -86,29 +81,28 @@ class InstanceJoin:
             for _, found in pieces:
                 self.work.spans.mark("instance match")
                 for port, spill in zip(self.work.ports, spills, strict=True):
-                    spill.add(output_rows(port, self.spec, found))
+                    spill.add(output_rows(port, self.placement.spec, found))
                 self.work.spans.mark("instance output")
             return tuple(spill.table() for spill in spills)
         finally:
             for spill in spills:
                 spill.drop()
 
-    def matching(
+    def _matching(
         self,
         news: Sequence[News],
         in_memory: Sequence[SideMemory],
-        sights: Sequence[Sequence[Sight]] | None = None,
+        sights: Sequence[Sequence[Sight]],
     ) -> tuple[Matching, list[SideTuples]]:
-        """New tuples and the stored ones they meet, or those of them that are in sight."""
-        sights = self._sights() if sights is None else sights
+        """New tuples and the stored ones in sight."""
         sides = [self._side(i, news, in_memory[i], sights[i]) for i in range(2)]
         self.work.spans.mark("instance read state")
         newest, stored = (sides[0].newest, sides[1].newest), (sides[0].stored, sides[1].stored)
-        by_row = self.routing == BY_KEY
-        return Matching(self.spec, (news[0], news[1]), newest, stored, by_row), sides
+        by_row = self.placement.within_buckets
+        return Matching(self.placement.spec, (news[0], news[1]), newest, stored, by_row), sides
 
-    def by_epoch(self, news: Sequence[News]) -> list[Matching]:
-        """The same where epochs have grids of their own, while former owners finish something.
+    def _by_epoch(self, news: Sequence[News]) -> list[Matching]:
+        """Matchings where epochs have grids of their own.
 
         What was stored in an epoch lies over its grid, and a new tuple meets it where the grid has
         both. So each epoch has the new tuples that its grid gives to this instance.
@@ -122,7 +116,7 @@ class InstanceJoin:
                 seen = np.flatnonzero(sight.buckets[new.table.column(BUCKET).to_numpy()])
                 held = np.full(len(seen), sight.newest)
                 asking.append(News(new.table.take(seen), new.place[seen], held, new.before))
-            parts.append(self.matching(asking, nothing, [[s] for s in epoch])[0])
+            parts.append(self._matching(asking, nothing, [[s] for s in epoch])[0])
         return parts
 
     def _side(
@@ -151,37 +145,28 @@ class InstanceJoin:
         chain = None if chain is None else chain.needed(needed)
         behind = chain.newest if few and chain is not None else None
         asked = news[1 - side].table.num_rows > 0
-        newest = newest_of(self.spec, side, news[side], behind, asked)
+        newest = newest_of(self.placement.spec, side, news[side], behind, asked)
         runs: Sequence[ChainRun] = ()
         if chain is not None:
             runs = chain.others if newest.behind else chain.runs
-        held = fewer(self.spec, side, held)
+        held = fewer(self.placement.spec, side, held)
         return SideTuples(newest, StoredTuples(held, runs, needed), chain if few else None)
 
     def _sights(self) -> list[list[Sight]]:
         """What the instance sees of what is stored, by side."""
-        # Where all new tuples are seen, the stored ones are divided.
-        spread = TO_OWNER if self.spread == TO_ALL else self.spread
-        return [sights(self.work.instance, spread, side, self.work.mapping) for side in range(2)]
+        instance, mapping = self.work.instance, self.work.mapping
+        return [self.placement.spread.sights(instance, side, mapping) for side in range(2)]
 
     def _segments(self, side: int, sights: Sequence[Sight]) -> StoredSegments:
-        keeper = self.keepers[side]
-        by_key = None
-        if self.routing == BY_KEY:
-            by_key = partial(
-                key_buckets, self.spec, Router(self.partitioner, self.work.mapping), side
-            )
-        return StoredSegments(
-            self.work,
-            keeper,
-            keeper.horizon(self.work.previous_us, self.before[side]),
-            sights,
-            by_key,
-        )
+        keeper, before = self.placement.keepers[side], self.placement.before[side]
+        horizon = keeper.horizon(self.work.previous_us, before)
+        adopted = partial(self.placement.adopted, self.work.mapping, side)
+        return StoredSegments(self.work, keeper, horizon, sights, adopted)
 
     def _begin(self, side: int) -> int:
         """The coordinate from which on tuples are new."""
-        return self.work.previous_us if self.keepers[side].order == TS else self.before[side]
+        before = self.placement.before[side]
+        return self.work.previous_us if self.placement.keepers[side].order == TS else before
 
     def leave(self, sides: Sequence[SideTuples], news: Sequence[News]) -> None:
         """Leave in memory what the next batch compares with, where it is little enough."""
@@ -190,7 +175,7 @@ class InstanceJoin:
             newest, chain = tuples.newest, tuples.chain
             if newest.terms is None or chain is None:
                 return
-            keeper = self.keepers[side]
+            keeper = self.placement.keepers[side]
             count = news[side].before + news[side].table.num_rows
             needed = keeper.horizon(self.work.frontier_us, count).needed
             kept = newest.coordinate >= needed
@@ -201,19 +186,20 @@ class InstanceJoin:
             run = newest.stored(kept, since) if kept.any() else None
             end = self.work.frontier_us if keeper.order == TS else count
             chains.append(chain.grown(run, needed=needed, end=end, most_bytes=_most_bytes()))
-        own = self.spread not in HOLDS_ALL
+        own = not self.placement.spread.holds_all
         leave(self.work, self._name, (chains[LEFT], chains[RIGHT]), own)
 
-    @property
+    @cached_property
     def _name(self) -> str:
         """The name of what stays in memory; what of others is seen is up to all owners."""
-        if self.spread not in HOLDS_ALL:
+        if not self.placement.spread.holds_all:
             return _STORED
-        return f"{_STORED} {zlib.crc32(self.work.mapping.owner_array.tobytes())} {self.grid}"
+        owners = zlib.crc32(self.work.mapping.owner_array.tobytes())
+        return f"{_STORED} {owners} {self.placement.cells(self.work)}"
 
     def segments(self, side: int, news: News, own: npt.NDArray[np.bool_]) -> tuple[Segment, ...]:
         """Store the instance's own new tuples that a later one may still meet."""
-        keeper, table = self.keepers[side], news.table
+        keeper, table = self.placement.keepers[side], news.table
         if keeper.order == RANK:
             table = table.append_column(RANK, pa.array(news.ranks))
         horizon = keeper.horizon(self.work.frontier_us, news.before + table.num_rows)
@@ -222,21 +208,14 @@ class InstanceJoin:
             return ()
         name = f"{self.work.name}-{SIDES[side]}"
         kept, key = np.flatnonzero(lasting), None
-        if not self.spec.in_time_order:
-            ranked = news.key_order(self.spec.probe, side)
+        if not self.placement.spec.in_time_order:
+            ranked = news.key_order(self.placement.spec.probe, side)
             kept = ranked[lasting[ranked]]
-            key = news.key(self.spec.probe, side)[kept]
+            key = news.key(self.placement.spec.probe, side)[kept]
         table = with_key(table.take(pa.array(kept)), key)
         return (
             write_segment(self.work.store, name, table, keeper.order, keeper.way, grouped=False),
         )
-
-
-def key_buckets(
-    spec: JoinSpec, router: Router, side: int, table: pa.Table
-) -> npt.NDArray[np.int32]:
-    """The buckets of the tuples of a side by the keys of the equalities."""
-    return router.buckets([evaluate(i.value(side), table) for i in spec.equalities], table.num_rows)
 
 
 def _most_bytes() -> int:

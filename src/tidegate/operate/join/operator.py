@@ -16,32 +16,21 @@ from tidegate.collect.pair import PairOrder
 from tidegate.duration import duration_text
 from tidegate.model.operation import Lookback, Operation
 from tidegate.operate.bucket_work import BucketWork
-from tidegate.operate.join.candidate import CandidateCount
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.concept import FIRST, ConceptSieve, FirstKeeper, FirstTuples
 from tidegate.operate.join.division import held_work, pair_work, stored_work
-from tidegate.operate.join.grid import GRIDS
-from tidegate.operate.join.instance import InstanceJoin, SideTuples, key_buckets
+from tidegate.operate.join.grid import GRIDS, GridKeeper
+from tidegate.operate.join.instance import InstanceJoin, SideTuples
 from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.mark import MATCHED, MarkKeeper
 from tidegate.operate.join.match import order_columns, places
 from tidegate.operate.join.partner import OuterRows, SidePartners
 from tidegate.operate.join.pieces import in_pieces
+from tidegate.operate.join.placement import JoinPlacement, KeyPlacement, TurnPlacement
 from tidegate.operate.join.range_placement import RangePlacement
 from tidegate.operate.join.search import ComparedWork, Ints, News
 from tidegate.operate.join.spec import JoinSpec, WindowExtent
-from tidegate.operate.join.spread import (
-    HOLDS_ALL,
-    OVER_GRID,
-    TO_ALL,
-    TO_HOMES,
-    TO_OWNER,
-    TO_RANGES,
-    seen_by,
-    sights,
-)
-from tidegate.operate.join.state import BY_KEY, BY_RANGE, ROUND_ROBIN, SIDES, SideKeeper
-from tidegate.operate.join.survey import SURVEY
+from tidegate.operate.join.state import SIDES
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.operator import (
     Arrival,
@@ -59,14 +48,16 @@ from tidegate.operate.operator import (
 )
 from tidegate.route.cell import IN_TURN, CellGrid
 from tidegate.route.former import Position
-from tidegate.route.hash import Hash
 from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.reach import Reach
-from tidegate.route.round_robin import RoundRobin
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment
-from tidegate.state.store import Store
+
+PLACEMENTS: dict[str, type[JoinPlacement]] = {
+    placement.routing: placement for placement in (KeyPlacement, TurnPlacement, RangePlacement)
+}
+"""By the name that a plan and users give."""
 
 
 @dataclass(frozen=True)
@@ -110,23 +101,18 @@ class StreamJoin(Operator):
             warnings=self.warned,
             counted=SIDES,
             deals_ahead=True,
-            dealt_by=(GRIDS, *SIDES) if self.routing == BY_RANGE else (),
+            dealt_by=self.placement.dealt_by,
         )
 
     @property
     def partitioner(self) -> Partitioner:
-        return Hash() if self.routing == BY_KEY else RoundRobin()
+        return self.placement.partitioner
 
-    @property
-    def spread(self) -> str:
-        """Which instances see a new tuple; all of them where windows count tuples."""
-        if self.spec.counts:
-            return TO_ALL
-        if self.spec.kind.home is not None and self.routing != BY_KEY:
-            return TO_HOMES[self.spec.kind.home]
-        if self.routing == ROUND_ROBIN:
-            return OVER_GRID if self.remote else TO_ALL
-        return TO_OWNER if self.routing == BY_KEY else TO_RANGES
+    @cached_property
+    def placement(self) -> JoinPlacement:
+        """Where tuples are stored, and who sees them."""
+        kind = PLACEMENTS[self.routing]
+        return kind(self.spec, self.sides, self.before, self.remote, self.grid)
 
     @property
     def operation(self) -> Operation:
@@ -135,7 +121,7 @@ class StreamJoin(Operator):
             method=self.spec.method,
             windows=tuple(_window(s.extent) for s in (self.spec.left, self.spec.right)),
             sides=self.sides,
-            everywhere=self.spread == TO_ALL,
+            everywhere=self.placement.spread.everywhere,
         )
 
     def for_batch(self, facts: BatchFacts) -> StreamJoin:
@@ -151,51 +137,11 @@ class StreamJoin(Operator):
         if self.sieve is not None:
             table = self.sieve.of_split(side, table)
             work.shed.append(tuples.num_rows - table.num_rows)
-        if self.routing == BY_RANGE:
-            return self._dealt_by_range(work, side, table)
-        router = work.router(self.partitioner)
-        if self.routing == BY_KEY:
-            bucket = key_buckets(self.spec, router, side, table)
-        else:
-            bucket = router.buckets([], table.num_rows)
-        table = table.add_column(3, BUCKET, pa.array(bucket))
-        if self.spread == TO_ALL or self._is_visitor(side):
-            return [Share.for_all(table)]
-        if self.spread in (TO_OWNER, *TO_HOMES) and not work.mapping.formers:
-            return work.by_owner(table, work.mapping.owner_array[bucket])
-        shares = []
-        for instance in range(work.mapping.running):
-            seen = self._seen(work.mapping, instance, side, bucket)
-            mine = table.filter(pa.array(seen))
-            if mine.num_rows:
-                shares.append(Share(instance, mine))
-        return shares
-
-    def _dealt_by_range(self, work: MapWork, side: int, table: pa.Table) -> list[Share]:
-        """The same by ranges of values; what all see is sent once."""
-        bucket, seen, surveyed = self._ranges.dealt(work, side, table)
-        table = table.add_column(3, BUCKET, pa.array(bucket))
-        shares = []
-        if surveyed is not None:
-            shares.append(Share(work.mapping.owners[0], surveyed, SURVEY))
-        if self._is_counted_apart(work, work.opened()):
-            shares.append(self._candidates.share(table))
-        if self.spread in TO_HOMES and not self._is_visitor(side):
-            return [*work.by_owner(table, work.mapping.owner_array[bucket]), *shares]
-        everyone = seen.all(axis=0)
-        if self.spread == TO_ALL or everyone.all():
-            return [Share.for_all(table), *shares]
-        if everyone.any():
-            shares.append(Share.for_all(table.filter(pa.array(everyone))))
-            seen &= ~everyone
-        for instance, mine in enumerate(seen):
-            if len(rows := np.flatnonzero(mine)):
-                shares.append(Share(instance, table.take(pa.array(rows))))
-        return shares
+        return self.placement.deal(work, side, table)
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Match new tuples with those held here and among themselves; keep the instance's own."""
-        owners = work.mapping.owner_array
+        placement, owners = self.placement, work.mapping.owner_array
         first = None if self.sieve is None else FirstTuples(self.sieve, work)
         ordered = (self._in_order(side, arrived, first) for side in range(2))
         tables, orders = zip(*ordered, strict=True)
@@ -204,35 +150,19 @@ class StreamJoin(Operator):
         for side, table in enumerate(tables):
             bucket: npt.NDArray[np.int32] = table.column(BUCKET).to_numpy()
             owned = owners[bucket] == work.instance
-            held = np.ones(len(owned), np.bool_) if self.spread in HOLDS_ALL else owned
-            asks = None
-            if self.routing == BY_RANGE and self.spread == TO_ALL:
-                asks = self._ranges.asks(work, side, table)
+            held = np.ones(len(owned), np.bool_) if placement.spread.holds_all else owned
+            asks = placement.asks(work, side, table)
             news.append(News(table, at[side], held, self.before[side], asks))
             own.append(owned)
             dealt.append(bucket)
         work.spans.mark("instance merge")
-        instance = InstanceJoin(
-            work,
-            self.spec,
-            self.routing,
-            self.spread,
-            self.partitioner,
-            self._keepers,
-            self.before,
-            self._cells(work),
-        )
-        in_memory = instance.in_memory()
-        sides: list[SideTuples] = []
-        compared = ComparedWork.of(news, self.routing == BY_KEY)
-        if self.spread == OVER_GRID and work.mapping.formers:
-            parts, compared = instance.by_epoch(news), ComparedWork()
-        else:
-            part, sides = instance.matching(news, in_memory)
-            parts = [part]
+        instance = InstanceJoin(work, placement)
+        parts, sides = instance.parts(news)
+        compared = ComparedWork.of(news, placement.within_buckets)
         pieces = in_pieces(parts, sum(map(len, at)), compared)
         kind = self.spec.kind
-        partners = [SidePartners(work, self.spec, self._keepers[i], sides[i]) for i in kind.tracked]
+        keepers = placement.keepers
+        partners = [SidePartners(work, self.spec, keepers[i], sides[i]) for i in kind.tracked]
         if partners:
             pieces = OuterRows(self.spec, partners, news).pieces(pieces)
         rows = instance.rows(pieces)
@@ -240,16 +170,12 @@ class StreamJoin(Operator):
         segments |= {side.part: side.written() for side in partners}
         if first is not None:
             segments[FIRST] = first.written()
-        if self.routing == BY_RANGE:
-            segments[GRIDS] = self._ranges.written(work, arrived, news)
+        segments |= placement.written(work, arrived, news)
         if sides:
             instance.leave(sides, news)
         work.spans.mark("instance write")
-        comparisons = compared.implied
-        if self._is_counted_apart(work, work.store):
-            comparisons = self._candidates.candidates(work, arrived)
         counts = {
-            "comparisons": comparisons,
+            "comparisons": placement.comparisons(work, arrived, compared),
             "compared": compared.candidates,
             SIDES[0]: int(own[0].sum()),
             SIDES[1]: int(own[1].sum()),
@@ -283,14 +209,16 @@ class StreamJoin(Operator):
 
     @property
     def state(self) -> OperatorState:
-        kept: dict[str, Keeper] = dict(zip(SIDES, self._keepers, strict=True))
-        kept[GRIDS] = self._ranges.keeper  # also for others: another run may have left some
+        keepers = self.placement.keepers
+        kept: dict[str, Keeper] = dict(zip(SIDES, keepers, strict=True))
+        # Of any placement: another run may have left some.
+        kept[GRIDS] = GridKeeper(keepers[LEFT].way)
         reach: Reach | str = self._reach
         if self.sieve is not None:
             kept[FIRST] = FirstKeeper(self.sieve.pane_us)
             reach = "which tuples of a key are kept depends on those before them"
         for side in self.spec.kind.tracked:
-            kept[MATCHED[side]] = MarkKeeper(self._keepers[side])
+            kept[MATCHED[side]] = MarkKeeper(keepers[side])
             reach = "a tuple must meet all its partners in one place to know that it has none"
         return OperatorState(kept, reach, self._migration, self._reads)
 
@@ -318,9 +246,9 @@ class StreamJoin(Operator):
     def _reads(self, what: str, mapping: BucketMapping, instance: int) -> BucketSet:
         if what not in SIDES:
             return owned(what, mapping, instance)
-        spread = TO_OWNER if self.spread == TO_ALL else self.spread
         owners, side = mapping.owner_array, SIDES.index(what)
-        return BucketSet.where(seen_by(instance, spread, side, owners, mapping.instances))
+        spread = self.placement.spread
+        return BucketSet.where(spread.sees(instance, side, owners, mapping.instances))
 
     def title(self) -> str:
         left, right = (_extent(s.extent) for s in (self.spec.left, self.spec.right))
@@ -339,10 +267,7 @@ class StreamJoin(Operator):
             lines.append(f"then: the function {qualified_name(spec.function.call)}")
         if self.sieve is not None:
             lines.append(f"sheds: {self.sieve.text}")
-        lines.append(f"routing: {self.reasons[1]}")
-        if self.spread in TO_HOMES:
-            lines.append(f"homes: tuples of the {SIDES[TO_HOMES.index(self.spread)]} side, where")
-            lines[-1] += " those of the other side come to that may be partners"
+        lines += [f"routing: {self.reasons[1]}", *self.placement.spread.lines]
         for side in spec.kind.tracked if spec.kind.unmatched else ():
             after = _extent(spec.side(side).extent)
             lines.append(f"without a partner: a {SIDES[side]} tuple is put out after {after}")
@@ -353,38 +278,6 @@ class StreamJoin(Operator):
         ends = {text, *(f"{text} AND {other}" for other in self.conjuncts)}
         ends |= {f"{other} AND {text}" for other in self.conjuncts}
         return any(index in ends for index in probed)
-
-    def _is_counted_apart(self, work: MapWork | InstanceWork, store: Store) -> bool:
-        """Whether one instance counts the candidates, because none sees all tuples."""
-        if self.routing != BY_RANGE or self.spec.counts or work.mapping.running == 1:
-            return False
-        return any(e.grid.width for e in self._ranges.grids(work.state, store, work.batch))
-
-    def _is_visitor(self, side: int) -> bool:
-        """Whether tuples of a side go to the homes of those of the other."""
-        return self.spread in TO_HOMES and side != self.spec.kind.home
-
-    def _cells(self, work: InstanceWork) -> str:
-        """The name of the grid that places the tuples of a batch; none where there is none."""
-        if self.spread not in TO_HOMES or self.routing != BY_RANGE:
-            return ""
-        newest = self._ranges.grids(work.state, work.store, work.batch)[-1]
-        return f"{newest.batch} {newest.grid}"
-
-    @property
-    def _candidates(self) -> CandidateCount:
-        return CandidateCount(self.spec, self._keepers, self.sides)
-
-    @property
-    def _ranges(self) -> RangePlacement:
-        return RangePlacement(self.spec, self._keepers, self.before, self.grid)
-
-    @cached_property
-    def _keepers(self) -> tuple[SideKeeper, SideKeeper]:
-        return (
-            SideKeeper(self.spec, self.routing, LEFT),
-            SideKeeper(self.spec, self.routing, RIGHT),
-        )
 
     def _in_order(
         self, side: int, arrived: Sequence[Arrival], first: FirstTuples | None
@@ -406,16 +299,6 @@ class StreamJoin(Operator):
             table, kept = first.sieved(side, table)
             columns = [column[kept] for column in columns]
         return table, columns
-
-    def _seen(
-        self, mapping: BucketMapping, instance: int, side: int, bucket: npt.NDArray[np.int32]
-    ) -> npt.NDArray[np.bool_]:
-        """Which new tuples an instance sees, also to compare them with what it has of before."""
-        if not mapping.formers:
-            owners = mapping.owner_array[bucket]
-            return seen_by(instance, self.spread, side, owners, mapping.instances)
-        every = sights(instance, self.spread, side, mapping)
-        return np.asarray(np.any([sight.buckets[bucket] for sight in every], axis=0))
 
 
 def qualified_name(function: Callable[..., object]) -> str:

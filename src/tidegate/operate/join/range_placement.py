@@ -4,8 +4,7 @@ For a band that is the value itself, for equalities the code of the keys.
 
 A map task stores a tuple in the cell of its value, and sends it to whoever has cells that its
 bounds reach. One instance sees from a survey whether another grid of cells would be better, and
-stores it for the batches to come. Where a tuple is stored decides who
-finds its pairs, not which there are: nothing of this changes what the join puts out.
+stores it for the batches to come.
 """
 
 from __future__ import annotations
@@ -14,22 +13,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, TS
 from tidegate.errors import TaskError
 from tidegate.operate.join.bound import bounds_of, key_of
-from tidegate.operate.join.grid import PENDING, GridEpoch, GridKeeper
-from tidegate.operate.join.search import News
-from tidegate.operate.join.spec import JoinSpec
-from tidegate.operate.join.state import SIDES, SideKeeper
+from tidegate.operate.join.candidate import CandidateCount
+from tidegate.operate.join.chain import BUCKET
+from tidegate.operate.join.grid import GRIDS, PENDING, GridEpoch, GridKeeper
+from tidegate.operate.join.placement import JoinPlacement
+from tidegate.operate.join.search import ComparedWork, News
+from tidegate.operate.join.spread import AllSpread, HomeSpread, OwnerSpread, RangeSpread
+from tidegate.operate.join.state import BY_RANGE, SIDES
 from tidegate.operate.join.survey import TupleSurvey, surveyed_of
-from tidegate.operate.operator import Arrival, InstanceWork, MapWork
+from tidegate.operate.operator import Arrival, InstanceWork, MapWork, Share
 from tidegate.route.cell import IN_TURN, CellGrid, Floats, Mask
-from tidegate.route.mapping import Mapping as BucketMapping
-from tidegate.route.partitioner import Int32s, Int64s
-from tidegate.route.round_robin import RoundRobin
+from tidegate.route.partitioner import Int32s
 from tidegate.state.segment import Segment
 from tidegate.state.store import Store
 
@@ -38,19 +37,26 @@ MOST_GRIDS = 4
 
 
 @dataclass(frozen=True)
-class RangePlacement:
-    """How tuples are placed in one batch. `first` is the grid that a query begins with.
+class RangePlacement(JoinPlacement):
+    """Tuples are stored in the cell of their value, and search the cells that their bounds reach.
 
-    `before` is how many tuples of each side came before the batch.
+    Total work is nearly the same for any number of instances: only frequent values are searched for
+    in several places (`route/cell.py`). Where windows count tuples all instances see all of them,
+    and search for those that may have pairs with what they have stored.
     """
 
-    spec: JoinSpec
-    keepers: tuple[SideKeeper, SideKeeper]
-    before: tuple[int, int]
-    first: CellGrid
+    routing = BY_RANGE
+    dealt_by = (GRIDS, *SIDES)
 
     @property
-    def keeper(self) -> GridKeeper:
+    def spread(self) -> OwnerSpread:
+        home = self.spec.kind.home
+        if home is not None:
+            return HomeSpread(home)
+        return AllSpread() if self.spec.counts else RangeSpread()
+
+    @property
+    def _keeper(self) -> GridKeeper:
         return GridKeeper(self._way)
 
     @property
@@ -58,7 +64,7 @@ class RangePlacement:
         """How tuples of either side are arranged and dealt."""
         return self.keepers[0].way
 
-    def grids(
+    def _grids(
         self, state: Mapping[str, Sequence[Segment]], store: Store, batch: int
     ) -> tuple[GridEpoch, ...]:
         """The grids that have placed tuples up to a batch, that of the batch last.
@@ -69,7 +75,7 @@ class RangePlacement:
         return tuple(epoch for epoch in self._known(state, store) if epoch.batch <= batch)
 
     def _known(self, state: Mapping[str, Sequence[Segment]], store: Store) -> tuple[GridEpoch, ...]:
-        found = self.keeper.read(state, store)
+        found = self._keeper.read(state, store)
         if found is not None:
             return found
         # Another query may have come between, whose grids are kept instead of those that have
@@ -78,78 +84,76 @@ class RangePlacement:
         lost = any(segment.tag == self._way for segment in stored)
         return (GridEpoch((MIN_US, MIN_US), IN_TURN if lost else self.first),)
 
-    def dealt(
-        self, work: MapWork, side: int, table: pa.Table
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_], pa.Table | None]:
-        """The buckets of tuples, by instance which of them it sees, and what is surveyed.
-
-        Where a value cannot be computed all instances see them: it is for them to say whether that
-        is an error.
-        """
-        router = work.router(RoundRobin())
+    def deal(self, work: MapWork, side: int, tuples: pa.Table) -> list[Share]:
+        """Where a value cannot be computed, it is for instances to say whether that is an error."""
+        router = work.router(self.partitioner)
+        beside, seen = list[Share](), None
         try:
-            values = key_of(self.spec.probe, side, table)
-            low, high = self._bounds(side, table, values)
+            values = key_of(self.spec.probe, side, tuples)
+            bounds = self._bounds(side, tuples, values)
         except TaskError:
-            return router.buckets([], table.num_rows), _everyone(work.mapping, table), None
-        grids = self.grids(work.state, work.opened(), work.batch)
-        bucket = grids[-1].grid.stored(router, values)
-        if work.mapping.running == 1:
-            return bucket, _everyone(work.mapping, table), None
-        surveyed = surveyed_of(work, side, values, low, high)
-        if self.spec.counts:  # all are sent to all, to be counted
-            return bucket, _everyone(work.mapping, table), surveyed
-        seen = np.zeros((work.mapping.running, table.num_rows), np.bool_)
+            bucket = router.buckets([], tuples.num_rows)
+        else:
+            grids = self._grids(work.state, work.opened(), work.batch)
+            bucket = grids[-1].grid.stored(router, values)
+            if work.mapping.running > 1:
+                beside = surveyed_of(work, side, values, *bounds)
+                seen = self._seen(grids, work, side, bucket, bounds)
+        tuples = tuples.add_column(3, BUCKET, pa.array(bucket))
+        if self._is_counted_apart(work, work.opened()):
+            beside.append(self._candidates.share(tuples))
+        if seen is None:
+            return [*self.spread.shares(work, side, tuples), *beside]
+        return [*_shares(tuples, seen), *beside]
+
+    def _seen(
+        self,
+        grids: Sequence[GridEpoch],
+        work: MapWork,
+        side: int,
+        bucket: Int32s,
+        bounds: tuple[Floats, Floats],
+    ) -> Mask | None:
+        """By instance which new tuples of a side it sees; None where that is not up to cells."""
+        if self.spec.counts or side == self.spec.kind.home:
+            return None
+        seen = self._reached(grids, work, side, bounds)
         seen[work.mapping.owner_array[bucket], np.arange(len(bucket))] = True
-        for rows, buckets in self._reached(grids, work, side, low, high):
-            if buckets is None:
-                seen[:, rows] = True
-                continue
-            for owners in work.mapping.tenures:
-                seen[owners[buckets], rows] = True
-        return bucket, seen, surveyed
+        return seen
 
-    def asks(self, work: InstanceWork, side: int, table: pa.Table) -> Mask | None:
-        """Which of all new tuples of a side have to ask what an instance holds; None for all."""
-        if work.mapping.running == 1 or not table.num_rows:
+    def asks(self, work: InstanceWork, side: int, tuples: pa.Table) -> Mask | None:
+        if not self.spec.counts or work.mapping.running == 1 or not tuples.num_rows:
             return None
         try:
-            low, high = self._bounds(side, table)
+            bounds = self._bounds(side, tuples)
         except TaskError:
             return None
-        grids = self.grids(work.state, work.store, work.batch)
-        asking = np.zeros(table.num_rows, np.bool_)
-        for rows, buckets in self._reached(grids, work, side, low, high):
-            if buckets is None:
-                asking[rows] = True
-                continue
-            for owners in work.mapping.tenures:
-                asking[rows[owners[buckets] == work.instance]] = True
-        return asking
+        grids = self._grids(work.state, work.store, work.batch)
+        return np.asarray(self._reached(grids, work, side, bounds)[work.instance])
 
     def _reached(
         self,
         grids: Sequence[GridEpoch],
         work: MapWork | InstanceWork,
         side: int,
-        low: Floats,
-        high: Floats,
-    ) -> Iterator[tuple[Int64s, Int32s | None]]:
-        """Tuples of a side, and buckets that their bounds for the other reach; None for all."""
-        other = 1 - side
+        bounds: tuple[Floats, Floats],
+    ) -> Mask:
+        """By instance which tuples of a side have bounds that reach what it may have stored."""
+        mapping, other = work.mapping, 1 - side
         horizon = self.keepers[other].horizon(work.previous_us, self.before[other])
         stored = [s for s in work.state.get(SIDES[other], ()) if not horizon.passed(s)]
         if any(s.tag != self._way for s in stored):  # an earlier run has placed them anywhere
-            yield np.arange(len(low)), None
-            return
-        mapping = work.mapping
+            return np.ones((mapping.running, len(bounds[0])), np.bool_)
+        reached = np.zeros((mapping.running, len(bounds[0])), np.bool_)
         for grid in self._live(grids, other, horizon.needed):
-            for rows, buckets in grid.asked(low, high, mapping.buckets, mapping.instances):
+            for rows, buckets in grid.asked(*bounds, mapping.buckets, mapping.instances):
                 everywhere = buckets < 0
                 if everywhere.any():
-                    yield rows[everywhere], None
+                    reached[:, rows[everywhere]] = True
                     rows, buckets = rows[~everywhere], buckets[~everywhere]
-                yield rows, buckets
+                for owners in mapping.tenures:
+                    reached[owners[buckets], rows] = True
+        return reached
 
     def _live(self, grids: Sequence[GridEpoch], side: int, needed: int) -> Iterator[CellGrid]:
         """The grids of which tuples of a side may be in a window."""
@@ -166,19 +170,40 @@ class RangePlacement:
         values = key_of(probe, side, table) if values is None else values
         return values, values
 
+    def cells(self, work: InstanceWork) -> str:
+        newest = self._grids(work.state, work.store, work.batch)[-1]
+        return f"{newest.batch} {newest.grid}"
+
+    def comparisons(
+        self, work: InstanceWork, arrived: Sequence[Arrival], compared: ComparedWork
+    ) -> int:
+        if not self._is_counted_apart(work, work.store):
+            return compared.implied
+        return self._candidates.candidates(work, arrived)
+
+    def _is_counted_apart(self, work: MapWork | InstanceWork, store: Store) -> bool:
+        """Whether one instance counts the candidates, because none sees all tuples."""
+        if self.spec.counts or work.mapping.running == 1:
+            return False
+        return any(e.grid.width for e in self._grids(work.state, store, work.batch))
+
+    @property
+    def _candidates(self) -> CandidateCount:
+        return CandidateCount(self.spec, self.keepers, self.sides)
+
     def written(
         self, work: InstanceWork, arrived: Sequence[Arrival], news: Sequence[News]
-    ) -> tuple[Segment, ...]:
+    ) -> Mapping[str, tuple[Segment, ...]]:
         """The grids for the batches to come, where they are others; one instance does it."""
         if work.instance != work.mapping.owners[0] or work.frontier_us in (MIN_US, MAX_US):
-            return ()
-        stored, grids = self.keeper.read(work.state, work.store), self._begun(work, news)
+            return {}
+        stored, grids = self._keeper.read(work.state, work.store), self._begun(work, news)
         if grids[-1].batch <= work.batch and len(grids) < MOST_GRIDS:
             survey = TupleSurvey(self.keepers, self.before)
             chosen = survey.better(work, arrived, grids[-1].grid)
             if chosen is not None:
                 grids = (*grids, GridEpoch(PENDING, chosen, work.batch + 2))
-        return () if grids == stored else self.keeper.write(work, grids)
+        return {} if grids == stored else {GRIDS: self._keeper.write(work, grids)}
 
     def _begun(self, work: InstanceWork, news: Sequence[News]) -> tuple[GridEpoch, ...]:
         """The grids that may have tuples in a window after the batch, or will.
@@ -210,5 +235,15 @@ class RangePlacement:
         return self.before[side] + len(news.place)
 
 
-def _everyone(mapping: BucketMapping, table: pa.Table) -> npt.NDArray[np.bool_]:
-    return np.ones((mapping.running, table.num_rows), np.bool_)
+def _shares(tuples: pa.Table, seen: Mask) -> Iterator[Share]:
+    """Tuples for the instances that see them, by a row of flags each; what all see is sent once."""
+    everyone = seen.all(axis=0)
+    if everyone.all():
+        yield Share.for_all(tuples)
+        return
+    if everyone.any():
+        yield Share.for_all(tuples.filter(pa.array(everyone)))
+        seen &= ~everyone
+    for instance, mine in enumerate(seen):
+        if len(rows := np.flatnonzero(mine)):
+            yield Share(instance, tuples.take(pa.array(rows)))

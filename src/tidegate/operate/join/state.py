@@ -32,11 +32,12 @@ class SideKeeper:
     It has the keys of that order too: whoever searches it maps them, and computes nothing.
     Only segments of one instance are merged: it then searches fewer and larger ones. A segment's
     `tag` says how it was arranged and dealt: an earlier run may have chosen otherwise, or have had
-    another predicate.
+    another predicate. `keys` are what the `routing` places tuples by, where it does so by keys.
     """
 
     spec: JoinSpec
     routing: str
+    keys: tuple[str, ...]
     side: int
     dead_share = 0.4
     grouped = False
@@ -64,8 +65,7 @@ class SideKeeper:
         """A number for how tuples are arranged and dealt."""
         spec = self.spec
         arranged = [[i.exact for i in probe.indexed] for probe in spec.probes]
-        dealt = [i.exact for i in spec.equalities] if self.routing == BY_KEY else []
-        return zlib.crc32(repr((spec.method, arranged, self.routing, dealt)).encode())
+        return zlib.crc32(repr((spec.method, arranged, self.routing, [*self.keys])).encode())
 
     def horizon(
         self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()

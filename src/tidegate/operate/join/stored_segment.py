@@ -45,15 +45,15 @@ _MOST_ADOPTED_ROWS = 8_192
 class StoredSegments:
     """The segments of one side, for one batch of an instance that sees some of their tuples.
 
-    `sights` say which, by bucket and time or number. `by_key` gives the buckets of tuples by their
-    keys, None where tuples stay in the buckets that they were dealt to.
+    `sights` say which, by bucket and time or number. `adopted` gives tuples that an earlier run has
+    placed otherwise, in the buckets where they are now.
     """
 
     work: InstanceWork
     keeper: SideKeeper
     horizon: OrderHorizon
     sights: Sequence[Sight]
-    by_key: Callable[[pa.Table], npt.NDArray[np.int32]] | None
+    adopted: Callable[[pa.Table], pa.Table]
     _found: dict[tuple[BucketSet, tuple[int, ...]], tuple[BucketSet, bool]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -251,9 +251,7 @@ class StoredSegments:
         Tuples that were dealt in turn stay where they are; by key they belong where keys are, and
         go there with them at a switch.
         """
-        if self.by_key is not None:
-            at = rows.column_names.index(BUCKET)
-            rows = rows.set_column(at, BUCKET, pa.array(self.by_key(rows)))
+        rows = self.adopted(rows)
         bucket = rows.column(BUCKET).to_numpy()
         rows = rows.filter(pa.array(self._seen(rows, bucket))).combine_chunks()
         rows = rows.take(pa.array(total_order(rows)))

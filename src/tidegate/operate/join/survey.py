@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.join.state import SIDES, SideKeeper
-from tidegate.operate.operator import Arrival, InstanceWork, MapWork
+from tidegate.operate.operator import Arrival, InstanceWork, MapWork, Share
 from tidegate.route.cell import CellGrid, Floats
 from tidegate.route.cell_choice import CellSurvey, SideSurvey
 
@@ -107,15 +107,14 @@ class _Surveyed:
     turns: int = 0
 
 
-def surveyed_of(
-    work: MapWork, side: int, values: Floats, low: Floats, high: Floats
-) -> pa.Table | None:
-    """Some tuples of a split for the survey; None where it has none."""
+def surveyed_of(work: MapWork, side: int, values: Floats, low: Floats, high: Floats) -> list[Share]:
+    """Some tuples of a split for the survey, at the instance that makes it."""
     step = EVERY
     if len(values) < SMALL_ROWS:
         if zlib.crc32(f"{work.source} {work.start}".encode()) % EVERY:
-            return None
+            return []
         step = 1
     columns = [np.ascontiguousarray(c[::step]) for c in (values, low, high)]
     sides = np.full(len(columns[0]), side, np.int8)
-    return pa.table([sides, *columns], names=["side", "value", "low", "high"])
+    rows = pa.table([sides, *columns], names=["side", "value", "low", "high"])
+    return [Share(work.mapping.owners[0], rows, SURVEY)]

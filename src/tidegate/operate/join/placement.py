@@ -1,0 +1,154 @@
+"""Places the tuples of a join: who stores them, who sees them, and who finds their pairs.
+
+Every tuple is stored in one bucket. Which one decides who finds its pairs, not which there are:
+nothing of this changes what the join puts out. A new placement is a class, and a name in
+`PLACEMENTS` of `operator.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import pyarrow as pa
+
+from tidegate.operate.join.chain import BUCKET
+from tidegate.operate.join.kind import LEFT, RIGHT
+from tidegate.operate.join.search import ComparedWork, News
+from tidegate.operate.join.spec import JoinSpec
+from tidegate.operate.join.spread import AllSpread, GridSpread, HomeSpread, Mask, OwnerSpread
+from tidegate.operate.join.state import BY_KEY, ROUND_ROBIN, SideKeeper
+from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.operator import Arrival, InstanceWork, MapWork, Share
+from tidegate.route.cell import CellGrid
+from tidegate.route.hash import Hash
+from tidegate.route.mapping import Mapping as BucketMapping
+from tidegate.route.partitioner import Int32s, Partitioner, Router
+from tidegate.route.round_robin import RoundRobin
+from tidegate.state.segment import Segment
+
+
+@dataclass(frozen=True)
+class JoinPlacement(ABC):
+    """How the tuples of a join are placed in one batch; each kind says how total work grows.
+
+    `sides` says by input which side it feeds, and `before` how many tuples of each side came before
+    the batch. Where instances are `remote`, what is sent costs. `first` are the cells that a query
+    begins with which places tuples by cells.
+    """
+
+    routing: ClassVar[str]
+    """Its name, for people and for what is stored."""
+
+    partitioner: ClassVar[Partitioner] = RoundRobin()
+    dealt_by: ClassVar[tuple[str, ...]] = ()
+    """The parts of the state that `deal` reads."""
+
+    within_buckets: ClassVar[bool] = False
+    """Whether pairs are of one bucket, so that work is counted by tuple."""
+
+    spec: JoinSpec
+    sides: tuple[int, ...]
+    before: tuple[int, int]
+    remote: bool
+    first: CellGrid
+
+    @property
+    @abstractmethod
+    def spread(self) -> OwnerSpread:
+        """Which instances see a tuple; all of them see new ones where windows count tuples."""
+
+    def deal(self, work: MapWork, side: int, tuples: pa.Table) -> list[Share]:
+        """Give new tuples their buckets, and send them to the instances that see them."""
+        bucket = self.buckets(work.router(self.partitioner), side, tuples)
+        return self.spread.shares(work, side, tuples.add_column(3, BUCKET, pa.array(bucket)))
+
+    def buckets(self, router: Router, side: int, tuples: pa.Table) -> Int32s:
+        """Where tuples of a side are stored; any bucket in turn, unless a kind says otherwise."""
+        return router.buckets([], tuples.num_rows)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What tuples are placed by, written so that others are told apart."""
+        return ()
+
+    @cached_property
+    def keepers(self) -> tuple[SideKeeper, SideKeeper]:
+        """How stored tuples are kept, by side."""
+        left, right = (SideKeeper(self.spec, self.routing, self.keys, s) for s in (LEFT, RIGHT))
+        return left, right
+
+    def asks(self, work: InstanceWork, side: int, tuples: pa.Table) -> Mask | None:
+        """Which new tuples of a side may have pairs with what is stored here; None for all."""
+        return None
+
+    def adopted(self, mapping: BucketMapping, side: int, stored: pa.Table) -> pa.Table:
+        """Tuples that an earlier run has placed otherwise, in the buckets where they are now."""
+        return stored
+
+    def cells(self, work: InstanceWork) -> str:
+        """A name of what decides who sees new tuples, beside the owners of buckets."""
+        return ""
+
+    def comparisons(
+        self, work: InstanceWork, arrived: Sequence[Arrival], compared: ComparedWork
+    ) -> int:
+        """How many pairs within the windows an instance counts: each is counted once."""
+        return compared.implied
+
+    def written(
+        self, work: InstanceWork, arrived: Sequence[Arrival], news: Sequence[News]
+    ) -> Mapping[str, tuple[Segment, ...]]:
+        """What is stored for the placement itself, by part of the state."""
+        return {}
+
+
+@dataclass(frozen=True)
+class TurnPlacement(JoinPlacement):
+    """Tuples are stored in any bucket in turn, so each instance compares with its part of them.
+
+    Total work is the same for any number of instances where all pairs are compared. With an index
+    every instance searches for every tuple: then it grows with the instances.
+    """
+
+    routing = ROUND_ROBIN
+
+    @property
+    def spread(self) -> OwnerSpread:
+        home = self.spec.kind.home
+        if home is not None:
+            return HomeSpread(home)
+        return GridSpread() if self.remote and not self.spec.counts else AllSpread()
+
+
+@dataclass(frozen=True)
+class KeyPlacement(JoinPlacement):
+    """Tuples are stored in the bucket of their keys, and search there alone.
+
+    Total work is the same for any number of instances, but for windows that count tuples: all
+    instances then see all of them. It is as even as the keys are; without an equality there is one
+    key, and one instance does all.
+    """
+
+    routing = BY_KEY
+    partitioner = Hash()
+    within_buckets = True
+
+    @property
+    def spread(self) -> OwnerSpread:
+        return AllSpread() if self.spec.counts else OwnerSpread()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(i.exact for i in self.spec.equalities)
+
+    def buckets(self, router: Router, side: int, tuples: pa.Table) -> Int32s:
+        keys = [evaluate(i.value(side), tuples) for i in self.spec.equalities]
+        return router.buckets(keys, tuples.num_rows)
+
+    def adopted(self, mapping: BucketMapping, side: int, stored: pa.Table) -> pa.Table:
+        bucket = self.buckets(Router(self.partitioner, mapping), side, stored)
+        return stored.set_column(stored.column_names.index(BUCKET), BUCKET, pa.array(bucket))
