@@ -14,7 +14,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from tests.checkpoints.query import QUERIES, run, write_half
+from tests.checkpoints.query import QUERIES, run, write_half, write_tables
 
 KEPT = Path(__file__).parent / "kept"
 ROWS_FILE = "rows.json"
@@ -30,6 +30,7 @@ def main(name: str) -> None:
 
 
 def keep(query: str, scratch: Path, archive: Path) -> None:
+    write_tables(scratch, "kept")
     for stream in "lr":
         write_half(scratch, stream, 0)
     run(query, scratch, instances=2, available_now=True)

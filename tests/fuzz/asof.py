@@ -1,4 +1,4 @@
-"""As-of joins drawn by chance, over streams and over queries; `python -m tests.fuzz.asof 17`.
+"""As-of joins drawn by chance, over streams and over queries.
 
 DuckDB leaves open which of several right rows of one time it takes, so it is given the last of them
 only. How far the nearest row may be off is asked after it was found: no other could be nearer.
@@ -6,25 +6,11 @@ only. How far the nearest row may be off is asked after it was found: no other c
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
-from tests.fuzz import compare
-from tests.fuzz.__main__ import main
 from tests.fuzz.expression import Expr, Grammar
-from tests.fuzz.query import (
-    Query,
-    Relation,
-    Script,
-    _items,
-    _one,
-    _select,
-    _stateless,
-    _time_window,
-    _tuple_window,
-    _where,
-)
-from tests.fuzz.row import BOOLEAN, DATE, INTEGER, LONG, STRING, Chance, Stream
+from tests.fuzz.query import Query, Relation, _items, _newest, _one, _select, _where
+from tests.fuzz.row import BOOLEAN, DATE, INTEGER, LONG, STRING, Chance
 
 WRITTEN = {
     0: {">=": ">=", ">": ">", "<=": "<=", "<": "<"},
@@ -35,22 +21,10 @@ WRITTEN = {
 right one: the comparisons of event times that can be asked for, and how."""
 
 
-def draw_asof(chance: Chance, streams: Sequence[Stream]) -> Script:
-    """An as-of join, below it and above it other operators at times."""
-    script = Script()
-    relations = [Relation(s.name, dict(s.kinds)) for s in streams]
-    if chance.random() < 0.5:
-        relations.append(script.add(_one(chance, [_stateless, _time_window])(chance, relations)))
-    query, back = _as_of(chance, relations)
-    script.output = query
-    if back and chance.random() < 0.4:
-        above = [_stateless, _time_window, _tuple_window]
-        script.output = _one(chance, above)(chance, [script.add(query)])
-    return script
-
-
-def _as_of(chance: Chance, relations: Sequence[Relation]) -> tuple[Query, bool]:
-    left, right = (_one(chance, relations) for _ in range(2))
+def as_of(chance: Chance, relations: Sequence[Relation]) -> Query:
+    """Both sides are of rows that are decided at their own time; others are refused."""
+    allowed = [relation for relation in relations if not relation.own]
+    left, right = (_newest(chance, allowed) for _ in range(2))
     ahead = int(left.windowed) - int(right.windowed)
     comparison = _one(chance, list(WRITTEN[ahead]))
     back = comparison in (">=", ">")
@@ -77,16 +51,18 @@ def _as_of(chance: Chance, relations: Sequence[Relation]) -> tuple[Query, bool]:
         f"{window} MATCH_CONDITION ({asked}){f' ON {on}' if on else ''}{where[0]}"
     )
     met = _matches(left, right, keys, comparison, tolerance)
-    place = 'l."~seq"'
+    decided, place = 'l."~ts"', 'l."~seq"'
     if not back:
         decided = f'coalesce(r."~ts", l."~ts" + {tolerance})'
         place = f'{decided}, r."~ts" IS NULL, l."~seq"'
     rows = (
-        f'SELECT {duck}, l."~ts" AS "~ts", row_number() OVER (ORDER BY {place}) AS "~seq" '
+        f'SELECT {duck}, {decided} AS "~ts", l."~ts" AS "~own", '
+        f'row_number() OVER (ORDER BY {place}) AS "~seq" '
         f"FROM {left.name} AS l {'LEFT' if keep else 'INNER'} JOIN ({met}) AS m "
         f'ON m."~l" = l."~seq" LEFT JOIN {right.name} AS r ON r."~seq" = m."~r"{where[1]}'
     )
-    return Query(text, rows, {n: t.kind for n, t in zip(names, texts, strict=True)}), back
+    kinds = {n: t.kind for n, t in zip(names, texts, strict=True)}
+    return Query(text, rows, kinds, own=not back)
 
 
 def _matches(
@@ -108,11 +84,3 @@ def _matches(
         f'SELECT l."~seq" AS "~l", r."~seq" AS "~r" FROM {left.name} AS l ASOF JOIN '
         f'(SELECT * FROM ({last}) WHERE "~nth" = 1) AS r ON {on}{near}'
     )
-
-
-def check_seed(seed: int) -> None:
-    compare.check(seed, draw_asof, family=29)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], check_seed))

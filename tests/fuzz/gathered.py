@@ -8,9 +8,10 @@ from tests.fuzz.aggregate import Call
 from tests.fuzz.expression import Expr, Grammar
 from tests.fuzz.row import DATE, DOUBLE, INTEGER, LONG, REAL, STRING, Chance, Kind
 
+ELEMENTS = (INTEGER, LONG, STRING, DATE)
 LISTS = {
     kind.name: Kind(f"list of {kind.name}", pa.list_(kind.arrow), "", "", kind.draw, exact=False)
-    for kind in (INTEGER, LONG, STRING, DATE)
+    for kind in ELEMENTS
 }
 
 
@@ -45,7 +46,7 @@ def _order(chance: Chance, grammar: Grammar) -> tuple[str, str]:
 
 
 def _list(chance: Chance, grammar: Grammar) -> Call:
-    value = grammar.of((INTEGER, LONG, STRING, DATE)[int(chance.integers(4))])
+    value = grammar.of(ELEMENTS[int(chance.integers(4))])
     order, theirs = _order(chance, grammar)
     listed = f"list({value.duck} ORDER BY {theirs}) FILTER (WHERE ({value.duck}) IS NOT NULL)"
     name = str(chance.choice(["ARRAY_AGG", "COLLECT_LIST"]))
@@ -67,7 +68,7 @@ def _set(chance: Chance, grammar: Grammar) -> Call:
         value = grammar.of(STRING)
         theirs = f"string_agg(DISTINCT {value.duck}, '' ORDER BY {value.duck})"
         return Call(f"STRING_AGG(DISTINCT {value.spark})", theirs, STRING)
-    value = grammar.of((INTEGER, LONG, STRING, DATE)[int(chance.integers(4))])
+    value = grammar.of(ELEMENTS[int(chance.integers(4))])
     name = str(chance.choice(["COLLECT_SET(", "ARRAY_AGG(DISTINCT "]))
     there = f"FILTER (WHERE ({value.duck}) IS NOT NULL)"
     duck = f"coalesce(list_sort(list(DISTINCT {value.duck}) {there}), [])"
@@ -76,7 +77,7 @@ def _set(chance: Chance, grammar: Grammar) -> Call:
 
 def _mode(chance: Chance, grammar: Grammar) -> Call:
     """DuckDB gives any of several values: here the first by how often they occur, then by value."""
-    value = grammar.of((INTEGER, LONG, STRING, DATE)[int(chance.integers(4))])
+    value = grammar.of(ELEMENTS[int(chance.integers(4))])
     pairs = f"map_entries(histogram({value.duck}))"
     if chance.random() < 0.5:
         spark = str(chance.choice(["MODE({0})", "MODE() WITHIN GROUP (ORDER BY {0})"]))

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.fuzz.expression import Expr, Grammar
-from tests.fuzz.query import Query, Relation, _items, _newest, _one, _select, _where
-from tests.fuzz.row import INTEGER, LONG, REAL, Chance
+from tests.fuzz.gathered import LISTS
+from tests.fuzz.query import (
+    Query,
+    Relation,
+    _items,
+    _newest,
+    _one,
+    _select,
+    _stateless,
+    _where,
+)
+from tests.fuzz.row import INTEGER, LONG, REAL, Chance, Kind
 
 WITHIN_US = (250_000, 1_000_000, 2_000_000, 30_000_000)
 
@@ -22,7 +32,10 @@ def dedup(chance: Chance, relations: Sequence[Relation]) -> Query:
     """From one first tuple of a key to the next, by recursion."""
     relation = _newest(chance, relations)
     columns = relation.expressions()
-    keys = draw_keys(chance, columns, (1, 1, 2)) or columns[:1]
+    plain = [c for c in columns if c.kind not in LISTS.values()][:1]
+    keys = draw_keys(chance, columns, (1, 1, 2)) or plain
+    if not keys:
+        return _stateless(chance, relations)
     where, duck_where = _where(chance, columns)
     texts = _select(chance, columns)
     names = [f"c{n}" for n in range(len(texts))]
@@ -30,7 +43,7 @@ def dedup(chance: Chance, relations: Sequence[Relation]) -> Query:
     within_us = int(_one(chance, WITHIN_US))
     groups = ", ".join(k.duck for k in keys)
     base = (
-        f'SELECT {duck}, "~ts", "~seq", dense_rank() OVER (ORDER BY {groups}) AS "~g" '
+        f'SELECT {duck}, {relation.time}, "~seq", dense_rank() OVER (ORDER BY {groups}) AS "~g" '
         f"FROM {relation.name}{duck_where}"
     )
     kept = (
@@ -39,33 +52,33 @@ def dedup(chance: Chance, relations: Sequence[Relation]) -> Query:
         f'JOIN base b ON b."~g" = x."~g" AND b."~ts" > x."~ts" + {within_us} GROUP BY b."~g"'
     )
     head = f"WITH RECURSIVE base AS ({base}), kept AS ({kept})"
-    shown = ", ".join([*names, '"~ts"', '"~seq"'])
-    duck = f'{head} SELECT {shown} FROM base WHERE "~seq" IN (SELECT "~q" FROM kept)'
+    kinds = {n: t.kind for n, t in zip(names, texts, strict=True)}
     on = f"SELECT DISTINCT ON ({', '.join(k.spark for k in keys)}) {spark} FROM {relation.name}"
     if chance.random() < 0.4:
-        return _counted_last(f"{on}{where}", head, within_us)
+        return _last(f"{on}{where}", head, within_us, kinds)
+    shown = ", ".join([*names, '"~ts"', '"~own"', '"~seq"'])
     return Query(
         f"{on}{where} KEEP FIRST WITHIN {within_us} MICROSECONDS",
-        duck,
-        {n: t.kind for n, t in zip(names, texts, strict=True)},
+        f'{head} SELECT {shown} FROM base WHERE "~seq" IN (SELECT "~q" FROM kept)',
+        kinds,
+        own=relation.own,
     )
 
 
-def _counted_last(spark: str, head: str, within_us: int) -> Query:
-    """How many tuples KEEP LAST decides in each second: they count at those instants."""
-    decided = (
-        f'SELECT x."~ts" + {within_us} AS "~at", 1 AS one FROM kept k '
-        'JOIN base x ON x."~seq" = k."~q"'
+def _last(spark: str, head: str, within_us: int, kinds: dict[str, Kind]) -> Query:
+    """The last tuples within the time of the first, which count when that has passed."""
+    chosen = (
+        f'SELECT x."~ts" + {within_us} AS "~at", max(b."~seq") AS "~q" FROM kept k '
+        'JOIN base x ON x."~seq" = k."~q" JOIN base b ON b."~g" = x."~g" AND b."~seq" >= x."~seq" '
+        f'AND b."~ts" <= x."~ts" + {within_us} GROUP BY k."~q", 1'
     )
-    second = '"~at" - (("~at" % 1000000) + 1000000) % 1000000'
-    counted = f'SELECT {second} AS "~from", COUNT(*) AS n FROM ({decided}) GROUP BY 1'
+    place = 'row_number() OVER (ORDER BY c."~at", c."~q") AS "~seq"'
+    shown = ", ".join([*(f"b.{n}" for n in kinds), 'c."~at" AS "~ts"', 'b."~own"', place])
     return Query(
-        f"SELECT COUNT(*) AS n FROM ({spark} KEEP LAST WITHIN {within_us} MICROSECONDS) "
-        "[RANGE 1 SECOND]",
-        f'{head} SELECT n, "~from", "~from" + 1000000 AS "~to", "~from" + 999999 AS "~ts", '
-        f'row_number() OVER (ORDER BY "~from") AS "~seq" FROM ({counted})',
-        {"n": LONG},
-        windowed=True,
+        f"{spark} KEEP LAST WITHIN {within_us} MICROSECONDS",
+        f'{head} SELECT {shown} FROM ({chosen}) c JOIN base b ON b."~seq" = c."~q"',
+        kinds,
+        own=True,
     )
 
 
@@ -84,9 +97,10 @@ def over(chance: Chance, relations: Sequence[Relation]) -> Query:
         qualify = f" QUALIFY ROW_NUMBER() OVER ({part}{{}}) <= {chance.integers(1, 4)}"
     return Query(
         f"SELECT {spark} FROM {relation.name}{where[0]}{qualify.format(time)}",
-        f'SELECT {duck}, "~ts", "~seq" FROM {relation.name}{where[1]}'
+        f'SELECT {duck}, {relation.time}, "~seq" FROM {relation.name}{where[1]}'
         + qualify.format('"~seq"').replace(columns[0].spark, columns[0].duck, 1),
         {n: t.kind for n, t in zip(names, texts, strict=True)},
+        own=relation.own,
     )
 
 

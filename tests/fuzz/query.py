@@ -2,7 +2,8 @@
 
 For DuckDB a relation is a table expression with two hidden columns: `~ts`, the event time in
 microseconds, and `~seq`, the place of a row among all of its relation in the total order. Results
-of windows have theirs in `~from` and `~to` besides.
+of windows have theirs in `~from` and `~to` besides, and rows that are decided later than at their
+own time show that in `~own`.
 """
 
 from __future__ import annotations
@@ -10,21 +11,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
 
 from tests.fuzz.aggregate import Call, draw_call
-from tests.fuzz.expression import Expr, Grammar, compared
+from tests.fuzz.expression import Expr, Grammar
 from tests.fuzz.first import first_of_each
 from tests.fuzz.gathered import draw_gathered
 from tests.fuzz.row import (
     BOOLEAN,
     DATE,
-    DECIMAL,
     DOUBLE,
     INTEGER,
     LONG,
     STRING,
-    TIMESTAMP,
     Chance,
     Kind,
     Stream,
@@ -34,11 +35,6 @@ T = TypeVar("T")
 
 HIDDEN = '"~ts", "~seq"'
 WINDOW = '"~from", "~to"'
-TIME_SHOWN = ('make_timestamp("~ts") AS ts',)
-WINDOW_SHOWN = (
-    'make_timestamp("~from") AS window_start',
-    'make_timestamp("~to") AS window_end',
-)
 
 
 @dataclass(frozen=True)
@@ -48,10 +44,22 @@ class Relation:
     name: str
     columns: dict[str, Kind]
     windowed: bool = False
+    own: bool = False
 
     @property
     def hidden(self) -> str:
-        return f"{HIDDEN}, {WINDOW}" if self.windowed else HIDDEN
+        hidden = f"{HIDDEN}, {WINDOW}" if self.windowed else HIDDEN
+        return f'{hidden}, "~own"' if self.own else hidden
+
+    @property
+    def shown(self) -> str:
+        """Where DuckDB has the time that a tuple shows."""
+        return '"~own"' if self.own else '"~ts"'
+
+    @property
+    def time(self) -> str:
+        """The event time and the time that is shown, of rows that are passed on as tuples."""
+        return f'"~ts", {self.shown} AS "~own"'
 
     def expressions(self, alias: str = "") -> list[Expr]:
         prefix = f"{alias}." if alias else ""
@@ -60,42 +68,69 @@ class Relation:
 
 @dataclass(frozen=True)
 class Query:
-    """The text of a query for both engines, and whether its rows are windows."""
+    """The text of a query for both engines, and whether its rows are windows or decided late."""
 
     spark: str
     duck: str
     columns: dict[str, Kind]
     windowed: bool = False
+    own: bool = False
+
+    @property
+    def head(self) -> dict[str, str]:
+        """The columns before the select list, and where DuckDB has them."""
+        if self.windowed:
+            return {"window_start": '"~from"', "window_end": '"~to"'}
+        return {"ts": '"~own"' if self.own else '"~ts"'}
+
+
+class Given(Protocol):
+    """A table that a script reads."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def placed(self) -> pa.Table:
+        """The rows as DuckDB gets them."""
+
+    def opened(self, session: Any) -> Any: ...
 
 
 @dataclass
 class Script:
-    """A query over queries: every statement makes a relation, the last one is the output."""
+    """A query over queries: every statement makes a relation, the last ones are the outputs."""
 
     creates: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     output: Query | None = None
+    second: Query | None = None
+    given: Sequence[Given] = ()
 
     def add(self, query: Query) -> Relation:
         """Name a query as a stream that others may read."""
         name = f"q{len(self.tables)}"
         self.creates.append(f"CREATE STREAM {name} AS {query.spark};")
-        relation = Relation(name, query.columns, query.windowed)
+        relation = Relation(name, query.columns, query.windowed, query.own)
         shown = ", ".join([*query.columns, relation.hidden])
         self.tables.append(f"{name} AS (SELECT {shown} FROM ({query.duck}))")
         return relation
 
     @property
-    def spark(self) -> str:
-        assert self.output is not None
-        return "\n".join([*self.creates, f"{self.output.spark};"])
+    def outputs(self) -> dict[str, Query]:
+        """By the names that INSERT INTO gives them."""
+        given = [query for query in (self.output, self.second) if query is not None]
+        return {f"o{n}": query for n, query in enumerate(given)}
 
     @property
-    def duck(self) -> str:
-        assert self.output is not None
-        head = WINDOW_SHOWN if self.output.windowed else TIME_SHOWN
-        shown = ", ".join([*head, *self.output.columns])
-        tables = ",\n".join([*self.tables, f'"~out" AS ({self.output.duck})'])
+    def spark(self) -> str:
+        inserts = [f"INSERT INTO {name} {query.spark};" for name, query in self.outputs.items()]
+        return "\n".join([*self.creates, *inserts])
+
+    def duck(self, output: Query) -> str:
+        head = [f"make_timestamp({hidden}) AS {name}" for name, hidden in output.head.items()]
+        shown = ", ".join([*head, *output.columns])
+        tables = ",\n".join([*self.tables, f'"~out" AS ({output.duck})'])
         return f'WITH {tables}\nSELECT {shown} FROM "~out" ORDER BY "~seq"'
 
 
@@ -112,24 +147,23 @@ def draw_script(chance: Chance, streams: Sequence[Stream]) -> Script:
     return script
 
 
-def has_join(script: Script, word: str = " JOIN ") -> bool:
-    """Whether there is a join among what the output is made of; what is not used is not run."""
-    assert script.output is not None
-    used = script.output.spark
+def has_join(script: Script, how: str = "(LEFT |RIGHT OUTER |FULL |SEMI |ANTI )?") -> bool:
+    """Whether streams are joined in what the output is made of; what is not used is not run."""
+    used = " ".join(query.spark for query in script.outputs.values())
     for number, create in reversed(list(enumerate(script.creates))):
         if re.search(rf"\bq{number}\b", used):
             used += f" {create}"
-    return word in re.sub(r"ASOF (LEFT )?JOIN", "", used)
+    return re.search(rf"\] {how}JOIN ", used) is not None
 
 
 def draw_query(chance: Chance, relations: Sequence[Relation], joins: bool) -> Query:
     """One operator over relations, the newest one among them; pairs of pairs would be too many."""
-    from tests.fuzz import window
+    from tests.fuzz import join, outer, unnest, window
     from tests.fuzz.keyed import KEYED
 
     kinds = [_stateless, _union, _time_window, _time_window, _tuple_window]
-    kinds += [window.session, window.calendar, *KEYED]
-    kinds += [_join, _join] if joins else []
+    kinds += [window.session, window.calendar, unnest.explode, *KEYED]
+    kinds += [join.join, join.join, outer.outer_join] if joins else []
     return _one(chance, kinds)(chance, relations)
 
 
@@ -173,12 +207,13 @@ def _stateless(chance: Chance, relations: Sequence[Relation]) -> Query:
         f"SELECT {duck}, {relation.hidden} FROM {relation.name}{duck_where}",
         {n: t.kind for n, t in zip(names, texts, strict=True)},
         relation.windowed,
+        relation.own,
     )
 
 
 def _union(chance: Chance, relations: Sequence[Relation]) -> Query:
     kinds = [_one(chance, (BOOLEAN, LONG, DOUBLE, STRING, DATE, INTEGER)) for _ in range(2)]
-    spark, duck = [], []
+    spark, duck, own = [], [], False
     for number in range(int(chance.choice([2, 2, 3]))):
         relation = _newest(chance, relations)
         columns = relation.expressions()
@@ -186,12 +221,15 @@ def _union(chance: Chance, relations: Sequence[Relation]) -> Query:
         ours, theirs = _items(texts, ["c0", "c1"])
         where, duck_where = _where(chance, columns)
         spark.append(f"SELECT {ours} FROM {relation.name}{where}")
-        duck.append(f'SELECT {theirs}, {HIDDEN}, {number} AS "~n" FROM {relation.name}{duck_where}')
+        hidden = f'{relation.time}, "~seq", {number} AS "~n"'
+        duck.append(f"SELECT {theirs}, {hidden} FROM {relation.name}{duck_where}")
+        own = own or relation.own
     place = 'row_number() OVER (ORDER BY "~ts", "~n", "~seq") AS "~seq"'
     return Query(
         " UNION ALL ".join(spark),
-        f'SELECT c0, c1, "~ts", {place} FROM ({" UNION ALL ".join(duck)})',
+        f'SELECT c0, c1, "~ts", "~own", {place} FROM ({" UNION ALL ".join(duck)})',
         {"c0": kinds[0], "c1": kinds[1]},
+        own=own,
     )
 
 
@@ -205,7 +243,7 @@ class Grouping:
     where: tuple[str, str]
     having: tuple[str, str]
     sets: str = ""
-    """ROLLUP or CUBE, or nothing for one grouping."""
+    """ROLLUP or CUBE, GROUPING SETS with places of keys, or nothing for one grouping."""
 
     @property
     def names(self) -> list[str]:
@@ -226,10 +264,17 @@ class Grouping:
         items = [f"{k.spark} AS {n}" for n, k in zip(self.names, self.keys, strict=True)]
         items += ["GROUPING_ID() AS g"] if self.sets else []
         items += [f"{c.spark} AS a{n}" for n, c in enumerate(self.calls)]
-        keys = ", ".join(k.spark for k in self.keys)
-        group = f" GROUP BY {f'{self.sets} ({keys})' if self.sets else keys}" if self.keys else ""
+        keys = self.grouped([k.spark for k in self.keys])
+        group = f" GROUP BY {keys}" if keys else ""
         source = f"{self.relation.name} [{window}]{self.where[0]}"
         return f"SELECT {', '.join(items)} FROM {source}{group}{self.having[0]}{tail}"
+
+    def grouped(self, keys: Sequence[str]) -> str:
+        """The keys of a GROUP BY as they are written in one of the engines."""
+        listed = ", ".join(keys)
+        if "SETS" in self.sets:
+            return self.sets.format(*keys)
+        return f"{self.sets} ({listed})" if self.sets else listed
 
     @property
     def rows(self) -> str:
@@ -258,10 +303,10 @@ def _grouping(chance: Chance, relations: Sequence[Relation]) -> Grouping:
     return Grouping(relation, keys, calls, _where(chance, columns), having)
 
 
-def _time_window(chance: Chance, relations: Sequence[Relation]) -> Query:
+def _time_window(chance: Chance, relations: Sequence[Relation], sets: float = 0.25) -> Query:
     grouping = _grouping(chance, relations)
-    if grouping.keys and chance.random() < 0.25:
-        grouping = replace(grouping, sets=_one(chance, ["ROLLUP", "CUBE"]))
+    if grouping.keys and chance.random() < sets:
+        grouping = replace(grouping, sets=draw_sets(chance, len(grouping.keys)))
     range_ms = int(_one(chance, [1, 250, 1000, 2500, 7000, 60_000]))
     slide_ms = max(1, range_ms // int(chance.integers(1, 5)))
     if range_ms > 1 and chance.random() < 0.3:  # one that does not divide the range
@@ -273,9 +318,7 @@ def _time_window(chance: Chance, relations: Sequence[Relation]) -> Query:
         f'"~ts" // {slide_us} + 1)) * {slide_us} AS "~start" FROM ({grouping.rows})'
     )
     members = f'SELECT * FROM ({starts}) WHERE "~start" <= "~ts" AND "~ts" < "~start" + {range_us}'
-    keys = ", ".join(grouping.hidden)
-    groups = ", ".join(['"~start"', f"{grouping.sets} ({keys})" if grouping.sets else keys])
-    groups = groups.removesuffix(", ")
+    groups = f'"~start", {grouping.grouped(grouping.hidden)}'.removesuffix(", ")
     grouped = (
         f'SELECT "~start", {grouping.results} FROM ({members}) GROUP BY {groups}'
         f"{grouping.having[1]}"
@@ -303,6 +346,18 @@ def _time_window(chance: Chance, relations: Sequence[Relation]) -> Query:
         grouping.columns,
         windowed=True,
     )
+
+
+def draw_sets(chance: Chance, keys: int) -> str:
+    """Several groupings of so many keys."""
+    kind = _one(chance, ["ROLLUP", "CUBE", "GROUPING SETS"])
+    if kind != "GROUPING SETS":
+        return kind
+    places = [[k for k in range(keys) if chance.random() < 0.6] for _ in range(3)]
+    named = {
+        f"({', '.join(f'{{{k}}}' for k in each)})": None for each in [list(range(keys)), *places]
+    }
+    return f"GROUPING SETS ({', '.join(named)})"
 
 
 def _order(chance: Chance, grouping: Grouping) -> tuple[list[tuple[str, str]], int | None]:
@@ -345,98 +400,3 @@ def _tuple_window(chance: Chance, relations: Sequence[Relation]) -> Query:
         grouping.columns,
         windowed=True,
     )
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of a join: a relation under an alias, with a window of time or of tuples."""
-
-    relation: Relation
-    alias: str
-    number: int
-    rows: int | None
-    range_us: int
-
-    @property
-    def window(self) -> str:
-        return f"RANGE {self.range_us} MICROSECONDS" if self.rows is None else f"ROWS {self.rows}"
-
-    def numbered(self, other: Side) -> str:
-        """The tuples, with how many of the other side came before each of them."""
-        before = f'o."~ts" {"<=" if other.number < self.number else "<"} s."~ts"'
-        return (
-            f'(SELECT *, row_number() OVER (ORDER BY "~seq") AS "~rank", '
-            f'(SELECT count(*) FROM {other.relation.name} o WHERE {before}) AS "~before" '
-            f"FROM {self.relation.name} s) AS {self.alias}"
-        )
-
-    def met_by(self, later: Side) -> str:
-        """That a tuple of this side is in its window when one of the other side comes."""
-        mine, other = f'{self.alias}."~ts"', f'{later.alias}."~ts"'
-        before = f"{mine} {'<=' if self.number < later.number else '<'} {other}"
-        if self.rows is None:
-            return f"({before} AND {other} - {mine} <= {self.range_us})"
-        return f'({before} AND {self.alias}."~rank" > {later.alias}."~before" - {self.rows})'
-
-
-def _join(chance: Chance, relations: Sequence[Relation]) -> Query:
-    left, right = (
-        Side(
-            _newest(chance, relations),
-            alias,
-            number,
-            int(chance.integers(1, 9)) if chance.random() < 0.3 else None,
-            int(_one(chance, [0, 250_000, 1_000_000, 5_000_000])),
-        )
-        for number, alias in enumerate("lr")
-    )
-    ours, theirs = left.relation.expressions("l"), right.relation.expressions("r")
-    on = _predicate(chance, ours, theirs)
-    where = _where(chance, [*ours, *theirs], 0.2)
-    texts = _select(chance, [*ours, *theirs])
-    names = [f"c{n}" for n in range(len(texts))]
-    spark, duck = _items(texts, names)
-    first = 'l."~ts" <= r."~ts"'
-    later = [f'CASE WHEN {first} THEN r."{c}" ELSE l."{c}" END' for c in ("~ts", "~seq")]
-    earlier = [f'CASE WHEN {first} THEN l."{c}" ELSE r."{c}" END' for c in ("~ts", "~seq")]
-    side = f"CASE WHEN {first} THEN 1 ELSE 0 END"
-    place = ", ".join([later[0], side, later[1], *earlier])
-    pairs = (
-        f'SELECT {duck}, greatest(l."~ts", r."~ts") AS "~ts", '
-        f'row_number() OVER (ORDER BY {place}) AS "~seq" '
-        f"FROM {left.numbered(right)} JOIN {right.numbered(left)} "
-        f"ON ({left.met_by(right)} OR {right.met_by(left)}) AND ({on.duck}){where[1]}"
-    )
-    return Query(
-        f"SELECT {spark} FROM {left.relation.name} AS l [{left.window}] "
-        f"JOIN {right.relation.name} AS r [{right.window}] ON {on.spark}{where[0]}",
-        pairs,
-        {n: t.kind for n, t in zip(names, texts, strict=True)},
-    )
-
-
-def _predicate(chance: Chance, ours: Sequence[Expr], theirs: Sequence[Expr]) -> Expr:
-    """Comparisons of the sides, joined with AND, OR and NOT, beside conditions on one of them."""
-    parts = []
-    for _ in range(chance.choice([1, 1, 2, 3])):
-        kind = _one(chance, (LONG, INTEGER, DOUBLE, STRING, DECIMAL, DATE, TIMESTAMP, BOOLEAN))
-        left, right = Grammar(chance, ours).of(kind), Grammar(chance, theirs).of(kind)
-        if kind in (LONG, DOUBLE) and chance.random() < 0.4:
-            width = int(chance.integers(0, 4))
-            parts.append(_band(left, right, width))
-            continue
-        parts.append(compared(chance, left, right, Grammar(chance, [*ours, *theirs]).of(kind)))
-    found = parts[0]
-    for part in parts[1:]:
-        way = _one(chance, ["AND", "AND", "OR"])
-        found = Expr(
-            f"({found.spark} {way} {part.spark})", f"({found.duck} {way} {part.duck})", BOOLEAN
-        )
-    if chance.random() < 0.1:
-        found = Expr(f"(NOT {found.spark})", f"(NOT {found.duck})", BOOLEAN)
-    return found
-
-
-def _band(left: Expr, right: Expr, width: int) -> Expr:
-    text = f"(abs({{}} - {{}}) <= {width})"
-    return Expr(text.format(left.spark, right.spark), text.format(left.duck, right.duck), BOOLEAN)

@@ -110,6 +110,25 @@ def stream(chance: Chance, name: str, most: int = 60) -> Stream:
     return Stream(name, sources, kinds, disorder_us)
 
 
+CHANGES_S = (0, 1_710_054_000, 1_730_613_600, 1_712_415_600, 1_743_296_400, -130_000_000)
+"""Near 1970, when clocks are changed in New York, on Lord Howe and in Berlin, and before 1970."""
+
+
+def years(chance: Chance, name: str) -> Stream:
+    """The same over days, weeks or months, around the time when clocks are changed."""
+    given = stream(chance, name)
+    factor, base_us = (
+        int(chance.choice([600, 7200, 86_400])),
+        1_000_000 * int(chance.choice(CHANGES_S)),
+    )
+    sources = []
+    for source in given.sources:
+        times = source["ts"].cast(pa.int64()).to_pylist()
+        later = pa.array([None if t is None else t * factor + base_us for t in times], pa.int64())
+        sources.append(source.set_column(0, "ts", later.cast(source.schema.field(0).type)))
+    return Stream(name, sources, given.kinds, given.disorder_us * factor)
+
+
 def table(
     chance: Chance, kinds: dict[str, Kind], rows: int, disorder_us: int, nulls: float
 ) -> pa.Table:
@@ -128,6 +147,11 @@ def _times(chance: Chance, rows: int, disorder_us: int) -> list[int | None]:
     times[swaps] -= chance.integers(0, max(disorder_us, 1) * 2, int(swaps.sum()))
     missing = chance.random(rows) < 0.02
     return [None if m else int(t) for t, m in zip(times, missing, strict=True)]
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """Without a zone: for DuckDB all times are UTC."""
+    return pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
 
 
 def in_order(given: Stream) -> list[tuple[int, dict[str, Any]]]:

@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-import tidegate as tg
 from tests.fuzz import query as fuzz
-from tests.fuzz.compare import by_duckdb, database, difference, draw_options, opened, plain
-from tests.fuzz.query import Query, Relation, Script, draw_query, has_join
-from tests.fuzz.row import KINDS, TIMESTAMP, Chance, Kind, Stream, stream
+from tests.fuzz.join import predicate
+from tests.fuzz.query import Query, Relation
+from tests.fuzz.row import KINDS, TIMESTAMP, Chance, Kind, plain
 
 VALID = "v"
 HOWS = {
@@ -39,6 +37,16 @@ class Table:
     @property
     def relation(self) -> Relation:
         return Relation(self.name, self.kinds)
+
+    @property
+    def placed(self) -> pa.Table:
+        """The rows as DuckDB gets them."""
+        columns = {n: self.rows[n].cast(plain(k.arrow)) for n, k in self.kinds.items()}
+        return pa.table({**columns, "~p": pa.array(range(self.rows.num_rows), pa.int64())})
+
+    def opened(self, session: Any) -> Any:
+        valid = VALID if self.versions else None
+        return session.table(self.rows, name=self.name, valid_from=valid)
 
 
 def draw_table(chance: Chance, name: str) -> Table:
@@ -63,27 +71,11 @@ def draw_table(chance: Chance, name: str) -> Table:
     return Table(name, pa.table(columns), kinds, versions)
 
 
-def draw_script(chance: Chance, streams: Sequence[Stream], tables: Sequence[Table]) -> Script:
-    """A join to a table over a stream or a query, and maybe a query or another table above it."""
-    script = Script()
-    relations = [Relation(s.name, dict(s.kinds)) for s in streams]
-    if chance.random() < 0.4:
-        relations.append(script.add(draw_query(chance, relations, joins=chance.random() < 0.3)))
-    script.output = _joined(chance, relations, tables)
-    while chance.random() < 0.5 and len(script.tables) < 3:
-        relations.append(script.add(script.output))
-        if chance.random() < 0.3:
-            script.output = _joined(chance, relations, tables)
-        else:
-            script.output = draw_query(chance, relations, joins=not has_join(script))
-    return script
-
-
-def _joined(chance: Chance, relations: Sequence[Relation], tables: Sequence[Table]) -> Query:
+def table_join(chance: Chance, relations: Sequence[Relation], tables: Sequence[Table]) -> Query:
     relation, table = fuzz._newest(chance, relations), fuzz._one(chance, tables)
     how = fuzz._one(chance, sorted(HOWS))
     ours, theirs = relation.expressions("l"), table.relation.expressions("z")
-    on, key = fuzz._predicate(chance, ours, theirs), None
+    on, key = predicate(chance, ours, theirs), None
     if table.versions:
         key = _key(chance, relation, table)
         if key is None:
@@ -111,7 +103,8 @@ def _joined(chance: Chance, relations: Sequence[Relation], tables: Sequence[Tabl
         place = 'row_number() OVER (ORDER BY l."~seq", z."~p") AS "~seq"'
         lateral = "LATERAL " if key is not None else ""
         joined = (
-            f'SELECT {duck}, l."~ts", {place} FROM {relation.name} AS l '
+            f'SELECT {duck}, l."~ts", l.{relation.shown} AS "~own", {place} '
+            f"FROM {relation.name} AS l "
             f"{how} {lateral}{source} ON {condition}{where[1]}"
         )
         windowed = False
@@ -121,6 +114,7 @@ def _joined(chance: Chance, relations: Sequence[Relation], tables: Sequence[Tabl
         joined,
         {n: t.kind for n, t in zip(names, texts, strict=True)},
         windowed,
+        relation.own,
     )
 
 
@@ -133,36 +127,3 @@ def _key(chance: Chance, relation: Relation, table: Table) -> tuple[str, str] | 
         if kind == its and kind.exact and other != VALID
     ]
     return fuzz._one(chance, pairs) if pairs else None
-
-
-def check_seed(seed: int) -> bool:
-    """Draw and compare; whether rows came out."""
-    chance = np.random.default_rng([29, seed])
-    streams = [stream(chance, name) for name in ("s", "t")]
-    tables = [draw_table(chance, name) for name in ("a", "b")]
-    script = draw_script(chance, streams, tables)
-    joins = has_join(script, "] JOIN ")
-    runs = [draw_options(chance, joins) for _ in range(2)]
-    once, again = (by_tidegate(script.spark, streams, tables, options) for options in runs)
-    told = f"seed {seed}\n{script.spark}\n{[t.name for t in tables if t.versions]}\n{runs}\n"
-    assert repr(again.to_pylist()) == repr(once.to_pylist()), told
-    for table in tables:
-        columns = {n: table.rows[n].cast(plain(k.arrow)) for n, k in table.kinds.items()}
-        places = pa.array(range(table.rows.num_rows), pa.int64())
-        database().register(table.name, pa.table({**columns, "~p": places}))
-    problem = difference(script, once, by_duckdb(script, streams))
-    assert problem is None, f"{told}{script.duck}\n{problem}"
-    return bool(once.num_rows)
-
-
-def by_tidegate(
-    text: str, streams: Sequence[Stream], tables: Sequence[Table], options: dict[str, Any]
-) -> pa.Table:
-    session = tg.Session(master="none")
-    given: dict[str, Any] = opened(session, streams)
-    for table in tables:
-        valid = VALID if table.versions else None
-        given[table.name] = session.table(table.rows, name=table.name, valid_from=valid)
-    sink = tg.sink.memory()
-    session.sql(text, **given).start(sink=sink, **options).wait()
-    return sink.table()

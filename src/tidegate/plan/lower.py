@@ -31,8 +31,9 @@ from tidegate.plan.reach import check_reach
 from tidegate.plan.recorded import RecordedQuery, RecordedSubquery
 from tidegate.query.dedup import Dedup
 from tidegate.query.definition import StreamDef
+from tidegate.query.instant import emitting
 from tidegate.query.limit import Limit
-from tidegate.query.node import Aggregate, AsOf, Join, Node, ProcessNode, aggregate_of
+from tidegate.query.node import Aggregate, AsOf, Join, Node, ProcessNode
 from tidegate.query.output import Output
 from tidegate.query.over import Lead, Over
 from tidegate.query.table import TableDef
@@ -125,7 +126,7 @@ class _Lowering:
     def add(self, unit: Unit) -> None:
         """Lower the next unit; those whose rows it takes were lowered before."""
         context = Context(
-            front=Prefixing(self.typer, self._result, self._number),
+            front=Prefixing(self.typer, partial(self._result, unit.base), self._number),
             choices=self.choices,
             streams=self.streams,
             newest=lambda port: self._result_of(Edge(len(self.subqueries) - 1, port)),
@@ -183,10 +184,11 @@ class _Lowering:
         self.streams.append(stream)
         return len(self.streams) - 1
 
-    def _result(self, node: Node) -> EarlierRows | None:
+    def _result(self, reader: Node, node: Node) -> EarlierRows | None:
         if not self.cutting.apart(node):
             return None
-        if node.windowed and (emit := aggregate_of(node).clause("EMIT")) is not None:
+        passes_on = reader.windowed and not reader.stateful
+        if not passes_on and node.windowed and (emit := emitting(node)) is not None:
             raise QueryError(
                 str(emit),
                 "is for the last aggregate of a query: another one would count a group once more "

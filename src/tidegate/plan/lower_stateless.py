@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.batch import DECIDED
 from tidegate.operate.port import Port
 from tidegate.operate.stateless import Stateless
 from tidegate.plan.canonical import PortForm
@@ -38,11 +39,12 @@ def lower_stateless(unit: Unit, context: Context) -> Iterator[Lowered]:
     selected = {name for name, _ in named}
     outputs = tuple((n, e) for n, e in prefixes[0].outputs if n in selected)
     fields = [pa.field(n, TIME) for n in implicit] + [pa.field(n, e.type) for n, e in outputs]
+    time = event_column(base)
     port = Port(
         schema=pa.schema(fields),
         outputs=outputs,
-        time=event_column(base),
-        offset_us=event_offset(base),
+        time=time,
+        offset_us=0 if time == DECIDED else event_offset(base),
     )
     forms = [PortForm(items) for items in outputs_of]
     shown = [

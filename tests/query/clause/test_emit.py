@@ -8,6 +8,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.errors import QueryError
+from tidegate.plan.physical import STRATEGIES
 from tidegate.query.stream import Stream
 
 ROWS = """ts,k,v
@@ -72,6 +73,21 @@ def test_a_query_around_it_may_keep_the_final_rows(session: Script) -> None:
     assert rows(found, "k", "n") == [("a", 3), ("b", 1)]
 
 
+def test_a_query_around_it_may_keep_the_final_rows_of_a_limit(session: Script) -> None:
+    inner = MINUTE.format(rest="ORDER BY n DESC LIMIT 1", more="")
+    assert rows(session.sql(f"SELECT k, n FROM ({inner}) WHERE final"), "k", "n") == [("a", 3)]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_rows_come_at_their_marks_whatever_the_strategy(session: Script, strategy: str) -> None:
+    """With operator-cloud HAVING and the query around are subqueries of their own."""
+    inner = MINUTE.format(rest="HAVING COUNT(*) < 9", more="")
+    sink = tg.sink.memory()
+    session.sql(f"SELECT * FROM ({inner})").start(sink=sink, strategy=strategy).wait()
+    found = sink.table().select(["k", "n", "final"])
+    assert list(zip(*(c.to_pylist() for c in found.columns), strict=True)) == WANTED
+
+
 def test_a_limit_counts_the_rows_of_one_mark(session: Script) -> None:
     found = session.sql(MINUTE.format(rest="ORDER BY n DESC LIMIT 1", more=""))
     assert rows(found, "k", "n", "final") == [row for row in WANTED if row[0] == "a"]
@@ -124,6 +140,8 @@ def test_keys_must_be_in_one_place(session: Script) -> None:
         "SELECT SUM(n) AS n FROM ({inner}) [RANGE 1 HOUR]",
         "SELECT k, n FROM ({inner}) UNION ALL SELECT k, v FROM s",
         "SELECT x.k FROM ({inner}) [RANGE 1 HOUR] AS x JOIN s [RANGE 1 HOUR] ON x.k = s.k",
+        "SELECT DISTINCT ON (k) k FROM ({inner}) KEEP FIRST WITHIN 1 HOUR",
+        "SELECT k, LAG(n) OVER (PARTITION BY k ORDER BY window_end) AS n FROM ({inner})",
     ],
 )
 def test_another_operator_does_not_read_early_rows(session: Script, around: str) -> None:
