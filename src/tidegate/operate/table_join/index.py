@@ -15,7 +15,7 @@ from tidegate.cancellation import between_pieces
 from tidegate.expression.tree import Expr, columns_of
 from tidegate.operate.join.spec import EQUAL, PairInterval
 from tidegate.operate.kernels.expression import evaluate
-from tidegate.operate.kernels.order import Floats, Ints, floats
+from tidegate.operate.kernels.order import Floats, Ints, coded, flat, floats
 from tidegate.operate.table_join.candidate import ByInterval, ByKey, ByValue, Stretch
 from tidegate.operate.table_join.key import NO_KEY, TableKeys
 from tidegate.operate.table_join.lookup import TableLookup
@@ -43,8 +43,9 @@ class TableIndex:
     def __init__(self, lookup: TableLookup, table: pa.Table) -> None:
         names = dict(lookup.reads)
         self._lookup = lookup
-        columns = {name: table.column(column) for name, column in names.items()}
-        self.rows = pa.table(columns).combine_chunks() if columns else None
+        columns = {name: flat(table.column(column)) for name, column in names.items()}
+        columns |= {name: coded(columns[name]) for name in lookup.coded}
+        self.rows = pa.table(columns) if columns else None
         """The columns of the table by their names in expressions; None where none is read."""
         self._equal = [i for i in lookup.intervals if i.kind == EQUAL]
         count = table.num_rows

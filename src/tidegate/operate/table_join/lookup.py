@@ -21,7 +21,7 @@ class TableLookup:
 
     `where` are conditions that tuples meet before. `intervals` find the rows that may fit, `rest`
     are the conditions that these are asked as well. `reads` are the columns of the table, by their
-    names in expressions; tuples get those that are named in `adds`. With `valid_from`, a column of
+    names in expressions; tuples get those that are named in `adds`, as codes where in `coded`. With `valid_from`, a column of
     the table, a key has one row at each instant: the newest that is not later.
     """
 
@@ -33,6 +33,7 @@ class TableLookup:
     reads: tuple[tuple[str, str], ...]
     adds: tuple[str, ...]
     valid_from: str | None = None
+    coded: tuple[str, ...] = ()
 
     @property
     def multiplies(self) -> bool:
