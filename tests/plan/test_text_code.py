@@ -30,9 +30,7 @@ ZONES = pa.table(
         ("COUNT(*)", "z.name <> 'east'", False),
     ],
 )
-def test_a_text_is_a_code_where_it_is_only_grouped_by(
-    column: str, where: str, coded: bool
-) -> None:
+def test_a_text_is_a_code_where_it_is_only_grouped_by(column: str, where: str, coded: bool) -> None:
     session = tg.Session(master="none")
     named = {"rides": session.stream(RIDES, time="ts"), "zones": session.table(ZONES)}
     query = (

@@ -16,7 +16,7 @@ from tidegate.plan.physical import Prefix
 
 
 def with_codes(prefix: Prefix, grouped: Collection[str]) -> Prefix:
-    """A prefix whose `grouped` outputs are coded where they are texts of a table, used nowhere else."""
+    """A prefix with codes for those `grouped` outputs that are texts of a table, used once."""
     uses = Counter(name for e in prefix.expressions for name in set(columns_of(e)))
     added = {name for lookup in prefix.lookups for name in lookup.adds}
     coded = {

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.kernels.order import Ints, canonical, flat, integers
+from tidegate.operate.kernels.order import Ints, canonical, flat, integers, valid
 
 NO_KEY = -1
 """The number of a key that no row of the table has."""
@@ -29,16 +29,17 @@ class KeyColumn:
         self._distinct = distinct if null_safe else distinct.drop_null()
         self.size = len(self._distinct)
         self._places: Ints | None = None
-        self._low = 0
+        """The numbers of the integers after `_before`, with a place for others at each end."""
+        self._before = np.int64(0)
         if self.size and not null_safe and _is_integer(distinct.type):
             self._array(integers(self._distinct))
 
     def _array(self, keys: Ints) -> None:
         low, high = int(keys.min()), int(keys.max())
-        if high - low <= _DENSE * len(keys) + 65_536:
-            self._low = low
-            self._places = np.full(high - low + 1, NO_KEY, np.int64)
-            self._places[keys - low] = np.arange(len(keys))
+        if high - low <= _DENSE * len(keys) + 65_536 and low > np.iinfo(np.int64).min:
+            self._before = np.int64(low - 1)
+            self._places = np.full(high - low + 3, NO_KEY, np.int64)
+            self._places[keys - self._before] = np.arange(len(keys))
 
     def numbers(self, values: pa.Array) -> Ints:
         """The number of each value."""
@@ -49,17 +50,12 @@ class KeyColumn:
             )
             numbers: Ints = found.fill_null(NO_KEY).to_numpy(zero_copy_only=False)
             return numbers.astype(np.int64)
-        known = None
-        if values.null_count:
-            known = pc.is_valid(values).to_numpy(zero_copy_only=False)
-            values = values.fill_null(self._distinct[0])
-        keys = integers(values)
-        inside = (keys >= self._low) & (keys < self._low + len(self._places))
+        known = valid(values)
         if known is not None:
-            inside &= known
-        if inside.all():
-            return self._places[keys - self._low]
-        return np.where(inside, self._places[np.where(inside, keys - self._low, 0)], NO_KEY)
+            values = values.fill_null(self._distinct[0])
+        # Differences wrap around, and only those of keys inside are within the array.
+        found = self._places.take(integers(values) - self._before, mode="clip")
+        return found if known is None else np.where(known, found, NO_KEY)
 
 
 class TableKeys:
