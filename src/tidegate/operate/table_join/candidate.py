@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.operate.kernels.key_code import NO_KEY
 from tidegate.operate.kernels.order import Floats, Ints
-from tidegate.operate.table_join.key import NO_KEY
 
 Stretch = tuple[Ints, Ints]
 """For each tuple the first place of its rows, and the one after the last."""

@@ -14,9 +14,9 @@ from tidegate.cancellation import between_pieces
 from tidegate.expression.tree import Expr, columns_of
 from tidegate.operate.join.spec import EQUAL, PairInterval
 from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.key_code import NO_KEY, KeyCodes
 from tidegate.operate.kernels.order import Floats, Ints, Mask, coded, flat, floats
 from tidegate.operate.table_join.candidate import NO_ROW, ByInterval, ByKey, ByValue, Stretch
-from tidegate.operate.table_join.key import NO_KEY, TableKeys
 from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.schema import event_times
 
@@ -56,7 +56,7 @@ class TableIndex:
         count = table.num_rows
         rows = self.rows if self.rows is not None else table.select([])
         values = [evaluate(i.right_value, rows) for i in self._equal]
-        self._keys = TableKeys(values, [i.null_safe for i in self._equal], count)
+        self._keys = KeyCodes.of(values, count, [i.null_safe for i in self._equal])
         if lookup.valid_from is not None:
             found = self._versioned(table.column(lookup.valid_from))
         elif (interval := _range(lookup)) is None:
@@ -103,7 +103,7 @@ class TableIndex:
         return np.concatenate([p for p, _ in found]), np.concatenate([s for _, s in found])
 
     def _key_numbers(self, tuples: pa.Table, count: int) -> Ints:
-        return self._keys.of([evaluate(i.left_value, tuples) for i in self._equal], count)
+        return self._keys.find([evaluate(i.left_value, tuples) for i in self._equal], count)
 
     def _fitting(self, tuples: pa.Table, p: Ints, places: Ints) -> Pairs:
         """Those candidates that meet the other conditions, in order."""
@@ -131,7 +131,7 @@ class TableIndex:
         return result
 
     def _keyed(self) -> Arrangement:
-        by = ByKey(self._keys.numbers, self._keys.size)
+        by = ByKey(self._keys.codes, self._keys.n)
         if by.unique:
             return by.order, None, lambda tuples, keys, times: keys
         return by.order, lambda tuples, keys, times: by.stretch(keys), None
@@ -140,21 +140,21 @@ class TableIndex:
         low, high, value = interval.left_low, interval.left_high, interval.left_value
         ends = interval.right_low, interval.right_high
         if ends[0] is None or ends[1] is None or (low and high):
-            by = ByValue(self._keys.numbers, _doubles(interval.right_value, rows))
+            by = ByValue(self._keys.codes, _doubles(interval.right_value, rows))
 
             def search(tuples: pa.Table, keys: Ints, times: Ints) -> Stretch:
                 bounds = (None if e is None else _doubles(e, tuples) for e in (low, high))
                 return by.stretch(keys, *bounds)
 
             return by.order, search, None
-        within = ByInterval(self._keys.numbers, _doubles(ends[0], rows), _doubles(ends[1], rows))
+        within = ByInterval(self._keys.codes, _doubles(ends[0], rows), _doubles(ends[1], rows))
         if within.apart:
             return within.order, None, lambda t, keys, _: within.only(keys, _doubles(value, t))
         return within.order, lambda t, keys, _: within.stretch(keys, _doubles(value, t)), None
 
     def _versioned(self, valid_from: pa.ChunkedArray) -> Arrangement:
         since, known = event_times(valid_from)
-        keys = np.where(known, self._keys.numbers, NO_KEY)
+        keys = np.where(known, self._keys.codes, NO_KEY)
         by = ByValue(keys, np.where(known, since, MAX_US))
         return by.order, None, lambda tuples, keys, times: by.newest(keys, times)
 
