@@ -210,6 +210,7 @@ class Traits:
     tasks may run before the batch before is done.
     `levels`: figures of panes that say how much there is, not how much has come: of several
     batches, and of the panes of a window, the largest counts. Others are added up.
+    `grouped`: columns that it does nothing with but group by; texts in them may be codes.
     """
 
     waits: bool = True
@@ -223,6 +224,7 @@ class Traits:
     deals_ahead: bool = False
     dealt_by: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
+    grouped: tuple[str, ...] = ()
 
 
 def divided(

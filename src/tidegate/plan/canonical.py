@@ -20,6 +20,7 @@ from tidegate.plan.lowered import Lowered
 from tidegate.plan.physical import Edge, Plan, Prefix, Subquery, Target
 from tidegate.plan.prefix import spark_sql
 from tidegate.plan.recorded import READY, RecordedQuery, RecordedSubquery, Texts, written
+from tidegate.plan.text_code import with_codes
 from tidegate.query.definition import StreamDef
 from tidegate.query.name import WINDOW, NamedExpr, is_column
 from tidegate.query.node import Order
@@ -178,7 +179,9 @@ class SubqueryForm:
     def subquery(self) -> Subquery:
         """As the plan has it, still without its fingerprint."""
         own = self.lowered
-        return Subquery(self.key, own.prefixes, self.streams, own.operator, own.ports)
+        grouped = own.operator.traits.grouped
+        prefixes = tuple(with_codes(prefix, grouped) for prefix in own.prefixes)
+        return Subquery(self.key, prefixes, self.streams, own.operator, own.ports)
 
     def words(self, title: str) -> RecordedSubquery:
         origins = [(p.name, p.origin) for p in self.lowered.prefixes]

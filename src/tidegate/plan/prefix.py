@@ -222,7 +222,7 @@ def join_text(table: TableLeaf) -> str:
     """What the join of tuples to a table means."""
     on = "nothing" if table.predicate is None else meaning(spark_sql(table.predicate))
     where = " AND ".join(sorted(meaning(spark_sql(_safe(e))) for e in table.where))
-    return f"{f'where {where}, ' if where else ''}{table.how} join {table.table.words} on {on}"
+    return f"{f'where {where}, ' if where else ''}{table.kind.summary} {table.table.words} on {on}"
 
 
 def _own(schema: pa.Schema) -> pa.Schema:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
+from tidegate.operate.join.kind import JoinKind
 from tidegate.query.name import SideName, column, conjuncts, substitute
 from tidegate.query.table import TableDef
 from tidegate.query.table_join import TableJoin
@@ -22,7 +23,7 @@ class TableLeaf:
     """
 
     table: TableDef
-    how: str
+    kind: JoinKind
     where: tuple[exp.Expression, ...]
     predicate: exp.Expression | None
     names: Mapping[str, str]
@@ -56,4 +57,4 @@ def table_leaf(
         }
         sides |= {SideName(node.labels[1], n): column(own) for n, own in names.items()}
         predicate = substitute(predicate, sides)
-    return TableLeaf(node.table, node.how, where, predicate, names)
+    return TableLeaf(node.table, node.kind, where, predicate, names)

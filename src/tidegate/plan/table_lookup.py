@@ -78,7 +78,7 @@ def _lookup(bound: _Bound, needed: Collection[str]) -> TableLookup:
         )
     return TableLookup(
         table=leaf.table.name,
-        how=leaf.how,
+        kind=leaf.kind,
         where=bound.where,
         intervals=(*keys.values(), *ranges),
         rest=tuple(c.expr for c in bound.conditions if c not in keys),

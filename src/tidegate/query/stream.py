@@ -293,7 +293,7 @@ class Stream(RunnableStream):
                 raise QueryError(
                     "join", "a table has no window", "within= or rows=", "Leave it out."
                 )
-            return self._with(table_join(self.node, other.definition, on, how))
+            return self._with(table_join(self.node, other.definition, on, join_kind(how)))
         _stream(other, "join", _JOIN)
         windows, kind = join_windows(within, rows), join_kind(how)
         return self._with(Join(self.node, other.node, *windows, join_condition(on), kind=kind))

@@ -16,7 +16,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.operate.table_join.lookup import ANTI, HOWS, INNER, SEMI
+from tidegate.operate.join.kind import INNER, JoinKind
+from tidegate.operate.table_join.lookup import KINDS
 from tidegate.query.check import AFTER_STATE, bind_after, types_of
 from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, Names, SideName, canonical, expression_text
@@ -36,13 +37,19 @@ class TableJoin(Logical):
     child: Node
     table: TableDef
     predicate: exp.Expression | None
-    how: str = INNER
+    kind: JoinKind = INNER
     labels: tuple[str, str] = SIDES
     stateful = False
 
     def __post_init__(self) -> None:
-        if self.how not in HOWS:
-            raise QueryError("JOIN", f"must be one of {', '.join(HOWS)}", self.how)
+        if self.kind not in KINDS:
+            words, got = ", ".join(k.summary.upper() for k in KINDS), self.kind.summary.upper()
+            raise QueryError(
+                "JOIN",
+                f"a stream is joined to {self.table.where} by {' or '.join(words.rsplit(', ', 1))}",
+                got,
+                f"Its rows have no event time, and cannot stand alone: leave {got.split()[0]} out.",
+            )
         if self.labels[0].lower() == self.labels[1].lower():
             raise QueryError(
                 "JOIN",
@@ -67,7 +74,7 @@ class TableJoin(Logical):
     @property
     def summary(self) -> str:
         on = "nothing" if self.predicate is None else expression_text(self.predicate)
-        return f"{self.how} join with table {self.table.name} as {self.labels[1]} on {on}"
+        return f"{self.kind.summary} with table {self.table.name} as {self.labels[1]} on {on}"
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -76,7 +83,7 @@ class TableJoin(Logical):
     @property
     def filters(self) -> bool:
         """Whether it only says which tuples stay, so that the columns are those of the stream."""
-        return self.how in (SEMI, ANTI)
+        return not self.kind.pairs
 
     @cached_property
     def windowed(self) -> bool:

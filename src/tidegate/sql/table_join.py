@@ -7,16 +7,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from tidegate.errors import QueryError
-from tidegate.operate.join import kind
-from tidegate.operate.table_join.lookup import ANTI, INNER, LEFT, SEMI
 from tidegate.query.node import TableJoin
 from tidegate.query.table import TableDef
 from tidegate.sql.join import join_condition
 from tidegate.sql.join_kind import SQL_KINDS, join_words
 from tidegate.sql.relation import JoinedSides, Relation
 from tidegate.sql.scope import Scope
-
-_HOW = {kind.INNER: INNER, kind.LEFT_OUTER: LEFT, kind.SEMI: SEMI, kind.ANTI: ANTI}
 
 
 def join_table(join: exp.Join, left: Relation, table: TableDef, alias: str, text: str) -> Relation:
@@ -30,19 +26,10 @@ def join_table(join: exp.Join, left: Relation, table: TableDef, alias: str, text
             f"Write CREATE TABLE {table.name} ... VALID FROM column, and JOIN, for the newest row "
             "of a key at the time of each tuple.",
         )
-    words = join_words(join)
-    how = _HOW.get(SQL_KINDS[words])
-    if how is None:
-        raise QueryError(
-            "JOIN",
-            f"a stream is joined to {table.where} by JOIN, LEFT JOIN, SEMI JOIN or ANTI JOIN",
-            f"{words} JOIN",
-            f"Its rows have no event time, and cannot stand alone: leave {words.split()[0]} out.",
-        )
     sides = JoinedSides.of(left, Scope(alias, tuple(table.schema.names), ()))
     text = f"{left.text} JOIN {text}"
     scope, predicate = join_condition(join, sides, text)
-    node = TableJoin(left.node, table, predicate, how, sides.labels)
+    node = TableJoin(left.node, table, predicate, SQL_KINDS[join_words(join)], sides.labels)
     if node.filters:
         return replace(left, node=node)
     return Relation(node, None, left.window, text, left.reach, scope)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.aggregate import sort_key
 from tidegate.operate.kernels.group import Rank, dense, pack, rank, stable_order
+from tidegate.operate.kernels.order import CODED, coded
 
 FLOATS = st.one_of(st.none(), st.sampled_from([0.0, -0.0, math.nan, -1.5, math.inf, 1e-300]))
 INTS = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.integers(-3, 3))
@@ -27,6 +28,16 @@ def test_numbers_follow_the_order_of_the_keys(rows: list[tuple[Any, ...]]) -> No
     ascending = sorted(set(keys))
     assert groups.codes.tolist() == [ascending.index(key) for key in keys]
     assert groups.n == len(ascending)
+
+
+@given(st.lists(TEXT, max_size=30))
+def test_codes_are_grouped_as_their_texts_are(texts: list[str | None]) -> None:
+    column = pa.array(texts, pa.string())
+    coded_column = coded(column)
+    assert coded_column.type == CODED[pa.string()]
+    assert coded_column.cast(pa.string()) == column
+    as_codes, as_texts = (dense(rank(c)) for c in (coded_column, column))
+    assert as_codes.codes.tolist() == as_texts.codes.tolist()
 
 
 def test_many_wide_columns_are_packed_without_overflow() -> None:

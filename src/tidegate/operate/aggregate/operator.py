@@ -73,6 +73,7 @@ class WindowAggregate(Operator):
             levels=(MEMORY,),
             map_steps=(self.placement.folding.step,),
             deals_ahead=not self.partitioner.remembers,
+            grouped=() if self.placement.folding.sent_whole else self.spec.grouped,
         )
 
     @property

@@ -95,6 +95,12 @@ class AggregateSpec:
         """The columns by which rows of windows are told apart: the ends of the window, the keys."""
         return list(self.result_schema)[: 2 + len(self.keys)]
 
+    @property
+    def grouped(self) -> tuple[str, ...]:
+        """The keys that no function reads."""
+        read = {name for function in self.functions for name in function.inputs}
+        return tuple(name for name, _ in self.keys if name not in read)
+
     @cached_property
     def window_schema(self) -> pa.Schema:
         """The columns of windows that are closed in part: states, `part` by part.
@@ -313,9 +319,10 @@ def _together(schema: pa.Schema, steps: Iterator[pa.Table]) -> pa.Table:
 
 def _keys_of(spec: AggregateSpec, rows: pa.Table) -> tuple[Groups, list[pa.Array]]:
     """The key of every row, by its number, and the keys by column."""
-    keys = [canonical(flat(rows.column(name), type_)) for name, type_ in spec.keys]
+    keys = [flat(rows.column(name)) for name, _ in spec.keys]
     by_key = dense(pack([rank(key) for key in keys], rows.num_rows))
-    return by_key, _take(keys, by_key.rows)
+    heads = zip(_take(keys, by_key.rows), spec.keys, strict=True)
+    return by_key, [canonical(flat(head, type_)) for head, (_, type_) in heads]
 
 
 def _first_rows(groups: Groups) -> Ints:

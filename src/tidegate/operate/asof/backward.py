@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ORDER, TS, ints
-from tidegate.operate.asof.key import SharedKeyCodes
+from tidegate.operate.asof.key import shared_codes
 from tidegate.operate.asof.look import KeyedTuples, Step
 from tidegate.operate.asof.spec import LEFT, RIGHT, AsOfSpec, Columns
 from tidegate.operate.asof.state import read_keys
 from tidegate.operate.kernels.asof import latest
+from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.operator import InstanceWork
 from tidegate.schema import TIME
@@ -35,13 +36,13 @@ class Backward:
     def advance(
         self, work: InstanceWork, spec: AsOfSpec, left: KeyedTuples, right: KeyedTuples
     ) -> Step:
-        codes = SharedKeyCodes.of([right.keys, left.keys], [right.rows, left.rows])
-        right_codes, left_codes = codes.parts
-        wanted = np.where(left.has_key, left_codes, codes.count)
-        held, held_codes = _held(work, spec, left, wanted, codes.count)
+        tables, rows = [right.keys, left.keys], [right.rows, left.rows]
+        codes, (right_codes, left_codes) = shared_codes(tables, rows)
+        wanted = np.where(left.has_key, left_codes, codes.n)
+        held, held_codes = _held(work, spec, left, wanted, codes.n)
         times = np.concatenate([ints(held, TS), right.times])
         keys = np.concatenate([held_codes, right_codes])
-        found, last = latest((left.times, wanted), (times, keys), codes.count, spec.equal)
+        found, last = latest((left.times, wanted), (times, keys), codes.n, spec.equal)
         if spec.tolerance_us is not None and len(times):
             far = left.times - times[found] > spec.tolerance_us
             found = np.where(far, -1, found)
@@ -49,9 +50,9 @@ class Backward:
         state = right.stored(spec, fresh, RIGHT)
         return Step(_rows(spec, left, found, held, right), state)
 
-    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: SharedKeyCodes) -> pa.Table:
-        order = np.lexsort([*(ints(rows, name) for name in reversed(ORDER)), codes.parts[0]])
-        ranked = codes.parts[0][order]
+    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: KeyCodes) -> pa.Table:
+        order = np.lexsort([*(ints(rows, name) for name in reversed(ORDER)), codes.codes])
+        ranked = codes.codes[order]
         last = np.append(ranked[1:] != ranked[:-1], True)[: len(order)]
         return rows.take(pa.array(order[last]))
 
@@ -67,10 +68,8 @@ def _held(
     keys = [key.take(places) for key in left.keys]
     held = read_keys(work, spec, ints(left.tuples, "bucket")[row[asked]].astype(np.int64), keys)
     stored = [held.column(name) for name, _ in spec.key_fields]
-    both = SharedKeyCodes.of([keys, stored], [len(asked), held.num_rows])
-    number = np.full(both.count, -1, np.int64)
-    number[both.parts[0]] = asked
-    found = number[both.parts[1]]
+    one_of_each = KeyCodes.of(keys, len(asked))
+    found = np.append(asked[one_of_each.rows], -1)[one_of_each.find(stored, held.num_rows)]
     known = found >= 0  # others have the same hash only
     return (held, found) if known.all() else (held.filter(pa.array(known)), found[known])
 

@@ -17,11 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MIN_US, ORDER, TS, ints
-from tidegate.operate.asof.key import SharedKeyCodes
+from tidegate.operate.asof.key import shared_codes
 from tidegate.operate.asof.look import KeyedTuples, Step
 from tidegate.operate.asof.spec import LEFT, OWN, RIGHT, AsOfSpec, Columns
 from tidegate.operate.asof.state import read_all
 from tidegate.operate.kernels.asof import earliest
+from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.operator import InstanceWork
 from tidegate.schema import TIME
@@ -44,20 +45,20 @@ class Forward:
         assert spec.tolerance_us is not None
         held = _waiting(work, spec)
         both = _together(spec, held, left)
-        codes = SharedKeyCodes.of([right.keys, both.keys], [right.rows, both.rows])
-        right_codes, left_codes = codes.parts
-        wanted = np.where(both.has_key, left_codes, codes.count)
+        tables, rows = [right.keys, both.keys], [right.rows, both.rows]
+        codes, (right_codes, left_codes) = shared_codes(tables, rows)
+        wanted = np.where(both.has_key, left_codes, codes.n)
         times, rights = both.times, right.times
-        found = earliest((times, wanted), (rights, right_codes), codes.count, spec.equal)
+        found = earliest((times, wanted), (rights, right_codes), codes.n, spec.equal)
         if right.rows:
             found = np.where(rights[found] - times > spec.tolerance_us, -1, found)
         matched = found >= 0
         over = times < spec.needed_us(work.frontier_us)
         waits = ~matched & ~over
         waits[: held.num_rows] = False  # these are stored
-        ended = np.zeros(codes.count, np.bool_)
+        ended = np.zeros(codes.n, np.bool_)
         ended[left_codes[: held.num_rows][matched[: held.num_rows]]] = True
-        last = np.full(codes.count, -1, np.int64)
+        last = np.full(codes.n, -1, np.int64)
         last[right_codes] = np.arange(right.rows)
         state = pa.concat_tables(
             [
@@ -68,9 +69,9 @@ class Forward:
         put_out = matched | (over & spec.keep)
         return Step(_rows(spec, both, right, found, np.flatnonzero(put_out)), state)
 
-    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: SharedKeyCodes) -> pa.Table:
-        keys, times, mark = codes.parts[0], ints(rows, TS), _marks(rows)
-        newest = _newest_marks(keys, times, mark, codes.count)
+    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: KeyCodes) -> pa.Table:
+        keys, times, mark = codes.codes, ints(rows, TS), _marks(rows)
+        newest = _newest_marks(keys, times, mark, codes.n)
         waits = ~mark & ~_hidden(spec, times, newest[keys])
         return rows.filter(pa.array(waits | (mark & (times == newest[keys]))))
 
@@ -80,10 +81,10 @@ def _waiting(work: InstanceWork, spec: AsOfSpec) -> pa.Table:
     stored = read_all(work, spec)
     stored = stored.filter(pa.array(ints(stored, TS) >= spec.needed_us(work.previous_us)))
     keys = [stored.column(name) for name, _ in spec.key_fields]
-    codes = SharedKeyCodes.of([keys], [stored.num_rows])
+    codes = KeyCodes.of(keys, stored.num_rows)
     times, mark = ints(stored, TS), _marks(stored)
-    newest = _newest_marks(codes.parts[0], times, mark, codes.count)
-    waits = np.flatnonzero(~mark & ~_hidden(spec, times, newest[codes.parts[0]]))
+    newest = _newest_marks(codes.codes, times, mark, codes.n)
+    waits = np.flatnonzero(~mark & ~_hidden(spec, times, newest[codes.codes]))
     order = np.lexsort([ints(stored, name)[waits] for name in reversed(ORDER)])
     return stored.take(pa.array(waits[order]))
 

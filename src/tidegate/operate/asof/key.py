@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.operate.kernels.group import Groups, dense, pack, rank
+from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints, Mask, flat, valid
 from tidegate.route.bucket import hash_of
 
 Keys = Sequence[pa.Array | pa.ChunkedArray]
 
 
-@dataclass(frozen=True)
-class SharedKeyCodes:
-    """The numbers of the keys of some tables; `groups` has their rows one after the other."""
-
-    groups: Groups
-    ends: Ints
-
-    @staticmethod
-    def of(tables: Sequence[Keys], rows: Sequence[int]) -> SharedKeyCodes:
-        columns = zip(*tables, strict=True)
-        ranks = [rank(pa.concat_arrays([flat(c) for c in parts])) for parts in columns]
-        return SharedKeyCodes(dense(pack(ranks, sum(rows))), np.cumsum(rows))
-
-    @property
-    def count(self) -> int:
-        return self.groups.n
-
-    @cached_property
-    def parts(self) -> list[Ints]:
-        """The numbers of each table."""
-        return np.split(self.groups.codes, self.ends[:-1])
+def shared_codes(tables: Sequence[Keys], rows: Sequence[int]) -> tuple[KeyCodes, list[Ints]]:
+    """The keys of some tables, numbered together, and the numbers of each table."""
+    columns = [pa.concat_arrays([flat(c) for c in parts]) for parts in zip(*tables, strict=True)]
+    codes = KeyCodes.of(columns, sum(rows))
+    return codes, np.split(codes.codes, np.cumsum(rows)[:-1])
 
 
 def present(keys: Keys, rows: int) -> Mask:

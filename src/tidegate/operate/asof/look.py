@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ORDER, TS, ints
-from tidegate.operate.asof.key import SharedKeyCodes, hashed, present
+from tidegate.operate.asof.key import hashed, present
 from tidegate.operate.asof.spec import GROUP, AsOfSpec, Columns
+from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints, Mask
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.tuple_rows import in_total_order
@@ -91,5 +92,5 @@ class AsOfLook(Protocol):
     ) -> Step:
         """Decide what the tuples of a batch allow to decide."""
 
-    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: SharedKeyCodes) -> pa.Table:
+    def newest(self, spec: AsOfSpec, rows: pa.Table, codes: KeyCodes) -> pa.Table:
         """Stored rows, the oldest first, without those that newer ones among them replace."""

@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MIN_US, TS, ints
-from tidegate.operate.asof.key import SharedKeyCodes, hashed
+from tidegate.operate.asof.key import hashed
 from tidegate.operate.asof.spec import GROUP, AsOfSpec
+from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.layered_state import Ints, LayeredKeeper, LayerHorizon, distinct, found
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
@@ -67,7 +68,7 @@ class NearestKeeper(LayeredKeeper):
 
 def arranged(spec: AsOfSpec, rows: pa.Table) -> pa.Table:
     """The tuples of neighbouring layers, oldest first, as one layer."""
-    codes = SharedKeyCodes.of([[rows.column(n) for n, _ in spec.key_fields]], [rows.num_rows])
+    codes = KeyCodes.of([rows.column(n) for n, _ in spec.key_fields], rows.num_rows)
     kept = spec.look.newest(spec, rows, codes)
     columns = [ints(kept, name) for name in (TS, GROUP, "bucket")]
     return kept.take(pa.array(np.lexsort(columns)))

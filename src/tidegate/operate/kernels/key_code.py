@@ -4,52 +4,110 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.kernels.order import Ints, canonical
+from tidegate.operate.kernels.order import Ints, canonical, flat, integers, valid
+
+NO_KEY = -1
+"""The number of a key that is not known, and of NULL where that is no key."""
+
+_DENSE, _FEW = 4, 65_536
+"""Integers are found in an array where it has at most so many places for each, and some more."""
+
+Columns = Sequence[pa.Array | pa.ChunkedArray]
+
+
+@dataclass(frozen=True)
+class ColumnCodes:
+    """The distinct values of one column; the number of each is its place.
+
+    NaN equals NaN, and -0.0 equals 0.0.
+    """
+
+    distinct: pa.Array
+
+    @staticmethod
+    def of(column: pa.Array | pa.ChunkedArray, null: bool) -> tuple[Ints, ColumnCodes]:
+        """The number of every row's value; that of NULL is NO_KEY where `null` is no value."""
+        kept = "encode" if null else "mask"
+        encoded = canonical(flat(column)).dictionary_encode(null_encoding=kept)
+        return _numbers(encoded.indices), ColumnCodes(encoded.dictionary)
+
+    def find(self, column: pa.Array | pa.ChunkedArray) -> Ints:
+        """The number of every row's value, NO_KEY for those that are not among them."""
+        column = flat(column)
+        if self._places is None:
+            return _numbers(pc.index_in(canonical(column), value_set=self.distinct))
+        before, places = self._places
+        known = valid(column)
+        if known is not None:
+            column = column.fill_null(self.distinct[0])
+        # Differences wrap around, and only those of keys inside are within the array.
+        found = places.take(integers(column) - before, mode="clip")
+        return found if known is None else np.where(known, found, NO_KEY)
+
+    @cached_property
+    def _places(self) -> tuple[np.int64, Ints] | None:
+        """The integer before the least, and the numbers of those from there to after the greatest;
+        None where they are too far apart."""
+        distinct = self.distinct
+        type_ = distinct.type
+        if not (pa.types.is_integer(type_) or pa.types.is_date32(type_)):
+            return None
+        if not len(distinct) or distinct.null_count:
+            return None
+        keys = integers(distinct)
+        low, high = int(keys.min()), int(keys.max())
+        if high - low > _DENSE * len(keys) + _FEW or low == np.iinfo(np.int64).min:
+            return None
+        before = np.int64(low - 1)
+        places = np.full(high - low + 3, NO_KEY, np.int64)
+        places[keys - before] = np.arange(len(keys))
+        return before, places
 
 
 @dataclass(frozen=True)
 class KeyCodes:
     """The number of every row's key, in [0, n) and in no order; equal keys have one number.
 
-    NULL is a key, NaN equals NaN, -0.0 equals 0.0. `values` and `pairs` lead from a key to its
-    number: the values of each column, and what the numbers up to a column were packed to.
+    NULL is a key like others, or such a row has none: NO_KEY. `columns` and `pairs` lead from a key
+    to its number: the values of each column, and what the numbers up to a column were packed to.
     """
 
     codes: Ints
     n: int
-    values: tuple[pa.Array, ...]
-    pairs: tuple[pa.Array, ...]
+    columns: tuple[ColumnCodes, ...]
+    pairs: tuple[ColumnCodes, ...]
 
     @staticmethod
-    def of(columns: Sequence[pa.Array], rows: int) -> KeyCodes:
-        """The keys of rows; without columns there is one key. Costs O(rows) for each column."""
-        codes, n = np.zeros(rows, np.int64), min(rows, 1)
-        values: list[pa.Array] = []
-        pairs: list[pa.Array] = []
-        for place, column in enumerate(columns):
-            found, own = _numbered(canonical(column))
-            values.append(own)
-            if place:
-                found, packed = _numbered(pa.array(codes * max(len(own), 1) + found))
-                pairs.append(packed)
-            codes, n = found, len(pairs[-1] if place else own)
-        return KeyCodes(codes, n, tuple(values), tuple(pairs))
+    def of(columns: Columns, rows: int, nulls: Sequence[bool] | None = None) -> KeyCodes:
+        """The keys of rows; without columns there is one key. Costs O(rows) for each column.
 
-    def find(self, columns: Sequence[pa.Array], rows: int) -> Ints:
-        """The numbers of other rows' keys; -1 where no row here has the key."""
-        codes = np.zeros(rows, np.int64)
-        for place, (column, own) in enumerate(zip(columns, self.values, strict=True)):
-            found = _looked_up(canonical(column), own)
+        `nulls` says for each column whether NULL is a key; without it all are.
+        """
+        codes, n = np.zeros(rows, np.int64), min(rows, 1)
+        each: list[ColumnCodes] = []
+        pairs: list[ColumnCodes] = []
+        for place, column in enumerate(columns):
+            found, own = ColumnCodes.of(column, nulls is None or nulls[place])
+            each.append(own)
+            last = own
             if place:
-                packed = codes * max(len(own), 1) + found
-                known = np.where((codes < 0) | (found < 0), -1, packed)
-                found = _looked_up(pa.array(known), self.pairs[place - 1])
-            codes = found
+                found, last = ColumnCodes.of(_packed(codes, found, own), null=False)
+                pairs.append(last)
+            codes, n = found, len(last.distinct)
+        return KeyCodes(codes, n, tuple(each), tuple(pairs))
+
+    def find(self, columns: Columns, rows: int) -> Ints:
+        """The numbers of other rows' keys; NO_KEY where no row here has the key."""
+        codes = np.full(rows, 0 if self.n else NO_KEY, np.int64)
+        for place, (column, own) in enumerate(zip(columns, self.columns, strict=True)):
+            found = own.find(column)
+            codes = self.pairs[place - 1].find(_packed(codes, found, own)) if place else found
         return codes
 
     @property
@@ -60,12 +118,12 @@ class KeyCodes:
         return found
 
 
-def _numbered(column: pa.Array) -> tuple[Ints, pa.Array]:
-    encoded = column.dictionary_encode(null_encoding="encode")
-    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
+def _packed(codes: Ints, found: Ints, own: ColumnCodes) -> pa.Array:
+    """One number for two; NULL where one of them is NO_KEY."""
+    lacking = (codes == NO_KEY) | (found == NO_KEY)
+    return pa.array(codes * len(own.distinct) + found, mask=lacking)
 
 
-def _looked_up(column: pa.Array, values: pa.Array) -> Ints:
-    places = pc.index_in(column, value_set=values)
-    found: Ints = places.fill_null(-1).to_numpy().astype(np.int64)
-    return found
+def _numbers(places: pa.Array) -> Ints:
+    numbers: Ints = places.fill_null(NO_KEY).to_numpy().astype(np.int64)
+    return numbers

@@ -20,6 +20,12 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+CODED = {
+    type_: pa.dictionary(pa.int32(), type_, ordered=True)
+    for type_ in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+}
+"""By type, that of columns of codes: places in a dictionary that is in the order of its values."""
+
 _LOW_BITS = np.int64(2**63 - 1)
 _TOP_BIT = np.uint64(2**63)
 
@@ -133,6 +139,16 @@ def integers(column: pa.Array) -> Ints:
     return values.astype(np.int64, copy=False)
 
 
+def coded(column: pa.Array) -> pa.DictionaryArray:
+    """A column of texts or bytes as codes; costs a sort of its distinct values."""
+    encoded = column.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary)
+    codes = pa.array(inverse(order.to_numpy().astype(np.int64)), pa.int32())
+    return pa.DictionaryArray.from_arrays(
+        codes.take(encoded.indices), encoded.dictionary.take(order), ordered=True
+    )
+
+
 def ordered(column: pa.Array) -> Ordered:
     """Order-preserving integers for a column without NULL; -0.0 sorts below 0.0, all NaN are one.
 
@@ -143,6 +159,9 @@ def ordered(column: pa.Array) -> Ordered:
         return Ordered(_float_keys(floats(column)), lambda keys: _float_values(keys, type_))
     if _is_number_like(type_):
         return Ordered(integers(column), lambda keys: _integer_values(keys, type_))
+    if isinstance(column, pa.DictionaryArray) and type_.ordered:
+        places = column.indices.to_numpy().astype(np.int64)
+        return Ordered(places, lambda chosen: column.dictionary.take(pa.array(chosen)))
     encoded = column.dictionary_encode()
     order = pc.sort_indices(encoded.dictionary)
     keys = inverse(order.to_numpy().astype(np.int64))[encoded.indices.to_numpy()]

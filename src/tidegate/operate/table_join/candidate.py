@@ -9,11 +9,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.operate.kernels.key_code import NO_KEY
 from tidegate.operate.kernels.order import Floats, Ints
-from tidegate.operate.table_join.key import NO_KEY
 
 Stretch = tuple[Ints, Ints]
 """For each tuple the first place of its rows, and the one after the last."""
+
+NO_ROW = -1
+"""The place of a row that is not there."""
 
 Values = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
@@ -23,6 +26,7 @@ class ByKey:
 
     def __init__(self, keys: Ints, size: int) -> None:
         self.order = _sorted(keys, keys != NO_KEY)
+        self.unique = len(self.order) == size
         self._starts = np.searchsorted(keys[self.order], np.arange(size + 1))
 
     def stretch(self, keys: Ints) -> Stretch:
@@ -58,10 +62,10 @@ class ByValue:
         first = ends[0]
         return first, np.where(known, np.maximum(ends[1], first), first)
 
-    def newest(self, keys: Ints, at: Ints) -> Stretch:
-        """The last row of each key whose value is not above that of the tuple."""
+    def newest(self, keys: Ints, at: Ints) -> Ints:
+        """The place of the last row of each key whose value is not above that of the tuple."""
         first, last = self.stretch(keys, None, at)
-        return np.maximum(last - 1, first), last
+        return np.where(last > first, last - 1, NO_ROW)
 
 
 class ByInterval:
@@ -76,9 +80,9 @@ class ByInterval:
         self.order = _sorted(low, (keys != NO_KEY) & ~np.isnan(low) & ~np.isnan(high))
         self.order = self.order[np.argsort(keys[self.order], kind="stable")]
         low, high = low[self.order], high[self.order]
-        self._apart = None
-        if not keys.any() and bool((high[:-1] < low[1:]).all()):
-            self._apart = low, np.r_[high, -np.inf]
+        self.apart = not keys.any() and bool((high[:-1] < low[1:]).all())
+        if self.apart:
+            self._lows, self._highs = low, np.r_[high, -np.inf]
             return
         self._lows, self._highs = np.unique(low), np.unique(high)
         self._size = len(self.order) + 1
@@ -87,13 +91,14 @@ class ByInterval:
         reached = starts + np.searchsorted(self._highs, high)
         self._reached = np.maximum.accumulate(reached)
 
+    def only(self, keys: Ints, values: Floats) -> Ints:
+        """The place of the row that a value may be in, where intervals are `apart`."""
+        place = np.searchsorted(self._lows, values, side="right") - 1
+        # Before the first is place -1, whose upper end nothing reaches; NaN compares false.
+        return np.where((keys != NO_KEY) & (self._highs[place] >= values), place, NO_ROW)
+
     def stretch(self, keys: Ints, values: Floats) -> Stretch:
         known = (keys != NO_KEY) & ~np.isnan(values)
-        if self._apart is not None:
-            lows, highs = self._apart
-            first = np.searchsorted(lows, values, side="right") - 1
-            found = known & (first >= 0) & (highs[first] >= values)
-            return np.maximum(first, 0), np.maximum(first, 0) + found
         starts = keys * self._size
         begun = starts + np.searchsorted(self._lows, values, side="right")
         first = np.searchsorted(self._reached, starts + np.searchsorted(self._highs, values))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,9 +14,9 @@ from tidegate.cancellation import between_pieces
 from tidegate.expression.tree import Expr, columns_of
 from tidegate.operate.join.spec import EQUAL, PairInterval
 from tidegate.operate.kernels.expression import evaluate
-from tidegate.operate.kernels.order import Floats, Ints, floats
-from tidegate.operate.table_join.candidate import ByInterval, ByKey, ByValue, Stretch
-from tidegate.operate.table_join.key import NO_KEY, TableKeys
+from tidegate.operate.kernels.key_code import NO_KEY, KeyCodes
+from tidegate.operate.kernels.order import Floats, Ints, Mask, coded, flat, floats
+from tidegate.operate.table_join.candidate import NO_ROW, ByInterval, ByKey, ByValue, Stretch
 from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.schema import event_times
 
@@ -32,6 +31,12 @@ Pairs = tuple[Ints, Ints]
 Search = Callable[[pa.Table, Ints, Ints], Stretch]
 """The stretch of candidates for tuples, given their columns, their keys and their event times."""
 
+Find = Callable[[pa.Table, Ints, Ints], Ints]
+"""The place of the only candidate of each tuple, NO_ROW for none, given the same."""
+
+Arrangement = tuple[Ints, Search | None, Find | None]
+"""The rows in the order in which they are searched, and one of both ways to do so."""
+
 
 class TableIndex:
     """A table as one lookup needs it; built once for each version and lookup in a process.
@@ -43,26 +48,30 @@ class TableIndex:
     def __init__(self, lookup: TableLookup, table: pa.Table) -> None:
         names = dict(lookup.reads)
         self._lookup = lookup
-        columns = {name: table.column(column) for name, column in names.items()}
-        self.rows = pa.table(columns).combine_chunks() if columns else None
+        columns = {name: flat(table.column(column)) for name, column in names.items()}
+        columns |= {name: coded(columns[name]) for name in lookup.coded}
+        self.rows = pa.table(columns) if columns else None
         """The columns of the table by their names in expressions; None where none is read."""
         self._equal = [i for i in lookup.intervals if i.kind == EQUAL]
         count = table.num_rows
         rows = self.rows if self.rows is not None else table.select([])
         values = [evaluate(i.right_value, rows) for i in self._equal]
-        self._keys = TableKeys(values, [i.null_safe for i in self._equal], count)
-        self._search: Search
+        self._keys = KeyCodes.of(values, count, [i.null_safe for i in self._equal])
         if lookup.valid_from is not None:
-            self._order, self._search = self._versioned(table.column(lookup.valid_from))
+            found = self._versioned(table.column(lookup.valid_from))
+        elif (interval := _range(lookup)) is None:
+            found = self._keyed()
         else:
-            self._order, self._search = self._ranged(rows)
-        self._in_order = lookup.valid_from is not None or _range(lookup) is None
+            found = self._ranged(rows, interval)
+        self._order, self._search, self._find = found
+        self._row_at = np.append(self._order, NO_ROW)
+        self._in_order = _range(lookup) is None
         """Whether the candidates of a tuple are in the order of the table."""
-        single = (
-            self._in_order and lookup.valid_from is None and len(self._order) == self._keys.size
-        )
-        self._row_of = self._order if single else None
-        """By key its row, where each has one."""
+
+    @property
+    def single(self) -> bool:
+        """Whether no tuple can have more than one row."""
+        return self._find is not None
 
     @property
     def nbytes(self) -> int:
@@ -70,17 +79,31 @@ class TableIndex:
         columns = 0 if self.rows is None else self.rows.nbytes
         return int(columns) + _ROW_BYTES * len(self._order)
 
+    def partners(self, tuples: pa.Table, times: Ints) -> Ints:
+        """The row of each tuple, NO_ROW for none, where it is `single`; see `pairs`."""
+        assert self._find is not None
+        s = self._row_at[self._find(tuples, self._key_numbers(tuples, len(times)), times)]
+        for condition in self._lookup.rest:
+            p = None if s.min(initial=0) > NO_ROW else np.flatnonzero(s != NO_ROW)
+            fits = self._asked(condition, tuples, p, s if p is None else s[p])
+            s[~fits if p is None else p[~fits]] = NO_ROW
+        return s
+
     def pairs(self, tuples: pa.Table, times: Ints) -> Pairs:
         """The rows that fit each tuple; `tuples` has the columns that the lookup asks of them."""
-        keys = self._keys.of([evaluate(i.left_value, tuples) for i in self._equal], len(times))
-        if self._row_of is not None:
-            p = np.arange(len(keys)) if (keys != NO_KEY).all() else np.flatnonzero(keys != NO_KEY)
-            return self._fitting(tuples, p, keys if len(p) == len(keys) else keys[p])
-        first, last = self._search(tuples, keys, times)
+        if self.single:
+            s = self.partners(tuples, times)
+            p = np.flatnonzero(s != NO_ROW)
+            return p, s[p]
+        assert self._search is not None
+        first, last = self._search(tuples, self._key_numbers(tuples, len(times)), times)
         found = [self._fitting(tuples, p, s) for p, s in _pieces(first, last)]
         if len(found) == 1:
             return found[0]
         return np.concatenate([p for p, _ in found]), np.concatenate([s for _, s in found])
+
+    def _key_numbers(self, tuples: pa.Table, count: int) -> Ints:
+        return self._keys.find([evaluate(i.left_value, tuples) for i in self._equal], count)
 
     def _fitting(self, tuples: pa.Table, p: Ints, places: Ints) -> Pairs:
         """Those candidates that meet the other conditions, in order."""
@@ -93,45 +116,47 @@ class TableIndex:
             p, s = p[order], s[order]
         return p, s
 
-    def _asked(self, condition: Expr, tuples: pa.Table, p: Ints, s: Ints) -> npt.NDArray[np.bool_]:
-        between_pieces(len(p))
-        columns, own = {}, self.rows
+    def _asked(self, condition: Expr, tuples: pa.Table, p: Ints | None, s: Ints) -> Mask:
+        """Whether pairs of tuples, all of them for None, and rows of the table fit."""
+        between_pieces(len(s))
+        columns, own = {"": pa.array(s)}, self.rows
         for name in columns_of(condition):
-            mine = own is not None and name in own.column_names
-            side, at = (own, s) if own is not None and mine else (tuples, p)
-            columns[name] = side.column(name).take(pa.array(at))
-        if not columns:
-            columns[""] = pa.array(p)
+            if own is not None and name in own.column_names:
+                columns[name] = own.column(name).take(columns[""])
+            else:
+                column = tuples.column(name)
+                columns[name] = column if p is None else column.take(pa.array(p))
         fits = pc.fill_null(evaluate(condition, pa.table(columns)), False)
-        result: npt.NDArray[np.bool_] = fits.to_numpy(zero_copy_only=False)
+        result: Mask = fits.to_numpy(zero_copy_only=False)
         return result
 
-    def _ranged(self, rows: pa.Table) -> tuple[Ints, Search]:
-        keys, interval = self._keys.numbers, _range(self._lookup)
-        if interval is None:
-            plain = ByKey(keys, self._keys.size)
-            return plain.order, lambda tuples, of, times: plain.stretch(of)
-        low, high = interval.left_low, interval.left_high
-        if (
-            interval.right_low is not None
-            and interval.right_high is not None
-            and not (low and high)
-        ):
-            ends = _doubles(interval.right_low, rows), _doubles(interval.right_high, rows)
-            within, value = ByInterval(keys, *ends), interval.left_value
-            return within.order, lambda tuples, of, times: within.stretch(
-                of, _doubles(value, tuples)
-            )
-        by = ByValue(keys, _doubles(interval.right_value, rows))
-        return by.order, lambda tuples, of, times: by.stretch(
-            of, *(None if e is None else _doubles(e, tuples) for e in (low, high))
-        )
+    def _keyed(self) -> Arrangement:
+        by = ByKey(self._keys.codes, self._keys.n)
+        if by.unique:
+            return by.order, None, lambda tuples, keys, times: keys
+        return by.order, lambda tuples, keys, times: by.stretch(keys), None
 
-    def _versioned(self, valid_from: pa.ChunkedArray) -> tuple[Ints, Search]:
+    def _ranged(self, rows: pa.Table, interval: PairInterval) -> Arrangement:
+        low, high, value = interval.left_low, interval.left_high, interval.left_value
+        ends = interval.right_low, interval.right_high
+        if ends[0] is None or ends[1] is None or (low and high):
+            by = ByValue(self._keys.codes, _doubles(interval.right_value, rows))
+
+            def search(tuples: pa.Table, keys: Ints, times: Ints) -> Stretch:
+                bounds = (None if e is None else _doubles(e, tuples) for e in (low, high))
+                return by.stretch(keys, *bounds)
+
+            return by.order, search, None
+        within = ByInterval(self._keys.codes, _doubles(ends[0], rows), _doubles(ends[1], rows))
+        if within.apart:
+            return within.order, None, lambda t, keys, _: within.only(keys, _doubles(value, t))
+        return within.order, lambda t, keys, _: within.stretch(keys, _doubles(value, t)), None
+
+    def _versioned(self, valid_from: pa.ChunkedArray) -> Arrangement:
         since, known = event_times(valid_from)
-        keys = np.where(known, self._keys.numbers, NO_KEY)
+        keys = np.where(known, self._keys.codes, NO_KEY)
         by = ByValue(keys, np.where(known, since, MAX_US))
-        return by.order, lambda tuples, of, times: by.newest(of, times)
+        return by.order, None, lambda tuples, keys, times: by.newest(keys, times)
 
 
 def _range(lookup: TableLookup) -> PairInterval | None:

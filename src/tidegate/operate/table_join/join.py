@@ -11,10 +11,12 @@ import pyarrow.compute as pc
 
 from tidegate.batch import SEQ, TS, ints
 from tidegate.errors import TaskError
+from tidegate.operate.join.kind import INNER, LEFT_OUTER, JoinKind
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.kernels.order import Ints
+from tidegate.operate.table_join.candidate import NO_ROW
 from tidegate.operate.table_join.index import Pairs, TableIndex
-from tidegate.operate.table_join.lookup import ANTI, LEFT, SEMI, TableLookup
+from tidegate.operate.table_join.lookup import TableLookup
 
 PART_BITS = 24
 """The positions of tuples are shifted by so many bits, which number the rows made of one tuple."""
@@ -42,63 +44,77 @@ def join_tables(
             mask = pc.fill_null(evaluate(condition, rows.columns), False)
             rows = PlacedRows(rows.places.filter(mask), rows.columns.filter(mask))
         rows = _join(lookup, rows, held(lookup))
-    return _numbered(rows) if any(lookup.multiplies for lookup in lookups) else rows
+    multiplying = [lookup for lookup in lookups if lookup.multiplies]
+    if not multiplying:
+        return rows
+    return _numbered(rows, any(not held(lookup).single for lookup in multiplying))
 
 
 def _join(lookup: TableLookup, rows: PlacedRows, index: TableIndex) -> PlacedRows:
-    count = rows.places.num_rows
-    p, s = index.pairs(rows.columns, ints(rows.places, TS))
-    same = _is_each_once(p, count)
-    if not same or lookup.how == ANTI:
-        p, s = _kept(lookup.how, count, (p, s))
-        same = _is_each_once(p, count)
-    if not same:
+    times = ints(rows.places, TS)
+    if index.single:
+        p, s = _kept_partners(lookup.kind, index.partners(rows.columns, times))
+    else:
+        p, s = _kept_pairs(lookup.kind, len(times), index.pairs(rows.columns, times))
+    if p is not None:
         where = pa.array(p)
         rows = PlacedRows(rows.places.take(where), rows.columns.take(where))
     columns = rows.columns
     if lookup.adds and index.rows is not None:
-        at = pa.array(s, mask=s < 0) if lookup.how == LEFT else pa.array(s)
+        at = pa.array(s, mask=s == NO_ROW) if lookup.kind.unmatched else pa.array(s)
         for name in lookup.adds:
             columns = columns.append_column(name, index.rows.column(name).take(at))
     return PlacedRows(rows.places, columns)
 
 
-def _is_each_once(p: Ints, count: int) -> bool:
-    return len(p) == count and bool((p == np.arange(count)).all())
+def _kept_partners(kind: JoinKind, partners: Ints) -> tuple[Ints | None, Ints]:
+    """As `_kept_pairs`, for tuples that have one row each, or NO_ROW."""
+    if kind == LEFT_OUTER:
+        return None, partners
+    keeps = (partners == NO_ROW) == kind.unmatched
+    if keeps.all():
+        return None, partners
+    p = np.flatnonzero(keeps)
+    return p, partners[p]
 
 
-def _kept(how: str, tuples: int, pairs: Pairs) -> Pairs:
-    """The tuples that stay, once for each row of theirs, and that row; -1 for none."""
+def _kept_pairs(kind: JoinKind, tuples: int, pairs: Pairs) -> tuple[Ints | None, Ints]:
+    """The tuples that stay, once for each row of theirs, and that row; NO_ROW for none.
+
+    None stands for all tuples, each once.
+    """
     p, s = pairs
-    if how not in (SEMI, ANTI, LEFT):
-        return p, s
-    matched = np.zeros(tuples, np.bool_)
-    matched[p] = True
-    if how == LEFT:
+    if kind != INNER:
+        matched = np.zeros(tuples, np.bool_)
+        matched[p] = True
+        if not kind.pairs:
+            return np.flatnonzero(matched != kind.unmatched), s
         alone = np.flatnonzero(~matched)
-        p = np.concatenate([p, alone])
-        order = np.argsort(p, kind="stable")
-        return p[order], np.concatenate([s, np.full(len(alone), -1)])[order]
-    p = np.flatnonzero(matched if how == SEMI else ~matched)
-    return p, np.full(len(p), -1)
+        at = np.searchsorted(p, alone)
+        p, s = np.insert(p, at, alone), np.insert(s, at, NO_ROW)
+    once = len(p) == tuples and bool((p == np.arange(tuples)).all())
+    return None if once else p, s
 
 
-def _numbered(rows: PlacedRows) -> PlacedRows:
-    """The rows with places of their own in the total order: position, then number in the tuple."""
+def _numbered(rows: PlacedRows, several: bool) -> PlacedRows:
+    """The rows with places of their own in the total order: position, then number in the tuple.
+
+    The number is 0 where no tuple can have `several` rows.
+    """
     times, seq = ints(rows.places, TS), ints(rows.places, SEQ)
-    number = np.zeros(len(seq), np.int64)
-    if len(seq):
+    most, placed = 0, seq << PART_BITS
+    if several and len(seq):
         begins = np.flatnonzero(np.r_[True, (seq[1:] != seq[:-1]) | (times[1:] != times[:-1])])
         if len(begins) < len(seq):
             number = np.arange(len(seq)) - np.repeat(begins, np.diff(np.r_[begins, len(seq)]))
-    if len(seq) and (int(number.max()) >> PART_BITS or int(seq.max()) >> (63 - PART_BITS)):
+            most, placed = int(number.max()), placed + number
+    if most >> PART_BITS or int(seq.max(initial=0)) >> (63 - PART_BITS):
         raise TaskError(
             "table join",
             f"a tuple may have at most {1 << PART_BITS:,} rows of a table, and a source "
             f"{1 << 63 - PART_BITS:,} tuples",
-            f"{int(number.max()) + 1:,} rows of a tuple at position {int(seq.max()):,}",
+            f"{most + 1:,} rows of a tuple at position {int(seq.max()):,}",
             "Add a condition to the join.",
         )
     at = rows.places.column_names.index(SEQ)
-    placed = rows.places.set_column(at, SEQ, pa.array((seq << PART_BITS) + number))
-    return PlacedRows(placed, rows.columns)
+    return PlacedRows(rows.places.set_column(at, SEQ, pa.array(placed)), rows.columns)

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tidegate.expression.tree import Expr
+from tidegate.operate.join.kind import ANTI, INNER, LEFT_OUTER, SEMI, JoinKind
 from tidegate.operate.join.spec import PairInterval
 
-INNER, LEFT, SEMI, ANTI = HOWS = ("inner", "left", "semi", "anti")
+KINDS = (INNER, LEFT_OUTER, SEMI, ANTI)
+"""The kinds of joins of a stream to a table, whose rows have no time and cannot stand alone."""
 
 
 @dataclass(frozen=True)
@@ -21,23 +23,25 @@ class TableLookup:
 
     `where` are conditions that tuples meet before. `intervals` find the rows that may fit, `rest`
     are the conditions that these are asked as well. `reads` are the columns of the table, by their
-    names in expressions; tuples get those that are named in `adds`. With `valid_from`, a column of
-    the table, a key has one row at each instant: the newest that is not later.
+    names in expressions; tuples get those that are named in `adds`, and those in `coded` as codes.
+    With `valid_from`, a column of the table, a key has one row at each instant: the newest that is
+    not later.
     """
 
     table: str
-    how: str
+    kind: JoinKind
     where: tuple[Expr, ...]
     intervals: tuple[PairInterval, ...]
     rest: tuple[Expr, ...]
     reads: tuple[tuple[str, str], ...]
     adds: tuple[str, ...]
     valid_from: str | None = None
+    coded: tuple[str, ...] = ()
 
     @property
     def multiplies(self) -> bool:
         """Whether several rows may come of one tuple."""
-        return self.how in (INNER, LEFT)
+        return self.kind.pairs
 
     @property
     def expressions(self) -> Iterator[Expr]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import NoAttributeError, QueryError
+from tidegate.operate.join.kind import JoinKind
 from tidegate.query.name import SideName, column, resolve
 from tidegate.query.node import Node, Project, TableJoin
 from tidegate.query.paired import SIDES
@@ -51,14 +52,14 @@ class Table:
         return f"Table({columns_text(self.schema)}; {self.definition.where})"
 
 
-def table_join(node: Node, table: TableDef, on: Any, how: str) -> Node:
+def table_join(node: Node, table: TableDef, on: Any, kind: JoinKind) -> Node:
     """The node of `stream.join(table, on=...)`.
 
     `on` is an expression over `left` and `right`, or the names of columns that both have: the
     result then has these once.
     """
     if isinstance(on, str) or (isinstance(on, Sequence) and all(isinstance(n, str) for n in on)):
-        return _using(node, table, [on] if isinstance(on, str) else list(on), how)
+        return _using(node, table, [on] if isinstance(on, str) else list(on), kind)
     condition = join_condition(on)
     if not isinstance(condition, exp.Expression):
         raise QueryError(
@@ -67,10 +68,10 @@ def table_join(node: Node, table: TableDef, on: Any, how: str) -> Node:
             "a function",
             "Write for example on=left.zone == right.id.",
         )
-    return TableJoin(node, table, condition, how)
+    return TableJoin(node, table, condition, kind)
 
 
-def _using(node: Node, table: TableDef, names: Sequence[str], how: str) -> Node:
+def _using(node: Node, table: TableDef, names: Sequence[str], kind: JoinKind) -> Node:
     if not names:
         raise QueryError("join", "needs a column that both sides have", "none")
     found = [
@@ -81,7 +82,7 @@ def _using(node: Node, table: TableDef, names: Sequence[str], how: str) -> Node:
         for mine, other in found
     ]
     condition = reduce(lambda a, b: exp.And(this=a, expression=b), equal)
-    joined = TableJoin(node, table, condition, how)
+    joined = TableJoin(node, table, condition, kind)
     if joined.filters:
         return joined
     columns = unqualified_columns(joined, without={other for _, other in found})
