@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from tidegate.driver.loop import Loop
 from tidegate.driver.options import RunOptions
-from tidegate.errors import CheckpointError
+from tidegate.errors import CheckpointError, QueryError
 from tidegate.plan.physical import Plan
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
@@ -178,6 +179,25 @@ def test_the_record_is_shown_with_the_state(folder: Path) -> None:
     (version,) = recorded(folder)
     wanted = f"table zones: 2 rows, {size_text(version['bytes'])}, version {version['digest'][:12]}"
     assert wanted in text
+
+
+def test_a_table_is_joined_by_the_names_that_spark_has_for_kinds(folder: Path) -> None:
+    import tidegate as tg
+
+    session = tg.Session(master="none")
+    rides = session.stream(str(folder / "rides.csv"), time="ts")
+    given = session.table(pa.table({"zone": [0, 1], "name": ["a", "b"]}), name="zones")
+    found = {
+        how: rides.join(given, on="zone", how=how).preview(12).table.num_rows
+        for how in ("inner", "left", "left_outer", "leftsemi", "left_anti")
+    }
+    assert found == {"inner": 8, "left": 12, "left_outer": 12, "leftsemi": 8, "left_anti": 4}
+    wanted = (
+        "JOIN: a stream is joined to table zones by JOIN, LEFT JOIN, SEMI JOIN or ANTI JOIN; got "
+        "FULL JOIN. Its rows have no event time, and cannot stand alone: leave FULL out."
+    )
+    with pytest.raises(QueryError, match=f"^{re.escape(wanted)}$"):
+        rides.join(given, on="zone", how="full")
 
 
 def test_rows_of_a_program_are_kept_too(folder: Path) -> None:

@@ -115,13 +115,21 @@ def rank(column: pa.Array) -> Rank:
     return Rank(codes, present.size + 1)
 
 
-def rank_integers(keys: Ints) -> Rank:
-    """Number integers: by subtraction when they lie close together, else by a dictionary."""
+def rank_close(keys: Ints) -> Rank | None:
+    """Number integers by subtraction; None where they do not lie close together."""
     if len(keys) == 0:
         return Rank(keys, 1)
     low, high = int(keys.min()), int(keys.max())
-    if high - low < 2 * len(keys) + 1024:
-        return Rank(keys if low == 0 else keys - low, high - low + 1, low=low)
+    if high - low >= 2 * len(keys) + 1024:
+        return None
+    return Rank(keys if low == 0 else keys - low, high - low + 1, low=low)
+
+
+def rank_integers(keys: Ints) -> Rank:
+    """Number integers: by subtraction when they lie close together, else by a dictionary."""
+    close = rank_close(keys)
+    if close is not None:
+        return close
     indices, lookup, distinct = _dictionary(keys)
     return Rank(lookup[indices], len(distinct), full=True, distinct=distinct)
 

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.kernels.order import Ints, canonical, flat, integers, valid
+from tidegate.operate.kernels.group import dense_with_numbers, rank_close
+from tidegate.operate.kernels.order import Ints, canonical, flat, integers, ordered, valid
 
 NO_KEY = -1
 """The number of a key that is not known, and of NULL where that is no key."""
@@ -33,8 +34,12 @@ class ColumnCodes:
     @staticmethod
     def of(column: pa.Array | pa.ChunkedArray, null: bool) -> tuple[Ints, ColumnCodes]:
         """The number of every row's value; that of NULL is NO_KEY where `null` is no value."""
-        kept = "encode" if null else "mask"
-        encoded = canonical(flat(column)).dictionary_encode(null_encoding=kept)
+        column = canonical(flat(column))
+        close = rank_close(integers(column)) if _is_integer(column) else None
+        if close is not None:
+            groups, numbers = dense_with_numbers(close)
+            return groups.codes, ColumnCodes(ordered(column).decode(close.integers_at(numbers)))
+        encoded = column.dictionary_encode(null_encoding="encode" if null else "mask")
         return _numbers(encoded.indices), ColumnCodes(encoded.dictionary)
 
     def find(self, column: pa.Array | pa.ChunkedArray) -> Ints:
@@ -54,13 +59,9 @@ class ColumnCodes:
     def _places(self) -> tuple[np.int64, Ints] | None:
         """The integer before the least, and the numbers of those from there to after the greatest;
         None where they are too far apart."""
-        distinct = self.distinct
-        type_ = distinct.type
-        if not (pa.types.is_integer(type_) or pa.types.is_date32(type_)):
+        if not len(self.distinct) or not _is_integer(self.distinct):
             return None
-        if not len(distinct) or distinct.null_count:
-            return None
-        keys = integers(distinct)
+        keys = integers(self.distinct)
         low, high = int(keys.min()), int(keys.max())
         if high - low > _DENSE * len(keys) + _FEW or low == np.iinfo(np.int64).min:
             return None
@@ -122,6 +123,12 @@ def _packed(codes: Ints, found: Ints, own: ColumnCodes) -> pa.Array:
     """One number for two; NULL where one of them is NO_KEY."""
     lacking = (codes == NO_KEY) | (found == NO_KEY)
     return pa.array(codes * len(own.distinct) + found, mask=lacking)
+
+
+def _is_integer(column: pa.Array) -> bool:
+    """Whether all values are integers, or days."""
+    type_ = column.type
+    return not column.null_count and (pa.types.is_integer(type_) or pa.types.is_date32(type_))
 
 
 def _numbers(places: pa.Array) -> Ints:
