@@ -16,8 +16,9 @@ from tidegate.state.lock import LOCK
 from tidegate.state.segment import Segment, read_segment
 from tidegate.state.store import Store
 
-CERTAIN = 5
-"""[ROWS 8 SLIDE 3]: the next window ends three tuples on at most, so it has these of a group."""
+CERTAIN = {"aggregate/tuples": 5, "over/tuples": 1}
+"""Of [ROWS 8 SLIDE 3] the next window ends three tuples on at most, so it has these of a group; of
+running sums the newest tuple has all."""
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -78,10 +79,14 @@ def facts(checkpoint: Path) -> dict[str, Any]:
     for epoch in state.get("epochs", []):
         for name in ("switch_ms", "control_ms", "asked", "applied", "completed"):
             epoch.pop(name, None)
+    for version in (v for versions in state.get("tables", {}).values() for v in versions):
+        for name in ("read", "file"):
+            version.pop(name)
+    state.pop("files", None)  # names have the number of the attempt
     for name in state.get("operators", {}):
         layers = store.kept()[-1].operators[name]
-        if name.endswith("/tuples"):
-            state["operators"][name] = live_tuples(store, layers)
+        if name in CERTAIN:
+            state["operators"][name] = live_tuples(store, layers, CERTAIN[name])
         elif name.startswith("process/"):
             state["operators"][name] = live_entries(store, layers)
     return {k: v for k, v in found.items() if k != "location"}
@@ -97,11 +102,11 @@ def live_entries(store: Store, layers: Sequence[Segment]) -> list[dict[str, Any]
     return sorted(rows, key=lambda row: (row["bucket"], row[keeper.order], row["name"]))
 
 
-def live_tuples(store: Store, layers: Sequence[Segment]) -> list[list[Any]]:
+def live_tuples(store: Store, layers: Sequence[Segment], certain: int) -> list[list[Any]]:
     """The newest tuples of each group, in the order of their arrival."""
     groups: dict[tuple[int, int], list[list[Any]]] = defaultdict(list)
     for layer in layers:
         for row in read_segment(store, layer).to_pylist():
             key = (row["bucket"], row["group"] & ~(1 << 62))
             groups[key].append([row["rank"], *(str(v) for k, v in row.items() if k != "group")])
-    return [[key, sorted(rows)[-CERTAIN:]] for key, rows in sorted(groups.items())]
+    return [[key, sorted(rows)[-certain:]] for key, rows in sorted(groups.items())]

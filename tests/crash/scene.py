@@ -191,7 +191,40 @@ SEVERAL = Scene(
 )
 """Three outputs: windows of tuples, a join, and a class of its own over the pairs."""
 
-LOCAL = (AGGREGATE, STATELESS, TOP, WHOLE, SEVERAL)
+WAITING = Scene(
+    "waiting",
+    """
+    CREATE STREAM rides FROM '{inputs}/a.parquet', '{inputs}/b.csv' TIME at DISORDER 2 SECONDS;
+    CREATE STREAM more FROM '{inputs}/c.json' TIME at DISORDER 3 SECONDS;
+    CREATE TABLE zones FROM '{inputs}/zones.csv';
+    CREATE STREAM once AS
+    SELECT DISTINCT ON (route, seats) route, seats, fare FROM rides KEEP FIRST WITHIN 20 SECONDS;
+
+    INSERT INTO visits
+    SELECT z.zone, COUNT(*) AS n, SUM(o.fare) AS total
+    FROM once AS o [SESSION GAP 2 SECONDS MAX 30 SECONDS] JOIN zones AS z ON o.route = z.route
+    GROUP BY z.zone;
+
+    INSERT INTO pairs
+    SELECT r.route, r.fare, m.seats
+    FROM rides AS r [RANGE 20 SECONDS] LEFT JOIN more AS m [RANGE 5 SECONDS]
+    ON r.route = m.route AND r.fare > m.fare + 4;
+
+    INSERT INTO latest
+    SELECT DISTINCT ON (route) route, before, fare FROM (
+      SELECT r.route, m.fare AS before, SUM(r.fare) OVER (PARTITION BY r.route ORDER BY ts) AS fare
+      FROM rides AS r ASOF JOIN more AS m [RANGE 1 MINUTE] MATCH_CONDITION (r.ts >= m.ts)
+      ON r.route = m.route
+    ) KEEP LAST WITHIN 10 SECONDS;
+    """,
+    "parquet",
+    batch_rows=150,
+    switches={3: 3, 6: 1},
+)
+"""Sessions over tuples that are kept once and joined to a table, an outer join, and tuples that
+wait, over running sums, over an as-of join."""
+
+LOCAL = (AGGREGATE, STATELESS, TOP, WHOLE, SEVERAL, WAITING)
 SCENES = {s.name: s for s in (*LOCAL, THROUGH_SQL)}
 
 
@@ -240,6 +273,8 @@ def write_inputs(folder: Path) -> Path:
     pq.write_table(tables[0], folder / "a.parquet", row_group_size=128)
     _write_csv(tables[1], folder / "b.csv")
     _write_json(tables[2], folder / "c.json")
+    zones = "".join(f"r{r},zone {r % 3}\n" for r in range(1, 12))
+    (folder / "zones.csv").write_text(f"route,zone\n{zones}", encoding="utf-8")
     (folder / "many").mkdir()
     for number, table in enumerate(tables):
         for part in range(2):

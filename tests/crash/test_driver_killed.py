@@ -47,6 +47,16 @@ def test_the_scenes_have_what_can_be_lost(
         assert len(held["operators"]["process/buckets"]) > 15
         assert len(held["operators"]["aggregate/tuples"]) > 10
         assert set(results(golden(name).files)) == {"busy/", "pairs/", "rises/"}
+    elif name == "waiting":
+        rows = {k: v["rows"] for k, v in held["operators"].items() if isinstance(v, dict)}
+        assert rows["aggregate/sessions"] >= 2
+        assert rows["distinct/kept"] > 10
+        assert rows["distinct2/last"] > 5
+        assert rows["join/left"] > rows["join/left_matched"] > 5
+        assert rows["asof/nearest"] > 10
+        assert len(held["operators"]["over/tuples"]) > 5
+        assert held["tables"]
+        assert set(results(golden(name).files)) == {"visits/", "pairs/", "latest/"}
     else:
         assert held["operators"]["aggregate/panes"]["rows"] > 20
 

@@ -28,11 +28,11 @@ QUERY = "SELECT r.x, s.b FROM r ASOF LEFT JOIN s {} MATCH_CONDITION (r.ts {} s.t
 
 
 def peak(sql: str, folder: Path) -> tuple[int, int]:
-    """The most rows that the state had, and rows of the output."""
+    """The most rows that the state had, across two switches, and rows of the output."""
     script = read_script(STREAMS + sql)
     plan = lower(single(bind(script, streams_of(script))))
     sink = MemorySink()
-    options = RunOptions(instances=2, batch_rows=1_000)
+    options = RunOptions(instances=2, batch_rows=1_000, switches={5: 3, 12: 1})
     loop: Loop = prepare(plan, Place("none"), {None: sink}, options, str(folder))
     most = 0
     while not loop.manifest.finished:

@@ -14,7 +14,7 @@ from tests.fuzz import construct
 from tests.fuzz.compare import check_seed
 
 
-def main(arguments: list[str], check_seed: Callable[[int], bool] = check_seed) -> int:
+def main(arguments: list[str], check_seed: Callable[[int], bool | None] = check_seed) -> int:
     if arguments[0] in construct.CONSTRUCTS:
         return main(arguments[1:], partial(construct.check_seed, name=arguments[0]))
     failed, empty = [], 0
@@ -22,7 +22,7 @@ def main(arguments: list[str], check_seed: Callable[[int], bool] = check_seed) -
         first, _, last = argument.partition("-")
         for seed in range(int(first), int(last or first) + 1):
             try:
-                empty += not check_seed(seed)
+                empty += check_seed(seed) is False
             except Exception as error:
                 notes = "\n".join(getattr(error, "__notes__", ()))
                 print(f"seed {seed}: {type(error).__name__}: {error}\n{notes}")

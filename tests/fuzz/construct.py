@@ -14,7 +14,6 @@ from tests.fuzz.asof import as_of
 from tests.fuzz.emit import emit
 from tests.fuzz.join import join
 from tests.fuzz.keyed import dedup, over
-from tests.fuzz.lead import lead
 from tests.fuzz.outer import outer_join
 from tests.fuzz.query import Query, Relation, Script
 from tests.fuzz.row import Chance, Stream, stream, years
@@ -57,9 +56,6 @@ def grouping_sets(chance: Chance, relations: Sequence[Relation]) -> Query:
 
 
 WITHOUT_JOINS = tuple(each for each in ABOVE if each not in (join, outer_join))
-FAR = tuple(each for each in WITHOUT_JOINS if each not in (query._time_window, session))
-"""What may stand over rows of the year 9999."""
-
 CONSTRUCTS = {
     "outer": Construct(40, outer_join, above=WITHOUT_JOINS),
     "asof": Construct(41, as_of, below=BELOW[:3], above=WITHOUT_JOINS),
@@ -67,7 +63,6 @@ CONSTRUCTS = {
     "session": Construct(43, session, below=(*BELOW, outer_join)),
     "calendar": Construct(44, calendar, streams=years),
     "over": Construct(45, over, below=(*BELOW, outer_join, session)),
-    "lead": Construct(46, lead, above=FAR),
     "dedup": Construct(47, dedup, below=(*BELOW, outer_join, session)),
     "emit": Construct(48, emit, above=(query._stateless,)),
     "explode": Construct(49, explode, below=(query._time_window, session, query._tuple_window)),

@@ -1,20 +1,43 @@
-"""LEAD drawn by chance, over streams and over queries."""
+"""LEAD drawn by chance, over streams and over queries; `python -m tests.fuzz.lead 17`."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
+from tests.fuzz import compare
+from tests.fuzz.__main__ import main
 from tests.fuzz.expression import Expr, Grammar
-from tests.fuzz.keyed import _over, draw_keys
-from tests.fuzz.query import Query, Relation, _items, _newest, _one, _select, _where
-from tests.fuzz.row import LONG, Chance
+from tests.fuzz.keyed import _over, draw_keys, over
+from tests.fuzz.query import (
+    Query,
+    Relation,
+    Script,
+    _items,
+    _newest,
+    _one,
+    _select,
+    _stateless,
+    _time_window,
+    _where,
+)
+from tests.fuzz.row import LONG, Chance, Stream
 
-LAST = "253402300799999999"
-"""The last event time there is, at which tuples are decided that nothing follows."""
+LAST = "9223372036854775807"
 
 
-def lead(chance: Chance, relations: Sequence[Relation]) -> Query:
-    relation = _newest(chance, relations)
+def draw_lead(chance: Chance, streams: Sequence[Stream]) -> Script:
+    """Functions OVER, LEAD among them; below it and above it other operators at times."""
+    script = Script()
+    relations = [Relation(s.name, dict(s.kinds)) for s in streams]
+    if chance.random() < 0.5:
+        below = [_stateless, _time_window, over]
+        relations.append(script.add(_one(chance, below)(chance, relations)))
+    script.output = _lead(chance, _newest(chance, relations))
+    return script
+
+
+def _lead(chance: Chance, relation: Relation) -> Query:
     columns = relation.expressions()
     where = _where(chance, columns)
     time = "window_end" if relation.windowed else "ts"
@@ -35,16 +58,13 @@ def lead(chance: Chance, relations: Sequence[Relation]) -> Query:
     names = [f"c{n}" for n in range(len(texts))]
     spark, duck = _items(texts, names)
     at = f'coalesce(LEAD("~ts", {ahead}) {overs[1]}, {LAST})'
-    hidden = f'{relation.shown} AS "~own", "~seq" AS "~q", {at} AS "~at"'
-    rows = f"SELECT {duck}, {hidden} FROM {relation.name}{where[1]}"
+    rows = f'SELECT {duck}, "~ts", "~seq" AS "~q", {at} AS "~at" FROM {relation.name}{where[1]}'
     if chance.random() < 0.3:
         return _counted(f"FROM {relation.name}{where[0]}", f"LEAD(1, {ahead}) {overs[0]}", rows)
-    place = 'row_number() OVER (ORDER BY "~at", "~q") AS "~seq"'
     return Query(
         f"SELECT {spark} FROM {relation.name}{where[0]}",
-        f'SELECT {", ".join(names)}, "~at" AS "~ts", "~own", {place} FROM ({rows})',
+        f'SELECT *, row_number() OVER (ORDER BY "~at", "~q") AS "~seq" FROM ({rows})',
         {n: t.kind for n, t in zip(names, texts, strict=True)},
-        own=True,
     )
 
 
@@ -72,3 +92,11 @@ def _counted(source: str, call: str, rows: str) -> Query:
         {"n": LONG},
         windowed=True,
     )
+
+
+def check_seed(seed: int) -> None:
+    compare.check(seed, draw_lead, family=31)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], check_seed))

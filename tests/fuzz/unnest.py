@@ -10,14 +10,14 @@ from tests.fuzz.query import Query, Relation, _items, _newest, _one, _select, _w
 from tests.fuzz.row import INTEGER, STRING, Chance, Kind
 
 WRITTEN = {
-    "SELECT {items}, EXPLODE({list}) AS v FROM {source}{where}": (False, None),
-    "SELECT {items}, EXPLODE_OUTER({list}) AS v FROM {source}{where}": (True, None),
-    "SELECT {items}, POSEXPLODE({list}) AS (p, v) FROM {source}{where}": (False, 0),
-    "SELECT {items}, v FROM {source} CROSS JOIN UNNEST({list}) AS u(v){where}": (False, None),
-    "SELECT {items}, p, v FROM {source} CROSS JOIN UNNEST({list}) WITH ORDINALITY AS u(v, p)"
-    "{where}": (False, 1),
-    "SELECT {items}, v FROM {source} LATERAL VIEW EXPLODE({list}) u AS v{where}": (False, None),
-    "SELECT {items}, v FROM {source} LATERAL VIEW OUTER EXPLODE({list}) u AS v{where}": (
+    "SELECT {items}, EXPLODE({list}) AS {v} FROM {source}{where}": (False, None),
+    "SELECT {items}, EXPLODE_OUTER({list}) AS {v} FROM {source}{where}": (True, None),
+    "SELECT {items}, POSEXPLODE({list}) AS ({p}, {v}) FROM {source}{where}": (False, 0),
+    "SELECT {items}, {v} FROM {source} CROSS JOIN UNNEST({list}) AS u({v}){where}": (False, None),
+    "SELECT {items}, {p}, {v} FROM {source} CROSS JOIN UNNEST({list}) WITH ORDINALITY "
+    "AS u({v}, {p}){where}": (False, 1),
+    "SELECT {items}, {v} FROM {source} LATERAL VIEW EXPLODE({list}) u AS {v}{where}": (False, None),
+    "SELECT {items}, {v} FROM {source} LATERAL VIEW OUTER EXPLODE({list}) u AS {v}{where}": (
         True,
         None,
     ),
@@ -35,21 +35,29 @@ def explode(chance: Chance, relations: Sequence[Relation]) -> Query:
     texts, where = _select(chance, columns), _where(chance, columns)
     names = [f"c{n}" for n in range(len(texts))]
     spark, duck = _items(texts, names)
+    value, position = f"v_{relation.name}", f"p_{relation.name}"
     values = listed.duck
     if outer:
         values = f"CASE WHEN len({values}) > 0 THEN {values} ELSE [NULL] END"
     rows = (
-        f'SELECT {duck}, unnest({values}) AS v, {relation.time}, "~seq" AS "~q", '
+        f'SELECT {duck}, unnest({values}) AS {value}, {relation.time}, "~seq" AS "~q", '
         f'generate_subscripts({values}, 1) AS "~n" FROM {relation.name}{where[1]}'
     )
-    place = f'("~n" - {1 - (first or 0)})::INTEGER AS p, ' if first is not None else ""
+    place = f'("~n" - {1 - (first or 0)})::INTEGER AS {position}, ' if first is not None else ""
     return Query(
-        written.format(items=spark, list=listed.spark, source=relation.name, where=where[0]),
-        f'SELECT {", ".join(names)}, {place}v, "~ts", "~own", '
+        written.format(
+            items=spark,
+            list=listed.spark,
+            source=relation.name,
+            where=where[0],
+            v=value,
+            p=position,
+        ),
+        f'SELECT {", ".join(names)}, {place}{value}, "~ts", "~own", '
         f'row_number() OVER (ORDER BY "~q", "~n") AS "~seq" FROM ({rows})',
         {n: t.kind for n, t in zip(names, texts, strict=True)}
-        | ({} if first is None else {"p": INTEGER})
-        | {"v": kind},
+        | ({} if first is None else {position: INTEGER})
+        | {value: kind},
         own=relation.own,
     )
 

@@ -131,10 +131,11 @@ SELECT DISTINCT ON (x, y) x, y FROM r KEEP FIRST WITHIN 4 SECONDS
 
 @pytest.mark.parametrize(("keep", "part"), [("FIRST", FIRST_TUPLES), ("LAST", LAST_TUPLES)])
 def test_no_key_is_held_past_its_horizon(keep: str, part: str, tmp_path: Path) -> None:
-    """Keys come and go for ten times as long; what is stored is those of the last four seconds."""
+    """Keys come and go for ten times as long; what is stored is those of the last four seconds,
+    also when instances change."""
     script = read_script(SQL.replace("FIRST", keep))
     plan = lower(single(bind(script, streams_of(script))))
-    options = RunOptions(instances=2, batch_rows=700)
+    options = RunOptions(instances=2, batch_rows=700, switches={9: 3, 30: 1})
     loop = prepare(plan, Place("none"), {None: MemorySink()}, options, str(tmp_path))
     most = counted = 0
     while not loop.manifest.finished:

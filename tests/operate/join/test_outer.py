@@ -124,7 +124,9 @@ def test_state_is_what_windows_hold_and_a_mark_for_each_at_most(how: str, on: st
     session = tg.Session(master="none")
     a, b = streams(session)
     joined = a.join(b, on=sql(on), within=(f"{reaches[0]} us", f"{reaches[1]} us"), how=how)
-    query = joined.select(x=sql("left.x")).start(sink=tg.sink.memory(), batch_rows=batch_rows)
+    query = joined.select(x=sql("left.x")).start(
+        sink=tg.sink.memory(), batch_rows=batch_rows, instances=2, switches={8: 3, 20: 1}
+    )
     counters = query.wait().as_dict()
     most = 0
     for stream, reach in zip((a, b), reaches, strict=True):
