@@ -21,8 +21,15 @@ from tidegate.route.partitioner import Int64s
 Owners = npt.NDArray[np.int32]
 
 SEARCH_WORK, STORE_WORK = 64.0, 64.0
-"""What a search and a stored tuple cost, in looks at stored tuples. An estimate from one band join,
-where a tuple that looked at 126 others took 1.8 microseconds in all."""
+"""What a search and a stored tuple cost, in looks at stored tuples.
+
+Measured as CPU time of `StreamJoin.run`, on two busy cores: joins with a band beside the index,
+round-robin over 1 and 8 instances (each searches for all tuples and stores its part), 8 and 128
+looks a tuple, windows of 150,000 tuples a side; by least squares, 10 percent off in the mean. An
+equality took 6 ns for a look, 50 for a search, 180 for a stored tuple; a band 8, 240 and 120. A
+band with twice the window took some 330 for a search and 700 for a stored tuple. So both are 9 to
+90 looks. A condition that is no interval makes looks dearer, 40 ns.
+"""
 
 EVEN = 1.1
 """No cell is split where the busiest instance has so many times the mean, or less; or little more,
