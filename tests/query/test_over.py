@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -65,6 +66,27 @@ def test_lead_is_that_of_sql_and_its_rows_come_when_the_next_has_come() -> None:
         ("b", 6, 0, 5, None),
     ]
     assert rows(made) == rows(sql) == wanted
+
+
+@pytest.mark.parametrize(
+    ("default", "type_", "first"),
+    [
+        ("1.5", pa.decimal128(21, 1), Decimal("1.5")),
+        ("1.5E0", pa.float64(), 1.5),
+        ("NULL", pa.int64(), None),
+        ("'7'", pa.int64(), 7),
+    ],
+)
+@pytest.mark.parametrize(("word", "place"), [("LAG", 0), ("LEAD", -1)])
+def test_the_default_is_kept_whole(
+    word: str, place: int, default: str, type_: pa.DataType, first: Any
+) -> None:
+    """The column has the type that both the values and the default fit into."""
+    session = tg.Session(master="none")
+    text = f"SELECT {word}(v, 1, {default}) OVER (ORDER BY ts) AS x FROM s"
+    made = session.sql(text, s=session.stream(ROWS, name="s"))
+    found = made.to_arrow()["x"]
+    assert (found.type, found.to_pylist()[place]) == (type_, first)
 
 
 def test_ranks_are_those_of_sql() -> None:
@@ -132,6 +154,10 @@ def test_first_of_each_key_and_top_of_each_group() -> None:
         (lambda s: s.over("k", rows=10**13, n=count()), "OVER ROWS: looks at most 1,000,000"),
         (lambda s: s.over("k", n=lag("v", 2**63)), "LAG: looks at most 1,000,000,000,000 tuples"),
         (lambda s: s.over("k", n=lag("v", 1.5)), "must be a whole number; got 1.5"),
+        (
+            lambda s: s.over("k", n=lag("k", default=7)),
+            "LAG: the value and the default must have one type; got string and int. Add a CAST.",
+        ),
         (lambda s: s.over("k", n=lead("v", 0)), "LEAD: must look forward; got 0"),
         (lambda s: s.over("k", n=lead("v", 1.5)), "lead: the number of tuples must be a whole"),
         (lambda s: s.drop_duplicates("k", within="0 s"), "WITHIN: must be longer than zero"),

@@ -18,6 +18,7 @@ from tidegate.query.check import check_type, key_type, set_fields, types_of
 from tidegate.query.dedup import TupleRows
 from tidegate.query.expression import Expression, lit, to_node
 from tidegate.query.name import Names, canonical, distinct_names, expression_text
+from tidegate.query.types.coercion import STRING, common
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window.rows import MOST_ROWS
 from tidegate.schema import type_name
@@ -144,10 +145,15 @@ class LagCall:
         return replace(self, value=change(self.value), default=default)
 
     def coerced(self, types: Types) -> LagCall:
-        if self.default is None or types[0] == types[1]:
+        if self.default is None:
             return self
-        cast = exp.cast(self.default, type_name(types[0]), dialect="spark")
-        return replace(self, default=cast)
+        reads = types[1] == STRING  # a default that is text is read as what the values are
+        both = type_name(common(types, self.word.upper(), "the value and the default", reads))
+        value, default = (
+            a if type_name(t) == both else exp.cast(a, both, dialect="spark")
+            for a, t in zip(self.arguments, types, strict=True)
+        )
+        return replace(self, value=value, default=default)
 
     def result(self, types: Types) -> pa.DataType:
         return types[0]
