@@ -104,14 +104,27 @@ def test_ranks_are_those_of_sql() -> None:
 
 
 def test_rows_of_lead_count_when_they_are_decided() -> None:
-    """Those that wait when the input ends are decided at its end, in the last of all windows."""
+    """Those that wait when the input ends are decided then: right after the newest tuple."""
     s = stream().over("k", next=lead("v"))
     counted = s.window("2 seconds").agg(n=count(), known=count("next"))
-    table = counted.to_arrow()
-    ends = [int(e) // 1_000_000 for e in table.column("window_end").cast(pa.int64()).to_numpy()]
-    found = list(zip(ends, table["n"].to_pylist(), table["known"].to_pylist(), strict=True))
-    start = 1_704_067_200
-    assert found == [(start + 4, 2, 2), (start + 6, 1, 1), (253_402_300_800, 2, 0)]
+    found = [(r[0].second, *r[1:]) for r in rows(counted)]
+    assert found == [(4, 2, 2), (6, 3, 1)]
+
+
+def test_the_end_of_the_input_is_after_all_windows_and_after_tuples_of_other_streams() -> None:
+    """LEAD over LEAD over windows, beside a stream that goes on for longer."""
+    session = tg.Session(master="none")
+    more = session.stream([{"ts": "2024-01-01T00:01:00Z", "k": "c", "v": 0}], name="t")
+    sql = session.sql(
+        "SELECT k, n, LEAD(n) OVER (ORDER BY ts) AS x FROM (SELECT k, n, LEAD(n) OVER (ORDER BY "
+        "window_end) AS m FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 5 SECONDS] GROUP BY k) "
+        "UNION ALL SELECT k, v, v AS w FROM t)",
+        s=session.stream(ROWS, name="s"),
+        t=more,
+    )
+    counted = session.sql("SELECT COUNT(*) AS n, COUNT(x) AS known FROM q [RANGE 1 SECOND]", q=sql)
+    assert rows(sql) == [("a", 3, 0), ("c", 0, 2), ("b", 2, None)]
+    assert [(str(r[0])[14:19], *r[1:]) for r in rows(counted)] == [("01:01", 1, 1), ("01:06", 2, 1)]
 
 
 def test_over_all_tuples_and_over_a_time() -> None:

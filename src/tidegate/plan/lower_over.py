@@ -18,7 +18,7 @@ from tidegate.plan.dependence import Origin, state_lines
 from tidegate.plan.lowered import Context, Lowered
 from tidegate.plan.physical import Prefix
 from tidegate.plan.pushdown import Leaf
-from tidegate.plan.reach import end_us
+from tidegate.plan.reach import reach_us
 from tidegate.plan.recorded import Record, input_lines, prefix_texts, typed_texts
 from tidegate.plan.tuple_input import KeyedInput
 from tidegate.plan.tuple_port import tuple_ports
@@ -50,7 +50,7 @@ def lower_lead(unit: Unit, context: Context) -> Iterator[Lowered]:
         columns.append(LeadColumn(name, types[0], taken[0], call.offset, default))
     keys = {name for name, _ in asked.keys}
     held = tuple((n, e.type) for n, e in asked.prefixes[0].outputs if n not in keys)
-    operator = LeadTuples(asked.keys, held, tuple(columns), end_us(unit.base))
+    operator = LeadTuples(asked.keys, held, tuple(columns), reach_us(unit.base))
     yield asked.lowered(unit, operator, waits=True)
 
 

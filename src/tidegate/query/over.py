@@ -254,8 +254,11 @@ class Lead(Over):
     """The tuples of its child with columns of later ones; each is decided when these have come.
 
     Rows show their own time as `ts`. What looks back is below it: above, tuples come in the order
-    of decisions.
+    of decisions. Tuples that still wait when the input ends are decided a microsecond after the
+    newest of all.
     """
+
+    reach_us = 1
 
     @property
     def own_time(self) -> bool:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, ORDER, TS, ints
+from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
 from tidegate.operate.bucket_work import rows_by_bucket
 from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.keyed_state import deal_by_key
 from tidegate.operate.operator import (
     Arrival,
+    BatchFacts,
     InstanceWork,
     MapWork,
     Operator,
@@ -66,8 +67,9 @@ class LeadTuples(Operator):
     """Adds columns to tuples, which wait for as many later ones of their key as these look at.
 
     A tuple is decided at the instant of the last one that it waits for. When no tuple can come any
-    more, those that still wait are decided at `end_us`: no tuple is later. The state is the tuples
-    that wait, of each key as many as the columns look forward. `held` are the columns of tuples.
+    more, those that still wait are decided `reach_us` after the newest tuple that any source has
+    brought: no other row is as late. The state is the tuples that wait, of each key as many as the
+    columns look forward. `held` are the columns of tuples.
     """
 
     kind: ClassVar[str] = "lead"
@@ -75,7 +77,8 @@ class LeadTuples(Operator):
     keys: Typed
     held: Typed
     columns: tuple[LeadColumn, ...]
-    end_us: int
+    reach_us: int
+    newest_us: int = MIN_US
 
     partitioner = BY_HASH
     order = DECISION_ORDER
@@ -94,6 +97,9 @@ class LeadTuples(Operator):
     @property
     def state(self) -> OperatorState:
         return OperatorState({TUPLES: TupleKeeper(self.spec)}, "tuples wait for those after them")
+
+    def for_batch(self, facts: BatchFacts) -> LeadTuples:
+        return replace(self, newest_us=facts.newest_us)
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
         return deal_by_key(work, plain_names(tuples), [name for name, _ in self.keys])
@@ -118,7 +124,7 @@ class LeadTuples(Operator):
             values = column.of(rows.tuples, decided, rows.ends[decided])
             made = made.append_column(column.name, values)
         last = decided + self.ahead
-        ts = np.append(ints(rows.tuples, TS), self.end_us)
+        ts = np.append(ints(rows.tuples, TS), self.newest_us + self.reach_us)
         instants = ts[np.where(last < rows.ends[decided], last, len(places))]
         work.spans.mark("instance advance")
         kept = rows.new & (not ends) & (places + self.ahead >= rows.ends)
