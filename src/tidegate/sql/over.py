@@ -31,10 +31,12 @@ from tidegate.query.over import (
     FrameSpan,
     LagCall,
     LeadCall,
+    NthCall,
     OverCall,
     RankCall,
     with_calls,
 )
+from tidegate.sql.call import SKIPPERS
 from tidegate.sql.function import is_aggregate, read_aggregate
 from tidegate.sql.piece import PieceParser
 
@@ -97,7 +99,7 @@ class FrameParser(PieceParser):
 
 
 _RANKS = {exp.Rank: RankCall(), exp.DenseRank: RankCall(dense=True)}
-_STRANGE = (exp.PercentRank, exp.CumeDist, exp.Ntile, exp.NthValue)
+_STRANGE = (exp.PercentRank, exp.CumeDist, exp.Ntile)
 _SIDES = ("PRECEDING", "FOLLOWING")
 
 
@@ -159,14 +161,19 @@ def _check_order(window: exp.Window, node: Node) -> None:
 
 
 def _call(window: exp.Window) -> OverCall:
-    function: Any = window.this
+    function, ignore_nulls = window.this, False
+    if type(_call_of(function)) in SKIPPERS:
+        function, ignore_nulls = _call_of(function), isinstance(function, exp.IgnoreNulls)
     if type(function) in _OFFSETS:
-        return _offset(function, window)
+        return _offset(function, window, ignore_nulls)
     if type(function) in _RANKS:
         ranks = _RANKS[type(function)]
         _refuse_frame(ranks.text.upper(), window)
         return ranks
     frame = _frame(window.args.get("spec"))
+    if isinstance(function, exp.NthValue):
+        number = _number("NTH_VALUE", function.args.get("offset"))
+        return NthCall(function.this, number, ignore_nulls, frame)
     if isinstance(function, exp.RowNumber):
         return FrameCall(AggregateCall("count"), FrameSpan(ROWS, None))
     if not is_aggregate(function) or isinstance(function, _STRANGE):
@@ -184,17 +191,24 @@ def _refuse_frame(word: str, window: exp.Window) -> None:
 _OFFSETS: dict[type, type[LagCall]] = {exp.Lag: LagCall, exp.Lead: LeadCall}
 
 
-def _offset(function: Any, window: exp.Window) -> LagCall:
+def _call_of(node: Any) -> Any:
+    return node.this if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) else node
+
+
+def _offset(function: Any, window: exp.Window, ignore_nulls: bool) -> LagCall:
     kind = _OFFSETS[type(function)]
     word = kind.word.upper()
     _refuse_frame(word, window)
     offset = function.args.get("offset")
-    if offset is not None and not (isinstance(offset, exp.Literal) and offset.name.isdigit()):
-        raise QueryError(
-            word, "the number of tuples must be a whole number", expression_text(offset)
-        )
-    number = 1 if offset is None else int(offset.name)
-    return kind(function.this, number, function.args.get("default"))
+    number = 1 if offset is None else _number(word, offset)
+    return kind(function.this, number, function.args.get("default"), ignore_nulls)
+
+
+def _number(word: str, node: Any) -> int:
+    if isinstance(node, exp.Literal) and node.name.isdigit():
+        return int(node.name)
+    written = "none" if node is None else expression_text(node)
+    raise QueryError(word, "the number of tuples must be a whole number", written)
 
 
 def _frame(spec: exp.Expr | None) -> FrameSpan:
