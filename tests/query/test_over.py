@@ -68,6 +68,61 @@ def test_lead_is_that_of_sql_and_its_rows_come_when_the_next_has_come() -> None:
     assert rows(made) == rows(sql) == wanted
 
 
+def test_null_is_left_out_as_in_sql() -> None:
+    session = tg.Session(master="none")
+    s = session.stream([{**r, "v": None if r["v"] in (2, 6) else r["v"]} for r in ROWS], name="s")
+    made = s.over(
+        "k",
+        rows=2,
+        before=lag("v", ignore_nulls=True),
+        after=lead("v", default=0, ignore_nulls=True),
+        second=tg.nth_value("v", 2, ignore_nulls=True),
+    )
+    sql = session.sql(
+        "SELECT k, v, LAG(v IGNORE NULLS) OVER w AS before, LEAD(v, 1, 0) IGNORE NULLS OVER w AS "
+        "after, NTH_VALUE(v, 2) IGNORE NULLS OVER (w ROWS 2 PRECEDING) AS second FROM s "
+        "WINDOW w AS (PARTITION BY k ORDER BY ts)",
+        s=s,
+    )
+    wanted = [
+        ("a", 1, None, 4, None),
+        ("a", None, 1, 4, None),
+        ("b", 5, None, 0, None),
+        ("a", 4, 1, 0, 4),
+        ("b", None, 5, 0, None),
+    ]
+    assert rows(made) == rows(sql) == wanted
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("NTILE(3) OVER (ORDER BY v DESC) = 1", "b6 b5"),
+        ("NTILE(3) OVER (PARTITION BY k ORDER BY v) >= 2", "a2 a4 b6"),
+        ("PERCENT_RANK() OVER (ORDER BY v) < 0.5", "a1 a2"),
+        ("0.8 <= CUME_DIST() OVER (ORDER BY v)", "b5 b6"),
+        ("ROW_NUMBER() OVER (ORDER BY v) BETWEEN 2 AND 3", "a2 a4"),
+        ("RANK() OVER (PARTITION BY k ORDER BY v) = 2", "a2 b6"),
+    ],
+)
+def test_rows_of_a_window_are_kept_by_their_place(condition: str, kept: str) -> None:
+    session = tg.Session(master="none")
+    made = session.sql(
+        f"SELECT k, v, COUNT(*) AS n FROM s [RANGE 1 MINUTE] GROUP BY k, v QUALIFY {condition}",
+        s=session.stream(ROWS, name="s"),
+    )
+    found = made.to_arrow().to_pylist()
+    assert sorted(f"{r['k']}{r['v']}" for r in found) == sorted(kept.split())
+
+
+def test_sessions_are_numbered_as_they_come() -> None:
+    made = by_sql(
+        "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM s [SESSION GAP 1 SECOND] GROUP BY k) "
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY window_end) = 1"
+    )
+    assert made == [("a", 1), ("b", 1)]
+
+
 @pytest.mark.parametrize(
     ("default", "type_", "first"),
     [

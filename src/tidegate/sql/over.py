@@ -23,7 +23,7 @@ from tidegate.query.name import (
     find_name,
     is_column,
 )
-from tidegate.query.node import Filter, Node
+from tidegate.query.node import Filter, Node, aggregate_of
 from tidegate.query.over import (
     RANGE,
     ROWS,
@@ -36,11 +36,16 @@ from tidegate.query.over import (
     RankCall,
     with_calls,
 )
+from tidegate.query.window.window import Use
 from tidegate.sql.call import SKIPPERS
 from tidegate.sql.function import is_aggregate, read_aggregate
 from tidegate.sql.piece import PieceParser
 
 _ORDER = "Write ORDER BY ts in OVER (...); QUALIFY over the rows of a window takes any order."
+_RANKS_OF_WINDOWS = (
+    "Rank the rows of a window: SELECT route, COUNT(*) AS n FROM rides [RANGE 1 HOUR] GROUP BY "
+    "route QUALIFY {} OVER (ORDER BY n DESC) {}"
+)
 _FRAMES = "Write ROWS 5 PRECEDING, RANGE '5 minutes' PRECEDING, or ROWS UNBOUNDED PRECEDING."
 
 
@@ -65,6 +70,11 @@ def with_over(
         )
     made = with_calls(node, found.calls)
     return made if qualify is None else Filter(made, qualify), items
+
+
+def ranks_tuples(node: Node) -> bool:
+    """Whether QUALIFY counts rows as tuples of a stream: no window has several to be ranked."""
+    return not node.windowed or not aggregate_of(node).window.allows(Use.ORDER)
 
 
 def has_over(items: Sequence[NamedExpr]) -> bool:
@@ -99,7 +109,7 @@ class FrameParser(PieceParser):
 
 
 _RANKS = {exp.Rank: RankCall(), exp.DenseRank: RankCall(dense=True)}
-_STRANGE = (exp.PercentRank, exp.CumeDist, exp.Ntile)
+_UNDECIDED = {exp.Ntile: "= 1", exp.PercentRank: "<= 0.1", exp.CumeDist: "<= 0.1"}
 _SIDES = ("PRECEDING", "FOLLOWING")
 
 
@@ -176,9 +186,14 @@ def _call(window: exp.Window) -> OverCall:
         return NthCall(function.this, number, ignore_nulls, frame)
     if isinstance(function, exp.RowNumber):
         return FrameCall(AggregateCall("count"), FrameSpan(ROWS, None))
-    if not is_aggregate(function) or isinstance(function, _STRANGE):
-        text = expression_text(function)
-        why = "only aggregates, LAG, LEAD, ROW_NUMBER, RANK and DENSE_RANK are available yet"
+    text = expression_text(function)
+    if type(function) in _UNDECIDED:
+        why = "depends on all tuples of its key, also on those to come, so it is never decided"
+        raise QueryError(
+            "OVER", why, text, _RANKS_OF_WINDOWS.format(text, _UNDECIDED[type(function)])
+        )
+    if not is_aggregate(function):
+        why = "needs an aggregate, LAG, LEAD, NTH_VALUE, ROW_NUMBER, RANK or DENSE_RANK"
         raise UnavailableError("OVER", why, text, NO_WAY)
     return FrameCall(read_aggregate(function), frame)
 

@@ -92,11 +92,11 @@ class WaitSpec(TupleSpec):
 class LeadTuples(Operator):
     """Adds columns to tuples, which wait for the later ones of their key that these look at.
 
-    A tuple is decided at the instant of the last one that it waits for, after those before it. When no tuple can come any
-    more, those that still wait are decided `reach_us` after the newest tuple that any source has
-    brought: no other row is as late. The state is the tuples that wait: of each key as many as the
-    columns look forward, and those between them that are not counted. `held` are the columns of
-    tuples.
+    A tuple is decided at the instant of the last one that it waits for, after those before it. When
+    no tuple can come any more, those that still wait are decided `reach_us` after the newest tuple
+    of any source: no other row is as late. The state is the tuples that wait: of each key as many
+    as the columns look forward, and those between them that are not counted. `held` are the columns
+    of tuples.
     """
 
     kind: ClassVar[str] = "lead"
@@ -145,9 +145,7 @@ class LeadTuples(Operator):
         decided = np.flatnonzero(~waits)
         made = rows.tuples.take(pa.array(decided))
         for column, places in zip(self.columns, later, strict=True):
-            made = made.append_column(
-                column.name, column.of(rows.tuples, decided, places[decided])
-            )
+            made = made.append_column(column.name, column.of(rows.tuples, decided, places[decided]))
         ts = np.append(ints(rows.tuples, TS), self.newest_us + self.reach_us)
         instants = ts[last[decided]]
         work.spans.mark("instance advance")
