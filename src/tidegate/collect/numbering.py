@@ -16,7 +16,7 @@ Numbers = npt.NDArray[np.number[Any]]
 
 
 @dataclass(frozen=True)
-class Partitions:
+class PartitionedRows:
     """Rows one partition after the other, each in order: by row where its own starts and ends.
 
     `peers` are rows that are equal in order to the row before them in the partition.
@@ -41,12 +41,12 @@ class Partitions:
         return np.asarray(np.maximum.accumulate(first) - self.starts)
 
 
-def _dense_rank(rows: Partitions, tiles: int) -> Ints:
+def _dense_rank(rows: PartitionedRows, tiles: int) -> Ints:
     values: Ints = np.cumsum(~rows.peers)
     return np.asarray(values - values[rows.starts] + 1)
 
 
-def _ntile(rows: Partitions, tiles: int) -> Ints:
+def _ntile(rows: PartitionedRows, tiles: int) -> Ints:
     """The first tiles have a row more where they cannot all have as many."""
     short, longer = np.divmod(rows.sizes, tiles)
     after = rows.places - longer * (short + 1)
@@ -54,11 +54,11 @@ def _ntile(rows: Partitions, tiles: int) -> Ints:
     return np.asarray(tile + 1)
 
 
-def _percent_rank(rows: Partitions, tiles: int) -> Numbers:
+def _percent_rank(rows: PartitionedRows, tiles: int) -> Numbers:
     return np.asarray(rows.ranks / np.maximum(rows.sizes - 1, 1))
 
 
-def _cume_dist(rows: Partitions, tiles: int) -> Numbers:
+def _cume_dist(rows: PartitionedRows, tiles: int) -> Numbers:
     """The share of rows up to the last peer: all before the next rank that is higher."""
     number = np.arange(len(rows.starts))
     last = np.where(np.append(rows.peers[1:], False), len(number), number)
@@ -67,24 +67,24 @@ def _cume_dist(rows: Partitions, tiles: int) -> Numbers:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankFunction:
     """A way to number rows, given the tiles of NTILE.
 
     `whole`: a number depends also on rows behind it. `shares`: it is a part of 1.
     """
 
-    of: Callable[[Partitions, int], Numbers]
+    of: Callable[[PartitionedRows, int], Numbers]
     whole: bool = False
     shares: bool = False
 
 
 RANKINGS = {
-    "ROW_NUMBER": Ranking(lambda rows, _: rows.places + 1),
-    "RANK": Ranking(lambda rows, _: rows.ranks + 1),
-    "DENSE_RANK": Ranking(_dense_rank),
-    "NTILE": Ranking(_ntile, whole=True),
-    "PERCENT_RANK": Ranking(_percent_rank, whole=True, shares=True),
-    "CUME_DIST": Ranking(_cume_dist, whole=True, shares=True),
+    "ROW_NUMBER": RankFunction(lambda rows, _: rows.places + 1),
+    "RANK": RankFunction(lambda rows, _: rows.ranks + 1),
+    "DENSE_RANK": RankFunction(_dense_rank),
+    "NTILE": RankFunction(_ntile, whole=True),
+    "PERCENT_RANK": RankFunction(_percent_rank, whole=True, shares=True),
+    "CUME_DIST": RankFunction(_cume_dist, whole=True, shares=True),
 }
 """By their names in SQL."""
 
@@ -99,7 +99,7 @@ class Numbering:
     tiles: int = 0
 
     @property
-    def ranking(self) -> Ranking:
+    def ranking(self) -> RankFunction:
         return RANKINGS[self.kind]
 
     @property
@@ -115,7 +115,7 @@ class Numbering:
             return f"between {self.least} and {self.most}"
         return f">= {self.least}" if self.most == inf else f"<= {self.most}"
 
-    def keeps(self, rows: Partitions, partly: bool) -> Flags:
+    def keeps(self, rows: PartitionedRows, partly: bool) -> Flags:
         """Which rows are kept; where there are others too, those that may be kept among all."""
         if partly and self.ranking.whole:
             return np.ones(len(rows.starts), np.bool_)

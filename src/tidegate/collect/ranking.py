@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.collect.numbering import Flags, Numbering, Partitions
+from tidegate.collect.numbering import Flags, Numbering, PartitionedRows
 from tidegate.collect.order import HIDDEN
 from tidegate.collect.window import told_apart
 from tidegate.order import ASCENDING, Direction, sort_indices
@@ -46,7 +46,7 @@ class RankFilter:
         starts = np.flatnonzero(begins)
         counts = np.diff(np.append(starts, len(begins)))
         peers = ~begins & _alike(ordered[len(parts) : len(parts) + len(ranked)], rows.num_rows)
-        ranked_rows = Partitions(
+        ranked_rows = PartitionedRows(
             np.repeat(starts, counts), np.repeat(starts + counts, counts), peers
         )
         kept = self.numbering.keeps(ranked_rows, partly)
