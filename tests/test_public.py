@@ -38,7 +38,7 @@ def test_the_names_are_these() -> None:
         *("Session", "Stream", "RunningQuery", "MemorySource", "Aggregator", "Process"),
         *("Gate", "sink", "policy"),
         *("col", "lit", "call", "left", "right", "when", "expr", "function", "lag", "row_number"),
-        *("lead", "rank", "dense_rank"),
+        *("lead", "nth_value", "rank", "dense_rank"),
         *("aggregate", "count", "count_distinct", "first", "last", "max", "mean", "median"),
         *("min", "quantile", "stddev", "sum", "var", "min_by", "max_by", "corr", "covar_samp"),
         *("covar_pop", "bool_and", "bool_or", "count_if", "approx_count_distinct"),

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from tidegate.query.aggregate import sum_ as sum
     from tidegate.query.expression import call, col, left, lit, right, when
     from tidegate.query.grouping import cube, grouping_sets, rollup
-    from tidegate.query.over import dense_rank, lag, lead, rank, row_number
+    from tidegate.query.over import dense_rank, lag, lead, nth_value, rank, row_number
     from tidegate.query.stream import Stream
     from tidegate.query.user_function import function
     from tidegate.session.query import RunningQuery
@@ -130,6 +130,7 @@ __all__ = [
     "min",
     "min_by",
     "mode",
+    "nth_value",
     "percentile_cont",
     "percentile_disc",
     "policy",
@@ -174,6 +175,7 @@ _HOMES = {
     "dense_rank": ("tidegate.query.over", "dense_rank"),
     "lag": ("tidegate.query.over", "lag"),
     "lead": ("tidegate.query.over", "lead"),
+    "nth_value": ("tidegate.query.over", "nth_value"),
     "rank": ("tidegate.query.over", "rank"),
     "row_number": ("tidegate.query.over", "row_number"),
     "expr": ("tidegate.sql.text", "expr"),

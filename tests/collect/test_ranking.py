@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.collect.ranking import RANKINGS, RankFilter
+from tidegate.collect.numbering import RANKINGS, Numbering
+from tidegate.collect.ranking import RankFilter
 from tidegate.order import Direction
 from tidegate.schema import TIME
 
@@ -24,7 +26,7 @@ ROWS = st.lists(
 )
 
 
-def plain(rows: list[Any], kind: str, most: int) -> list[Any]:
+def plain(rows: list[Any], kind: str, least: float, most: float) -> list[Any]:
     """Rows by how many of their partition come before them, or values of them."""
 
     def value(row: Any) -> tuple[bool, int]:
@@ -35,19 +37,30 @@ def plain(rows: list[Any], kind: str, most: int) -> list[Any]:
         others = [r for r in rows if r[:2] == row[:2]]
         before = [r for r in others if value(r) < value(row)]
         ties = [r for r in others if value(r) == value(row) and r[3] < row[3]]
+        alike = [r for r in others if value(r) <= value(row)]
+        place, few, longer = len(before) + len(ties), *divmod(len(others), 3)
+        tiles = [t for t in range(3) for _ in range(few + (t < longer))]
         number = {
-            "ROW_NUMBER": len(before) + len(ties),
-            "RANK": len(before),
-            "DENSE_RANK": len({value(r) for r in before}),
+            "ROW_NUMBER": place + 1,
+            "RANK": len(before) + 1,
+            "DENSE_RANK": len({value(r) for r in before}) + 1,
+            "NTILE": tiles[place] + 1,
+            "PERCENT_RANK": len(before) / max(len(others) - 1, 1),
+            "CUME_DIST": len(alike) / len(others),
         }[kind]
-        if number < most:
+        if least <= number <= most:
             kept.append(row)
     return kept
 
 
+NUMBERS = st.sampled_from([0, 0.25, 0.5, 1, 2, 3, 4, inf])
+
+
 @pytest.mark.parametrize("kind", RANKINGS)
-@given(rows=ROWS, most=st.integers(0, 4))
-def test_rows_are_kept_by_their_number(kind: str, rows: list[Any], most: int) -> None:
+@given(rows=ROWS, most=NUMBERS, least=st.just(-inf) | NUMBERS)
+def test_rows_are_kept_by_their_number(
+    kind: str, rows: list[Any], most: float, least: float
+) -> None:
     rows = [(*row[:3], 10 * row[3] + place) for place, row in enumerate(rows[:10])]
     table = pa.table(
         {
@@ -57,8 +70,9 @@ def test_rows_are_kept_by_their_number(kind: str, rows: list[Any], most: int) ->
             "~k000": pa.array([r[3] for r in rows], pa.int64()),
         }
     )
-    ranking = RankFilter(kind, most, (Direction(descending=True, nulls_first=False),))
-    whole = ranking.first(table)
-    assert whole.column("~k000").to_pylist() == [r[3] for r in plain(rows, kind, most)]
-    halves = [ranking.first(table.slice(a, b)) for a, b in ((0, 5), (5, 5))]
-    assert ranking.first(pa.concat_tables(halves)) == whole
+    numbering = Numbering(most, least, kind, tiles=3 if kind == "NTILE" else 0)
+    ranking = RankFilter(numbering, (Direction(descending=True, nulls_first=False),))
+    whole = ranking.kept(table)
+    assert whole.column("~k000").to_pylist() == [r[3] for r in plain(rows, kind, least, most)]
+    halves = [ranking.kept(table.slice(a, b), partly=True) for a, b in ((0, 5), (5, 5))]
+    assert ranking.kept(pa.concat_tables(halves)) == whole

@@ -6,6 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from tests.fuzz.row import Chance, Kind
 
+NUMBERS = {
+    **dict.fromkeys(("ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE"), ("0", "1", "2", "3")),
+    **dict.fromkeys(("PERCENT_RANK", "CUME_DIST"), ("0", "0.25", "0.5", "1")),
+}
+"""What the places of rows are compared with."""
+
 
 def first_of_each(
     chance: Chance,
@@ -27,11 +33,13 @@ def first_of_each(
         over = f'PARTITION BY "~start", {part} ORDER BY {inside}'
         return "", f" LIMIT {most} BY {part}", f'row_number() OVER ({over}) <= {most} AS "~place"'
     name, way = str(chance.choice(exact)), str(chance.choice(["ASC", "DESC"]))
-    kind = str(chance.choice(["ROW_NUMBER", "RANK", "DENSE_RANK"]))
+    kind = str(chance.choice(list(NUMBERS)))
+    call = f"{kind}(3)" if kind == "NTILE" else f"{kind}()"
+    asked = f"{chance.choice(['<=', '<=', '=', '>=', '<', '>'])} {chance.choice(NUMBERS[kind])}"
     by = f"{name} {way} NULLS {'FIRST' if way == 'ASC' else 'LAST'}"
-    inside = ", ".join([by, *keys, "1"]) if kind == "ROW_NUMBER" else by
+    inside = ", ".join([by, *keys, "1"]) if kind in ("ROW_NUMBER", "NTILE") else by
     return (
-        f" QUALIFY {kind}() OVER (PARTITION BY {part} ORDER BY {name} {way}) <= {most}",
+        f" QUALIFY {call} OVER (PARTITION BY {part} ORDER BY {name} {way}) {asked}",
         "",
-        f'{kind}() OVER (PARTITION BY "~start", {part} ORDER BY {inside}) <= {most} AS "~place"',
+        f'{call} OVER (PARTITION BY "~start", {part} ORDER BY {inside}) {asked} AS "~place"',
     )

@@ -26,15 +26,32 @@ class PlainFrame:
     peers: bool = False
 
     def of(self, held: Sequence[Row], place: int) -> Any:
+        return result(self.function, self.frame(held, place), {})
+
+    def frame(self, held: Sequence[Row], place: int) -> list[Row]:
         now = held[place]["ts"]
-        frame = [
+        return [
             row
             for i, row in enumerate(held)
             if (i <= place or (self.peers and row["ts"] == now))
             and (self.rows is None or i >= place - self.rows)
             and (self.range_us is None or row["ts"] >= now - self.range_us)
         ]
-        return result(self.function, frame, {})
+
+
+@dataclass(frozen=True)
+class PlainNth:
+    """The value of the tuple with a number in the frame, of those that are not NULL if skipped."""
+
+    name: str
+    number: int
+    frame: PlainFrame
+    skips_null: bool = False
+
+    def of(self, held: Sequence[Row], place: int) -> Any:
+        values = [row[self.name] for row in self.frame.frame(held, place)]
+        values = [v for v in values if v is not None or not self.skips_null]
+        return values[self.number - 1] if self.number <= len(values) else None
 
 
 @dataclass(frozen=True)
@@ -44,9 +61,14 @@ class PlainLag:
     name: str
     offset: int = 1
     default: Any = None
+    skips_null: bool = False
 
     def of(self, held: Sequence[Row], place: int) -> Any:
-        return held[place - self.offset][self.name] if place >= self.offset else self.default
+        if self.offset == 0:
+            return held[place][self.name]
+        values = [row[self.name] for row in held[:place]]
+        values = [v for v in values if v is not None or not self.skips_null]
+        return values[-self.offset] if self.offset <= len(values) else self.default
 
 
 @dataclass(frozen=True)
@@ -56,10 +78,16 @@ class PlainLead:
     name: str
     offset: int = 1
     default: Any = None
+    skips_null: bool = False
+
+    def later(self, held: Sequence[Row], place: int) -> Row | None:
+        """The tuple that it shows, if it has come."""
+        after = [r for r in held[place + 1 :] if r[self.name] is not None or not self.skips_null]
+        return after[self.offset - 1] if self.offset <= len(after) else None
 
     def of(self, held: Sequence[Row], place: int) -> Any:
-        at = place + self.offset
-        return held[at][self.name] if at < len(held) else self.default
+        later = self.later(held, place)
+        return self.default if later is None else later[self.name]
 
 
 @dataclass(frozen=True)
@@ -82,7 +110,7 @@ class PlainOver:
     """
 
     keys: tuple[str, ...]
-    columns: tuple[PlainFrame | PlainLag | PlainLead | PlainRank, ...]
+    columns: tuple[PlainFrame | PlainNth | PlainLag | PlainLead | PlainRank, ...]
     select: Callable[[Row], tuple[Any, ...]] = lambda row: ()
     where: Callable[[Row], bool] = lambda row: True
     qualify: Callable[[tuple[Any, ...]], bool] = lambda cells: True
@@ -95,11 +123,12 @@ class PlainOver:
                 own = held.setdefault(tuple(sort_key(row[k]) for k in self.keys), [])
                 places.append((own, len(own)))
                 own.append({**row, "src": 0, "seq": number})
-        ahead = max((c.offset for c in self.columns if isinstance(c, PlainLead)), default=0)
+        ahead = [c for c in self.columns if isinstance(c, PlainLead)]
 
         def instant(found: tuple[list[Row], int]) -> float:
             own, place = found
-            return own[place + ahead]["ts"] if place + ahead < len(own) else inf
+            shown = [lead.later(own, place) for lead in ahead] or [own[place]]
+            return max(inf if row is None else row["ts"] for row in shown)
 
         output = []
         for own, place in sorted(places, key=instant):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 
-from tests.oracle.over import PlainFrame, PlainLag, PlainLead, PlainOver, PlainRank
+from tests.oracle.over import PlainFrame, PlainLag, PlainLead, PlainNth, PlainOver, PlainRank
 from tests.property.queries import CALLS, SCHEMA, Query
 from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_determinism import SEEDS, check, share
@@ -21,6 +21,8 @@ def function(call: str) -> Function:
 
 
 BY_K = "(PARTITION BY k ORDER BY ts"
+ANY = function("COUNT(*)")
+
 ROWS = {
     "running": Query(
         f"SELECT i, SUM(x) OVER {BY_K}), COUNT(*) OVER {BY_K} ROWS UNBOUNDED PRECEDING), "
@@ -139,6 +141,39 @@ ROWS = {
             qualify=lambda c: None not in (c[1], c[2]) and c[1] != c[2],
         ),
         ("s", "r"),
+    ),
+    "no NULL": Query(
+        f"SELECT x, LAG(x) IGNORE NULLS OVER {BY_K}), LAG(i, 3, 7 IGNORE NULLS) OVER {BY_K}), "
+        f"NTH_VALUE(x, 2) IGNORE NULLS OVER {BY_K}), NTH_VALUE(x, 2) OVER {BY_K} ROWS UNBOUNDED "
+        f"PRECEDING), NTH_VALUE(k, 3) OVER {BY_K} ROWS 3 PRECEDING), NTH_VALUE(x, 1) IGNORE NULLS "
+        f"OVER {BY_K} RANGE 9 MICROSECONDS PRECEDING), FIRST_VALUE(x) IGNORE NULLS OVER {BY_K}) "
+        "FROM s",
+        PlainOver(
+            ("k",),
+            (
+                PlainLag("x", skips_null=True),
+                PlainLag("i", 3, 7, skips_null=True),
+                PlainNth("x", 2, PlainFrame(ANY, peers=True), skips_null=True),
+                PlainNth("x", 2, PlainFrame(ANY)),
+                PlainNth("k", 3, PlainFrame(ANY, rows=3)),
+                PlainNth("x", 1, PlainFrame(ANY, range_us=9, peers=True), skips_null=True),
+                PlainNth("x", 1, PlainFrame(ANY, peers=True), skips_null=True),
+            ),
+            lambda r: (r["x"],),
+        ),
+    ),
+    "the next that is known": Query(
+        f"SELECT k, LEAD(x, 2, 0.5) IGNORE NULLS OVER {BY_K}), LEAD(i IGNORE NULLS) OVER {BY_K}), "
+        f"LEAD(x) OVER {BY_K}) FROM s",
+        PlainOver(
+            ("k",),
+            (
+                PlainLead("x", 2, 0.5, skips_null=True),
+                PlainLead("i", skips_null=True),
+                PlainLead("x"),
+            ),
+            lambda r: (r["k"],),
+        ),
     ),
     "one key and far": Query(
         "SELECT LEAD(g, 40) OVER (ORDER BY ts), LEAD(x, 2) OVER (ORDER BY ts) FROM s",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -67,6 +68,82 @@ def test_lead_is_that_of_sql_and_its_rows_come_when_the_next_has_come() -> None:
     assert rows(made) == rows(sql) == wanted
 
 
+def test_null_is_left_out_as_in_sql() -> None:
+    session = tg.Session(master="none")
+    s = session.stream([{**r, "v": None if r["v"] in (2, 6) else r["v"]} for r in ROWS], name="s")
+    made = s.over(
+        "k",
+        rows=2,
+        before=lag("v", ignore_nulls=True),
+        after=lead("v", default=0, ignore_nulls=True),
+        second=tg.nth_value("v", 2, ignore_nulls=True),
+    )
+    sql = session.sql(
+        "SELECT k, v, LAG(v IGNORE NULLS) OVER w AS before, LEAD(v, 1, 0) IGNORE NULLS OVER w AS "
+        "after, NTH_VALUE(v, 2) IGNORE NULLS OVER (w ROWS 2 PRECEDING) AS second FROM s "
+        "WINDOW w AS (PARTITION BY k ORDER BY ts)",
+        s=s,
+    )
+    wanted = [
+        ("a", 1, None, 4, None),
+        ("a", None, 1, 4, None),
+        ("b", 5, None, 0, None),
+        ("a", 4, 1, 0, 4),
+        ("b", None, 5, 0, None),
+    ]
+    assert rows(made) == rows(sql) == wanted
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("NTILE(3) OVER (ORDER BY v DESC) = 1", "b6 b5"),
+        ("NTILE(3) OVER (PARTITION BY k ORDER BY v) >= 2", "a2 a4 b6"),
+        ("PERCENT_RANK() OVER (ORDER BY v) < 0.5", "a1 a2"),
+        ("0.8 <= CUME_DIST() OVER (ORDER BY v)", "b5 b6"),
+        ("ROW_NUMBER() OVER (ORDER BY v) BETWEEN 2 AND 3", "a2 a4"),
+        ("RANK() OVER (PARTITION BY k ORDER BY v) = 2", "a2 b6"),
+    ],
+)
+def test_rows_of_a_window_are_kept_by_their_place(condition: str, kept: str) -> None:
+    session = tg.Session(master="none")
+    made = session.sql(
+        f"SELECT k, v, COUNT(*) AS n FROM s [RANGE 1 MINUTE] GROUP BY k, v QUALIFY {condition}",
+        s=session.stream(ROWS, name="s"),
+    )
+    found = made.to_arrow().to_pylist()
+    assert sorted(f"{r['k']}{r['v']}" for r in found) == sorted(kept.split())
+
+
+def test_sessions_are_numbered_as_they_come() -> None:
+    made = by_sql(
+        "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM s [SESSION GAP 1 SECOND] GROUP BY k) "
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY window_end) = 1"
+    )
+    assert made == [("a", 1), ("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("default", "type_", "first"),
+    [
+        ("1.5", pa.decimal128(21, 1), Decimal("1.5")),
+        ("1.5E0", pa.float64(), 1.5),
+        ("NULL", pa.int64(), None),
+        ("'7'", pa.int64(), 7),
+    ],
+)
+@pytest.mark.parametrize(("word", "place"), [("LAG", 0), ("LEAD", -1)])
+def test_the_default_is_kept_whole(
+    word: str, place: int, default: str, type_: pa.DataType, first: Any
+) -> None:
+    """The column has the type that both the values and the default fit into."""
+    session = tg.Session(master="none")
+    text = f"SELECT {word}(v, 1, {default}) OVER (ORDER BY ts) AS x FROM s"
+    made = session.sql(text, s=session.stream(ROWS, name="s"))
+    found = made.to_arrow()["x"]
+    assert (found.type, found.to_pylist()[place]) == (type_, first)
+
+
 def test_ranks_are_those_of_sql() -> None:
     session = tg.Session(master="none")
     at = ["00", "00", "01", "01", "02"]
@@ -82,14 +159,27 @@ def test_ranks_are_those_of_sql() -> None:
 
 
 def test_rows_of_lead_count_when_they_are_decided() -> None:
-    """Those that wait when the input ends are decided at its end, in the last of all windows."""
+    """Those that wait when the input ends are decided then: right after the newest tuple."""
     s = stream().over("k", next=lead("v"))
     counted = s.window("2 seconds").agg(n=count(), known=count("next"))
-    table = counted.to_arrow()
-    ends = [int(e) // 1_000_000 for e in table.column("window_end").cast(pa.int64()).to_numpy()]
-    found = list(zip(ends, table["n"].to_pylist(), table["known"].to_pylist(), strict=True))
-    start = 1_704_067_200
-    assert found == [(start + 4, 2, 2), (start + 6, 1, 1), (253_402_300_800, 2, 0)]
+    found = [(r[0].second, *r[1:]) for r in rows(counted)]
+    assert found == [(4, 2, 2), (6, 3, 1)]
+
+
+def test_the_end_of_the_input_is_after_all_windows_and_after_tuples_of_other_streams() -> None:
+    """LEAD over LEAD over windows, beside a stream that goes on for longer."""
+    session = tg.Session(master="none")
+    more = session.stream([{"ts": "2024-01-01T00:01:00Z", "k": "c", "v": 0}], name="t")
+    sql = session.sql(
+        "SELECT k, n, LEAD(n) OVER (ORDER BY ts) AS x FROM (SELECT k, n, LEAD(n) OVER (ORDER BY "
+        "window_end) AS m FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 5 SECONDS] GROUP BY k) "
+        "UNION ALL SELECT k, v, v AS w FROM t)",
+        s=session.stream(ROWS, name="s"),
+        t=more,
+    )
+    counted = session.sql("SELECT COUNT(*) AS n, COUNT(x) AS known FROM q [RANGE 1 SECOND]", q=sql)
+    assert rows(sql) == [("a", 3, 0), ("c", 0, 2), ("b", 2, None)]
+    assert [(str(r[0])[14:19], *r[1:]) for r in rows(counted)] == [("01:01", 1, 1), ("01:06", 2, 1)]
 
 
 def test_over_all_tuples_and_over_a_time() -> None:
@@ -132,6 +222,10 @@ def test_first_of_each_key_and_top_of_each_group() -> None:
         (lambda s: s.over("k", rows=10**13, n=count()), "OVER ROWS: looks at most 1,000,000"),
         (lambda s: s.over("k", n=lag("v", 2**63)), "LAG: looks at most 1,000,000,000,000 tuples"),
         (lambda s: s.over("k", n=lag("v", 1.5)), "must be a whole number; got 1.5"),
+        (
+            lambda s: s.over("k", n=lag("k", default=7)),
+            "LAG: the value and the default must have one type; got string and int. Add a CAST.",
+        ),
         (lambda s: s.over("k", n=lead("v", 0)), "LEAD: must look forward; got 0"),
         (lambda s: s.over("k", n=lead("v", 1.5)), "lead: the number of tuples must be a whole"),
         (lambda s: s.drop_duplicates("k", within="0 s"), "WITHIN: must be longer than zero"),

@@ -206,9 +206,10 @@ MISTAKES = {
         "QUALIFY: needs a function OVER (...); got none. Write the condition in WHERE."
     ),
     f"SELECT route FROM rides {HOUR} GROUP BY route QUALIFY route > 'a'": (
-        "QUALIFY: must say how many of the first rows of each partition are kept; got "
+        "QUALIFY: must compare the place of a row in its partition with a number; got "
         "route > 'a'. Write for example QUALIFY ROW_NUMBER() OVER (PARTITION BY route ORDER BY n "
-        "DESC) <= 3; ROW_NUMBER, RANK or DENSE_RANK with <=, < or = 1."
+        "DESC) <= 3, with ROW_NUMBER, RANK, DENSE_RANK, NTILE, PERCENT_RANK, CUME_DIST and =, <=, "
+        "<, >=, > or BETWEEN."
     ),
     "SELECT fare FROM rides LIMIT 3 BY route": (
         "LIMIT BY: takes the first rows of each window; got a stream without one. Give the stream "

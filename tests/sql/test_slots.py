@@ -61,6 +61,7 @@ SAMPLES = (
     "SELECT SUM(fare) OVER (PARTITION BY route ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT "
     "ROW) AS s, LAG(fare, 1, tip) OVER (ORDER BY ts) AS p, LEAD(fare, 2, tip) OVER (ORDER BY ts) "
     "AS n FROM rides",
+    "SELECT NTH_VALUE(fare, 2) IGNORE NULLS OVER (ORDER BY ts) AS f FROM rides",
     "SELECT RANK() OVER w AS r, SUM(fare) OVER (w ROWS 2 PRECEDING) AS s FROM rides "
     "WINDOW v AS (PARTITION BY route), w AS (v ORDER BY ts)",
     f"SELECT route, COUNT(*) AS n FROM rides {FIVE} GROUP BY route "

@@ -32,8 +32,8 @@ MUTANTS = (
     Mutant(
         "a tuple waits for one more of its key than LEAD looks at",
         "operate/over/lead.py",
-        "decided = np.flatnonzero((places + self.ahead < rows.ends) | ends)",
-        "decided = np.flatnonzero((places + self.ahead + 1 < rows.ends) | ends)",
+        "return np.where(found < ends, found, len(ends))",
+        "return np.where(found + 1 < ends, found, len(ends))",
         _OVER,
     ),
     Mutant(
@@ -52,9 +52,23 @@ MUTANTS = (
     ),
     Mutant(
         "DENSE_RANK counts rows",
-        "collect/ranking.py",
-        "values: Ints = np.cumsum(~peers)",
-        "values: Ints = np.cumsum(np.ones_like(peers))",
+        "collect/numbering.py",
+        "values: Ints = np.cumsum(~rows.peers)",
+        "values: Ints = np.cumsum(np.ones_like(rows.peers))",
         "tests/collect/test_ranking.py",
+    ),
+    Mutant(
+        "an instance counts the tiles of its own rows",
+        "collect/numbering.py",
+        "if partly and self.ranking.whole:",
+        "if False:",
+        "tests/collect/test_ranking.py",
+    ),
+    Mutant(
+        "LAG IGNORE NULLS forgets values of earlier batches",
+        "operate/over/value_list.py",
+        "np.maximum(begins[runs.newest], last - self.offset)",
+        "last",
+        _OVER,
     ),
 )

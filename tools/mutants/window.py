@@ -155,9 +155,9 @@ MUTANTS = (
     ),
     Mutant(
         "a window of tuples too few",
-        "operate/tuple_window/window.py",
-        "return np.maximum((counts - spec.rows) // spec.slide + 1, 0)",
-        "return np.maximum((counts - spec.rows) // spec.slide, 0)",
+        "operate/tuple_window/spec.py",
+        "return np.maximum((counts - self.rows) // self.slide + 1, 0)",
+        "return np.maximum((counts - self.rows) // self.slide, 0)",
         "tests/operate/tuple_window",
     ),
     Mutant(

@@ -1,61 +1,34 @@
-"""Keeps the first rows of each partition of a window: LIMIT n BY, and QUALIFY ROW_NUMBER()."""
+"""Keeps rows of each partition of a window by their numbers: LIMIT n BY, and QUALIFY."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.collect.numbering import Flags, Numbering, PartitionedRows
 from tidegate.collect.order import HIDDEN
 from tidegate.collect.window import told_apart
 from tidegate.order import ASCENDING, Direction, sort_indices
-
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 PARTITION, RANKED = f"{HIDDEN}p", f"{HIDDEN}q"
 """How the hidden columns begin that say which partition a row is of, and its place in it."""
 
 
-def _row_number(starts: Ints, peers: Flags) -> Ints:
-    return np.arange(len(starts)) - starts + 1
-
-
-def _rank(starts: Ints, peers: Flags) -> Ints:
-    first = np.maximum.accumulate(np.where(peers, 0, np.arange(len(starts))))
-    return first - starts + 1
-
-
-def _dense_rank(starts: Ints, peers: Flags) -> Ints:
-    values: Ints = np.cumsum(~peers)
-    return np.asarray(values - values[starts] + 1)
-
-
-RANKINGS: dict[str, Callable[[Ints, Flags], Ints]] = {
-    "ROW_NUMBER": _row_number,
-    "RANK": _rank,
-    "DENSE_RANK": _dense_rank,
-}
-"""Numbers of rows that are sorted by partition, given by row where its partition starts, and
-whether it is equal in order to the row before it in the partition."""
-
-
 @dataclass(frozen=True)
 class RankFilter:
-    """The rows of each window and partition whose number is at most `most`."""
+    """The rows of each window and partition with some numbers."""
 
-    kind: str
-    most: int
+    numbering: Numbering
     directions: tuple[Direction, ...]
 
-    def first(self, rows: pa.Table) -> pa.Table:
-        """Those rows, in the order that all are given in.
+    def kept(self, rows: pa.Table, partly: bool = False) -> pa.Table:
+        """Those rows, in the order that all are given in; of a part, those that it may be.
 
         Hidden columns have the partition, the order in it, and the key, which breaks ties of
-        ROW_NUMBER. A part of the rows gives at least those of all that it has.
+        ROW_NUMBER and NTILE.
         """
         if not rows.num_rows:
             return rows
@@ -70,9 +43,13 @@ class RankFilter:
         places = sort_indices(columns, how)
         ordered = [column.take(places) for column in columns]
         begins = ~_alike(ordered[: len(parts)], rows.num_rows)
-        starts = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), 0))
+        starts = np.flatnonzero(begins)
+        counts = np.diff(np.append(starts, len(begins)))
         peers = ~begins & _alike(ordered[len(parts) : len(parts) + len(ranked)], rows.num_rows)
-        kept = RANKINGS[self.kind](starts, peers) <= self.most
+        ranked_rows = PartitionedRows(
+            np.repeat(starts, counts), np.repeat(starts + counts, counts), peers
+        )
+        kept = self.numbering.keeps(ranked_rows, partly)
         return rows.take(pa.array(np.sort(places.to_numpy()[kept])))
 
 

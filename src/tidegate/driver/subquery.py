@@ -177,7 +177,7 @@ class RunningSubquery:
         self._before = counts = self.counts(manifest.counters)
         if self._last is None:
             self.window_log.begin(self._stored_before(manifest.frontier_us, counts))
-        return Draft(job, time_span(self.subquery, cut), counts)
+        return Draft(job, time_span(self.subquery, cut), counts, cut.newest_us)
 
     def draft_ahead(self, running: Job, cut: Cut) -> Job | None:
         """The job after one that runs, as far as map tasks need it, in the mapping of that one.

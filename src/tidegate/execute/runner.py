@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from tidegate import schedule
+from tidegate.batch import MIN_US
 from tidegate.errors import RunError
 from tidegate.execute.delivery import Delivery
 from tidegate.execute.job import Job, Outcome
@@ -33,12 +34,14 @@ class Draft:
     """A job that is complete but for the rows that earlier ones of the batch will give it.
 
     `span_us` are the least and the greatest event time of what it reads of streams, `counts` the
-    sums of what its operator counted in earlier batches.
+    sums of what its operator counted in earlier batches. No tuple that was read is after
+    `newest_us`.
     """
 
     job: Job
     span_us: tuple[int, int]
     counts: Mapping[str, int] = field(default_factory=dict)
+    newest_us: int = MIN_US
 
     def can_run(self, given: Mapping[Edge, Delivery]) -> bool:
         """Whether all rows are there that it takes of other jobs."""
@@ -62,6 +65,7 @@ class Draft:
             high_us=max(high for _, high in spans),
             instances=job.mapping.instances,
             counts=self.counts,
+            newest_us=self.newest_us,
         )
         job = replace(job, splits=tuple(replace(s, index=i) for i, s in enumerate(splits)))
         return job.with_operator(job.operator.for_batch(facts))

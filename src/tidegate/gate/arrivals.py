@@ -90,6 +90,13 @@ class Arrivals:
                 inlet.forgotten_us = max(inlet.forgotten_us, entry["floor_us"])
                 del self._saved[key]
 
+    def newest_us(self, inlets: Sequence[Inlet]) -> int:
+        """No tuple of any source is after it, nor is the frontier before the input ends."""
+        gone = [(e["floor_us"], e.get("promised_us", MIN_US)) for e in self._saved.values()]
+        open_ = [(t.floor_us, t.promised_us) for i in inlets for t in i.tracks.values()]
+        folded = [(i.consumed_us, MIN_US) for i in inlets]
+        return max((max(both) for both in gone + open_ + folded), default=MIN_US)
+
     def forget(self, inlet: Inlet, source_id: str) -> None:
         """Let go of the entry of a source that will never be met again."""
         self._saved.pop((inlet.place, source_id), None)
@@ -181,6 +188,7 @@ class Arrivals:
             if entry is None and not folder.is_consumed(file.order):
                 self._missing.append(file.name)
             elif entry is not None and not is_needed(entry):
+                folder.newest_us = max(folder.newest_us, entry["floor_us"])
                 del self._saved[inlet.place, file.name]
 
     def _resume(self, inlet: Inlet, source: Source, saved: Entry) -> None:

@@ -41,6 +41,11 @@ class Inlet:
         left = bool(self.tracks) and all(t.removed for t in self.tracks.values())
         return left and (self.folder is None or self.folder.is_empty())
 
+    @property
+    def consumed_us(self) -> int:
+        """The newest event time of sources that were consumed and are not open any more."""
+        return self.forgotten_us if self.folder is None else self.folder.newest_us
+
     def rank(self, order: int) -> Rank:
         """Where a source of it stands among all: those that joined later come later."""
         return int(self.place < 0), abs(self.place), order
@@ -100,7 +105,7 @@ class Inlet:
                 del self.tracks[track.source.id]
 
     def _open_members(self) -> tuple[Progress, ...]:
-        consumed_us = self.forgotten_us if self.folder is None else self.folder.newest_us
+        consumed_us = self.consumed_us
         consumed = (Progress(consumed_us, ended=True),) if consumed_us > MIN_US else ()
         return (*(t.progress() for t in self.tracks.values()), *consumed)
 

@@ -46,6 +46,8 @@ class Cut:
     exhausted: bool
     completed: tuple[AnsweredTuples, ...] = ()
     """Of sources that are live: the tuples that this batch is the first to answer."""
+    newest_us: int = MIN_US
+    """No tuple that was read up to now is after it."""
 
 
 class Intake:
@@ -180,7 +182,8 @@ class Intake:
         if not rows_taken and reached == previous and not exhausted:
             return None
         completed = self._release(parts, reached)
-        return Cut(tuple(parts), rows_taken, previous, reached, exhausted, completed)
+        newest = self._arrivals.newest_us(self.inlets)
+        return Cut(tuple(parts), rows_taken, previous, reached, exhausted, completed, newest)
 
     def undo(self) -> None:
         """Take back the newest cut, if nothing of it was kept; the next may be smaller."""
@@ -268,7 +271,9 @@ class Intake:
                 self._remove(next(i for i in self.inlets if i.place == place), id_)
         previous = self.frontier_us
         completed = self._release(parts, goal.frontier_us)
-        return Cut(tuple(parts), rows_taken, previous, goal.frontier_us, goal.finished, completed)
+        ends, newest = goal.finished, self._arrivals.newest_us(self.inlets)
+        reached = goal.frontier_us
+        return Cut(tuple(parts), rows_taken, previous, reached, ends, completed, newest)
 
     def drop_arrivals(self) -> None:
         """Let go of when tuples arrived that were answered; call after a commit."""

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidegate.batch import MIN_US
 from tidegate.collect.order import OutputOrder
 from tidegate.expression.tree import Expr
 from tidegate.model.operation import Operation
@@ -45,7 +46,8 @@ class BatchFacts:
     """What is known of a batch before its tuples are read.
 
     All of them lie in [low_us, high_us], and those that count in [previous_us, frontier_us).
-    `counts` are the sums over earlier batches of what the operator counts (`Traits.counted`).
+    `counts` are the sums over earlier batches of what the operator counts (`Traits.counted`). No
+    tuple of any source up to this batch is after `newest_us`.
     """
 
     previous_us: int
@@ -54,6 +56,7 @@ class BatchFacts:
     high_us: int
     instances: int
     counts: Mapping[str, int] = field(default_factory=dict)
+    newest_us: int = MIN_US
 
 
 @dataclass(frozen=True)

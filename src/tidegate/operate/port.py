@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.collect.numbering import Numbering
 from tidegate.collect.order import OutputOrder
 from tidegate.collect.ranking import RankFilter
 from tidegate.expression.tree import Column, Expr, columns_of, rebuilt
@@ -31,12 +32,11 @@ class OrderKey:
 
 @dataclass(frozen=True)
 class RankedRows:
-    """Of each window only the first `most` rows of each partition, in an order of its own."""
+    """Of each window the rows of each partition with some numbers, in an order of its own."""
 
     per: tuple[Expr, ...]
     order: tuple[OrderKey, ...]
-    kind: str
-    most: int
+    numbering: Numbering
 
     @property
     def read(self) -> tuple[Expr, ...]:
@@ -44,7 +44,7 @@ class RankedRows:
 
     @property
     def ranking(self) -> RankFilter:
-        return RankFilter(self.kind, self.most, tuple(key.direction for key in self.order))
+        return RankFilter(self.numbering, tuple(key.direction for key in self.order))
 
     def rebuilt(self, change: Callable[[Expr], Expr]) -> RankedRows:
         """The same over other columns."""
@@ -124,7 +124,7 @@ class Port:
     def merged(self, order: OutputOrder, tables: Sequence[pa.Table]) -> pa.Table:
         """The rows of all instances, each in order, as one sequence without hidden columns."""
         if self.ranked is not None:
-            tables = [self.ranked.ranking.first(pa.concat_tables(tables))]
+            tables = [self.ranked.ranking.kept(pa.concat_tables(tables))]
         rows = order.merge(tables, self.directions, self.limit)
         return rows.select(self.schema.names).cast(self.schema)
 

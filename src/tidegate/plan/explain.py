@@ -211,8 +211,11 @@ def _port(port: Port, subquery: Subquery, label: str) -> list[str]:
     lines = [f"rows{label}: {' + '.join(steps)}, the same task"] if steps else []
     order = subquery.operator.order.text(ordered=bool(port.order))
     limit = f", limit {port.limit} per window" if port.limit is not None else ""
-    first = f", the first {port.ranked.most} of each" if port.ranked is not None else ""
-    return [*lines, f"rows{label} by {order}{first}{limit}: collect"]
+    kept = ""
+    if port.ranked is not None:
+        numbering = port.ranked.numbering
+        kept = f", of each {numbering.name} {numbering.bounds}"
+    return [*lines, f"rows{label} by {order}{kept}{limit}: collect"]
 
 
 def _function(function: UserFunction) -> str:

@@ -9,22 +9,23 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.operate.over.column import FrameColumn, LagColumn, OverColumn, RankColumn
-from tidegate.operate.over.frame import RangeFrame, RowsFrame
+from tidegate.operate.over.frame import Frame, RangeFrame, RowsFrame
 from tidegate.operate.over.lead import LeadColumn, LeadTuples
 from tidegate.operate.over.operator import OverTuples
+from tidegate.operate.over.value_list import LagValueColumn, NthColumn
 from tidegate.operate.own_time import OWN_TIME
 from tidegate.plan.cut import Unit
 from tidegate.plan.dependence import Origin, state_lines
 from tidegate.plan.lowered import Context, Lowered
 from tidegate.plan.physical import Prefix
 from tidegate.plan.pushdown import Leaf
-from tidegate.plan.reach import end_us
+from tidegate.plan.reach import reach_us
 from tidegate.plan.recorded import Record, input_lines, prefix_texts, typed_texts
 from tidegate.plan.tuple_input import KeyedInput
 from tidegate.plan.tuple_port import tuple_ports
 from tidegate.query.check import key_type
 from tidegate.query.name import EVENT_TIME, column
-from tidegate.query.over import ROWS, FrameCall, LagCall, Over, RankCall
+from tidegate.query.over import ROWS, FrameCall, FrameSpan, LagCall, NthCall, Over, RankCall
 from tidegate.schema import TIME
 
 Types = Sequence[pa.DataType]
@@ -47,10 +48,11 @@ def lower_lead(unit: Unit, context: Context) -> Iterator[Lowered]:
     columns = []
     for call, name, taken, types in asked.calls:
         default = taken[1] if len(taken) > 1 else None
-        columns.append(LeadColumn(name, types[0], taken[0], call.offset, default))
+        how = call.offset, default, call.ignore_nulls
+        columns.append(LeadColumn(name, types[0], taken[0], *how))
     keys = {name for name, _ in asked.keys}
     held = tuple((n, e.type) for n, e in asked.prefixes[0].outputs if n not in keys)
-    operator = LeadTuples(asked.keys, held, tuple(columns), end_us(unit.base))
+    operator = LeadTuples(asked.keys, held, tuple(columns), reach_us(unit.base))
     yield asked.lowered(unit, operator, waits=True)
 
 
@@ -133,18 +135,28 @@ class _Asked:
 
 
 def _frame(call: FrameCall, name: str, columns: tuple[str, ...], types: Types) -> OverColumn:
-    kind = RowsFrame if call.frame.kind == ROWS else RangeFrame
-    return FrameColumn(call.call.function(name, columns, types), kind(call.frame.preceding))
+    return FrameColumn(call.call.function(name, columns, types), _span(call.frame))
+
+
+def _nth(call: NthCall, name: str, columns: tuple[str, ...], types: Types) -> OverColumn:
+    frame = _span(call.frame)
+    return NthColumn(name, types[0], columns[0], call.number, frame, call.ignore_nulls)
+
+
+def _span(frame: FrameSpan) -> Frame:
+    return (RowsFrame if frame.kind == ROWS else RangeFrame)(frame.preceding)
 
 
 def _lag(call: LagCall, name: str, columns: tuple[str, ...], types: Types) -> OverColumn:
     default = columns[1] if len(columns) > 1 else None
-    return LagColumn(name, types[0], columns[0], call.offset, default)
+    kind = LagValueColumn if call.ignore_nulls else LagColumn
+    return kind(name, types[0], columns[0], call.offset, default)
 
 
 _COLUMNS: dict[type, Callable[[Any, str, tuple[str, ...], Types], OverColumn]] = {
     FrameCall: _frame,
     LagCall: _lag,
+    NthCall: _nth,
     RankCall: lambda call, name, columns, types: RankColumn(name, call.dense),
 }
 """What the operator computes for each kind of call, over columns that hold its arguments."""

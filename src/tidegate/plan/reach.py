@@ -23,8 +23,8 @@ def check_reach(nodes: Iterable[Node]) -> None:
         )
 
 
-def end_us(node: Node) -> int:
-    """An instant that no row of a node is after: it is the year 9999 unless rows are later."""
+def reach_us(node: Node) -> int:
+    """How much later than the newest tuple of the input rows of a node may be."""
     found: dict[int, Node] = {}
     left = [node]
     while left:
@@ -32,7 +32,7 @@ def end_us(node: Node) -> int:
         if id(each) not in found:
             found[id(each)] = each
             left += each.children
-    return LAST_US + _reach_us(found.values())
+    return _reach_us(found.values())
 
 
 def _reach_us(nodes: Iterable[Node]) -> int:

@@ -18,6 +18,7 @@ from tidegate.query.check import check_type, key_type, set_fields, types_of
 from tidegate.query.dedup import TupleRows
 from tidegate.query.expression import Expression, lit, to_node
 from tidegate.query.name import Names, canonical, distinct_names, expression_text
+from tidegate.query.types.coercion import STRING, common
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window.rows import MOST_ROWS
 from tidegate.schema import type_name
@@ -49,6 +50,7 @@ class OverCall(Protocol):
 
 
 ROWS, RANGE = "ROWS", "RANGE"
+_IGNORE_NULLS = " ignore nulls"
 
 
 @dataclass(frozen=True)
@@ -127,12 +129,15 @@ class LagCall:
     value: exp.Expression
     offset: int = 1
     default: exp.Expression | None = None
+    ignore_nulls: bool = False
 
     word: ClassVar[str] = "lag"
 
     def __post_init__(self) -> None:
         if self.offset < 0:
             raise QueryError("LAG", "must not look forward", str(self.offset), "Write LEAD(x, 1).")
+        if self.offset == 0 and self.ignore_nulls:
+            raise QueryError("LAG IGNORE NULLS", "must look back", "0", "Write LAG(x, 1).")
         _check_rows("LAG", self.offset)
 
     @property
@@ -144,10 +149,15 @@ class LagCall:
         return replace(self, value=change(self.value), default=default)
 
     def coerced(self, types: Types) -> LagCall:
-        if self.default is None or types[0] == types[1]:
+        if self.default is None:
             return self
-        cast = exp.cast(self.default, type_name(types[0]), dialect="spark")
-        return replace(self, default=cast)
+        reads = types[1] == STRING  # a default that is text is read as what the values are
+        both = type_name(common(types, self.word.upper(), "the value and the default", reads))
+        value, default = (
+            a if type_name(t) == both else exp.cast(a, both, dialect="spark")
+            for a, t in zip(self.arguments, types, strict=True)
+        )
+        return replace(self, value=value, default=default)
 
     def result(self, types: Types) -> pa.DataType:
         return types[0]
@@ -155,7 +165,8 @@ class LagCall:
     @property
     def text(self) -> str:
         more = "" if self.default is None else f", {expression_text(self.default)}"
-        return f"{self.word}({expression_text(self.value)}, {self.offset}{more})"
+        said = f"{self.word}({expression_text(self.value)}, {self.offset}{more})"
+        return f"{said}{_IGNORE_NULLS if self.ignore_nulls else ''}"
 
 
 @dataclass(frozen=True)
@@ -167,6 +178,39 @@ class LeadCall(LagCall):
     def __post_init__(self) -> None:
         if self.offset < 1:
             raise QueryError("LEAD", "must look forward", str(self.offset), "Write LEAD(x, 1).")
+
+
+@dataclass(frozen=True)
+class NthCall:
+    """The value of the tuple with a number in its frame, from 1 on; NULL where there is none."""
+
+    value: exp.Expression
+    number: int
+    ignore_nulls: bool = False
+    frame: FrameSpan = FrameSpan(RANGE, None)
+
+    def __post_init__(self) -> None:
+        if self.number < 1:
+            raise QueryError("NTH_VALUE", "counts from 1 on", str(self.number))
+        _check_rows("NTH_VALUE", self.number)
+
+    @property
+    def arguments(self) -> tuple[exp.Expression, ...]:
+        return (self.value,)
+
+    def over(self, change: Callable[[exp.Expression], exp.Expression]) -> NthCall:
+        return replace(self, value=change(self.value))
+
+    def coerced(self, types: Types) -> NthCall:
+        return self
+
+    def result(self, types: Types) -> pa.DataType:
+        return types[0]
+
+    @property
+    def text(self) -> str:
+        said = f"nth_value({expression_text(self.value)}, {self.number})"
+        return f"{said}{_IGNORE_NULLS if self.ignore_nulls else ''} {self.frame}"
 
 
 @dataclass(frozen=True)
@@ -248,8 +292,11 @@ class Lead(Over):
     """The tuples of its child with columns of later ones; each is decided when these have come.
 
     Rows show their own time as `ts`. What looks back is below it: above, tuples come in the order
-    of decisions.
+    of decisions. Tuples that still wait when the input ends are decided a microsecond after the
+    newest of all.
     """
+
+    reach_us = 1
 
     @property
     def own_time(self) -> bool:
@@ -275,22 +322,43 @@ def with_calls(
     return child
 
 
-def lag(of: Argument, offset: int = 1, default: object = None) -> LagCall:
-    """For over(): the value of the tuple `offset` before, in its key; else the default."""
-    return _offset_call(LagCall, of, offset, default)
+def lag(
+    of: Argument, offset: int = 1, default: object = None, *, ignore_nulls: bool = False
+) -> LagCall:
+    """For over(): the value of the tuple `offset` before, in its key; else the default.
+
+    With `ignore_nulls`, tuples whose value is NULL are not counted.
+    """
+    return _offset_call(LagCall, of, offset, default, ignore_nulls)
 
 
-def lead(of: Argument, offset: int = 1, default: object = None) -> LagCall:
-    """For over(): the value of the tuple `offset` after, in its key; the default if none comes."""
-    return _offset_call(LeadCall, of, offset, default)
+def lead(
+    of: Argument, offset: int = 1, default: object = None, *, ignore_nulls: bool = False
+) -> LagCall:
+    """For over(): the value of the tuple `offset` after, in its key; the default if none comes.
+
+    With `ignore_nulls`, tuples whose value is NULL are not counted.
+    """
+    return _offset_call(LeadCall, of, offset, default, ignore_nulls)
 
 
-def _offset_call(kind: type[LagCall], of: Argument, offset: int, default: object) -> LagCall:
-    whole = isinstance(offset, int) and not isinstance(offset, bool)
-    if not whole:
-        raise QueryError(kind.word, "the number of tuples must be a whole number", repr(offset))
+def nth_value(of: Argument, number: int, *, ignore_nulls: bool = False) -> NthCall:
+    """For over(): the value of the tuple with this number in its frame, from 1 on; else NULL."""
+    return NthCall(to_node(of), _whole("nth_value", number), ignore_nulls)
+
+
+def _offset_call(
+    kind: type[LagCall], of: Argument, offset: int, default: object, ignore_nulls: bool
+) -> LagCall:
     other = default if default is None or isinstance(default, Expression) else lit(default)
-    return kind(to_node(of), offset, None if other is None else to_node(other))
+    found = None if other is None else to_node(other)
+    return kind(to_node(of), _whole(kind.word, offset), found, ignore_nulls)
+
+
+def _whole(where: str, number: int) -> int:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise QueryError(where, "the number of tuples must be a whole number", repr(number))
+    return number
 
 
 def row_number() -> FrameCall:
@@ -314,19 +382,22 @@ def over_call(
     """What a column of over() is asked to be: an aggregate gets the frame."""
     if isinstance(asked, LagCall | FrameCall | RankCall):
         return asked
-    if not isinstance(asked, AggregateCall):
+    if not isinstance(asked, AggregateCall | NthCall):
         raise QueryError(
             f"over {name}",
             "needs an aggregate, lag(), lead(), row_number() or rank()",
             repr(asked),
             'Write for example .over("route", rows=5, total=sum("fare")).',
         )
+    frame = _frame(rows, length)
+    return replace(asked, frame=frame) if isinstance(asked, NthCall) else FrameCall(asked, frame)
+
+
+def _frame(rows: int | None, length: Duration | None) -> FrameSpan:
     if rows is not None and length is not None:
         raise QueryError("over", "takes rows or range", "both", "Leave one of them out.")
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 0):
         raise QueryError("over rows", "must be a whole number from 0 on", repr(rows))
     if rows is not None:
-        return FrameCall(asked, FrameSpan(ROWS, rows))
-    return FrameCall(
-        asked, FrameSpan(RANGE, None if length is None else duration_us(length, "over range"))
-    )
+        return FrameSpan(ROWS, rows)
+    return FrameSpan(RANGE, None if length is None else duration_us(length, "over range"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from tidegate.collect.numbering import Numbering
 from tidegate.errors import QueryError
 from tidegate.query.name import expression_text
 
@@ -35,19 +36,21 @@ class Order:
 
 @dataclass(frozen=True)
 class TopRanked:
-    """Of each window and partition the rows whose number in an order is at most `most`.
+    """Of each window and partition the rows with some numbers in an order.
 
-    `kind` is ROW_NUMBER, where the key of the group breaks ties, RANK or DENSE_RANK.
+    The key of the group breaks ties of ROW_NUMBER and NTILE.
     """
 
     per: tuple[exp.Expression, ...]
     order: tuple[Order, ...]
-    most: int
-    kind: str = "ROW_NUMBER"
+    numbering: Numbering
 
-    def __post_init__(self) -> None:
-        if self.most < 0:
-            raise QueryError("LIMIT", "must not be negative", str(self.most))
+    @staticmethod
+    def first(rows: int, per: tuple[exp.Expression, ...], order: tuple[Order, ...]) -> TopRanked:
+        """The first rows of each partition."""
+        if rows < 0:
+            raise QueryError("LIMIT", "must not be negative", str(rows))
+        return TopRanked(per, order, Numbering(rows))
 
     def over(self, change: Callable[[exp.Expression], exp.Expression]) -> TopRanked:
         """The same with other expressions; where NULL goes is decided then."""
@@ -62,4 +65,5 @@ class TopRanked:
             for o in self.order
         ]
         per = ", ".join(map(text, self.per)) or "nothing"
-        return f"{self.kind} by {', '.join(order) or 'key'} <= {self.most} per window and {per}"
+        by, numbering = ", ".join(order) or "key", self.numbering
+        return f"{numbering.name} by {by} {numbering.bounds} per window and {per}"

@@ -34,7 +34,7 @@ from tidegate.query.node import (
     Union,
     project,
 )
-from tidegate.query.over import LagCall, RankCall, over_call, with_calls
+from tidegate.query.over import LagCall, NthCall, RankCall, over_call, with_calls
 from tidegate.query.process import Factory, Keys, process
 from tidegate.query.ranking import TopRanked
 from tidegate.query.runnable import RunnableStream
@@ -169,13 +169,14 @@ class Stream(RunnableStream):
         *partition_by: Column,
         rows: int | None = None,
         range: Duration | None = None,
-        **columns: AggregateCall | LagCall | RankCall,
+        **columns: AggregateCall | LagCall | NthCall | RankCall,
     ) -> Stream:
         """All columns, and these over the tuples of the same key up to each tuple.
 
-        They are aggregates, `lag("fare", 1)`, `row_number()`, or `rank()` and `dense_rank()`, for
-        which tuples of one instant are peers. `rows` is how many tuples before it count, `range`
-        how long before it they may be; without both all do, with those of its own instant.
+        They are aggregates, `lag("fare", 1)`, `nth_value("fare", 2)`, `row_number()`, or `rank()`
+        and `dense_rank()`, for which tuples of one instant are peers. `rows` is how many tuples
+        before it count, `range` how long before it they may be; without both all do, with those of
+        its own instant.
         `lead("fare", 1)` looks forward: rows then come when that tuple has come.
         """
         node = unqualified(self.node)
@@ -253,7 +254,7 @@ class Stream(RunnableStream):
         if not per:
             return self._with(ordered(self.node, order, n))
         parts = [e for _, e in named_columns(self.node, [per], {}, "top")]
-        return self._with(Top(self.node, order, None, TopRanked(tuple(parts), order, n)))
+        return self._with(Top(self.node, order, None, TopRanked.first(n, tuple(parts), order)))
 
     @nested
     @called_as('.order_by("fare", descending=True)')

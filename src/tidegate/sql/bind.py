@@ -29,6 +29,7 @@ from tidegate.query.node import (
 )
 from tidegate.query.output import Output
 from tidegate.query.table import TableDef
+from tidegate.query.window.window import Use
 from tidegate.sql.asof import asof_relations, refuse_window
 from tidegate.sql.catalog import Catalog, Known, inside
 from tidegate.sql.clause import read_clause, read_join_window, read_window
@@ -41,8 +42,8 @@ from tidegate.sql.function import (
 from tidegate.sql.group import Grouping
 from tidegate.sql.join import join_relations, refuse_aggregate
 from tidegate.sql.named_window import without_names
-from tidegate.sql.over import has_over, refuse_over_groups, with_over
-from tidegate.sql.rank import first_rows, refuse_partitions
+from tidegate.sql.over import has_over, ranks_tuples, refuse_over_groups, with_over
+from tidegate.sql.rank import SUBQUERY_RANK, first_rows, refuse_partitions
 from tidegate.sql.relation import Relation
 from tidegate.sql.scope import PairScope, Scope
 from tidegate.sql.script import Create, Script, read_script
@@ -170,7 +171,7 @@ class _Binder:
         qualify = tree.args.get("qualify")
         if tree.args.get("group") or relation.window is not None:
             refuse_over_groups(items)
-        elif has_over(items) or (qualify is not None and not node.windowed):
+        elif has_over(items) or (qualify is not None and ranks_tuples(node)):
             kept = scope.plain(qualify.this, "QUALIFY") if qualify is not None else None
             node, items = with_over(node, items, kept)
             tree = _without(tree, "qualify")
@@ -361,6 +362,8 @@ def _aggregate(
         replace(o, expression=resolve(o.expression, "ORDER BY"))
         for o in order_keys(tree.args.get("order"), items, scope)
     )
+    if tree.args.get("qualify"):
+        relation.window.check(Use.ORDER, "QUALIFY", SUBQUERY_RANK)
     limit, ranked = first_rows(tree, order, items, scope, resolve)
     node: Node = having_over(
         group.aggregate(child, relation.window),

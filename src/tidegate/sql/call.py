@@ -14,6 +14,9 @@ from tidegate.query.node import Order
 WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 """What may be written around a call."""
 
+SKIPPERS = (exp.Lag, exp.Lead, exp.NthValue)
+"""Functions OVER that IGNORE NULLS may be written around, beside aggregates that leave NULL out."""
+
 
 @dataclass
 class WrittenCall:

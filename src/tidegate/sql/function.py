@@ -27,10 +27,11 @@ _OWN = (
     *("SKEWNESS", "KURTOSIS", "HISTOGRAM_NUMERIC", "BIT_AND", "BIT_OR", "BIT_XOR"),
     *("PRODUCT", "ENTROPY", "REGR_SLOPE", "REGR_INTERCEPT"),
 )
-_OVER = ("LAG", "LEAD", "ROW_NUMBER", "RANK", "DENSE_RANK")
+_OVER = ("LAG", "LEAD", "NTH_VALUE", "ROW_NUMBER", "RANK", "DENSE_RANK")
 
 AGGREGATES = {
-    **dict.fromkeys((*_STRANGE, *_OVER), NO_WAY),
+    **dict.fromkeys(_STRANGE, NO_WAY),
+    **dict.fromkeys(_OVER, "Write OVER (PARTITION BY route ORDER BY ts) after it."),
     "GROUP_CONCAT": "Use STRING_AGG(x, ','), with ORDER BY before the parenthesis closes.",
     **dict.fromkeys(
         _OWN, "There is no way yet in SQL; in Python there is tg.aggregate: see docs/python.md."

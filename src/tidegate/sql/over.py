@@ -23,7 +23,7 @@ from tidegate.query.name import (
     find_name,
     is_column,
 )
-from tidegate.query.node import Filter, Node
+from tidegate.query.node import Filter, Node, aggregate_of
 from tidegate.query.over import (
     RANGE,
     ROWS,
@@ -31,14 +31,21 @@ from tidegate.query.over import (
     FrameSpan,
     LagCall,
     LeadCall,
+    NthCall,
     OverCall,
     RankCall,
     with_calls,
 )
+from tidegate.query.window.window import Use
+from tidegate.sql.call import SKIPPERS
 from tidegate.sql.function import is_aggregate, read_aggregate
 from tidegate.sql.piece import PieceParser
 
 _ORDER = "Write ORDER BY ts in OVER (...); QUALIFY over the rows of a window takes any order."
+_RANKS_OF_WINDOWS = (
+    "Rank the rows of a window: SELECT route, COUNT(*) AS n FROM rides [RANGE 1 HOUR] GROUP BY "
+    "route QUALIFY {} OVER (ORDER BY n DESC) {}"
+)
 _FRAMES = "Write ROWS 5 PRECEDING, RANGE '5 minutes' PRECEDING, or ROWS UNBOUNDED PRECEDING."
 
 
@@ -63,6 +70,11 @@ def with_over(
         )
     made = with_calls(node, found.calls)
     return made if qualify is None else Filter(made, qualify), items
+
+
+def ranks_tuples(node: Node) -> bool:
+    """Whether QUALIFY counts rows as tuples of a stream: no window has several to be ranked."""
+    return not node.windowed or not aggregate_of(node).window.allows(Use.ORDER)
 
 
 def has_over(items: Sequence[NamedExpr]) -> bool:
@@ -97,7 +109,7 @@ class FrameParser(PieceParser):
 
 
 _RANKS = {exp.Rank: RankCall(), exp.DenseRank: RankCall(dense=True)}
-_STRANGE = (exp.PercentRank, exp.CumeDist, exp.Ntile, exp.NthValue)
+_UNDECIDED = {exp.Ntile: "= 1", exp.PercentRank: "<= 0.1", exp.CumeDist: "<= 0.1"}
 _SIDES = ("PRECEDING", "FOLLOWING")
 
 
@@ -159,19 +171,29 @@ def _check_order(window: exp.Window, node: Node) -> None:
 
 
 def _call(window: exp.Window) -> OverCall:
-    function: Any = window.this
+    function, ignore_nulls = window.this, False
+    if type(_call_of(function)) in SKIPPERS:
+        function, ignore_nulls = _call_of(function), isinstance(function, exp.IgnoreNulls)
     if type(function) in _OFFSETS:
-        return _offset(function, window)
+        return _offset(function, window, ignore_nulls)
     if type(function) in _RANKS:
         ranks = _RANKS[type(function)]
         _refuse_frame(ranks.text.upper(), window)
         return ranks
     frame = _frame(window.args.get("spec"))
+    if isinstance(function, exp.NthValue):
+        number = _number("NTH_VALUE", function.args.get("offset"))
+        return NthCall(function.this, number, ignore_nulls, frame)
     if isinstance(function, exp.RowNumber):
         return FrameCall(AggregateCall("count"), FrameSpan(ROWS, None))
-    if not is_aggregate(function) or isinstance(function, _STRANGE):
-        text = expression_text(function)
-        why = "only aggregates, LAG, LEAD, ROW_NUMBER, RANK and DENSE_RANK are available yet"
+    text = expression_text(function)
+    if type(function) in _UNDECIDED:
+        why = "depends on all tuples of its key, also on those to come, so it is never decided"
+        raise QueryError(
+            "OVER", why, text, _RANKS_OF_WINDOWS.format(text, _UNDECIDED[type(function)])
+        )
+    if not is_aggregate(function):
+        why = "needs an aggregate, LAG, LEAD, NTH_VALUE, ROW_NUMBER, RANK or DENSE_RANK"
         raise UnavailableError("OVER", why, text, NO_WAY)
     return FrameCall(read_aggregate(function), frame)
 
@@ -184,17 +206,24 @@ def _refuse_frame(word: str, window: exp.Window) -> None:
 _OFFSETS: dict[type, type[LagCall]] = {exp.Lag: LagCall, exp.Lead: LeadCall}
 
 
-def _offset(function: Any, window: exp.Window) -> LagCall:
+def _call_of(node: Any) -> Any:
+    return node.this if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) else node
+
+
+def _offset(function: Any, window: exp.Window, ignore_nulls: bool) -> LagCall:
     kind = _OFFSETS[type(function)]
     word = kind.word.upper()
     _refuse_frame(word, window)
     offset = function.args.get("offset")
-    if offset is not None and not (isinstance(offset, exp.Literal) and offset.name.isdigit()):
-        raise QueryError(
-            word, "the number of tuples must be a whole number", expression_text(offset)
-        )
-    number = 1 if offset is None else int(offset.name)
-    return kind(function.this, number, function.args.get("default"))
+    number = 1 if offset is None else _number(word, offset)
+    return kind(function.this, number, function.args.get("default"), ignore_nulls)
+
+
+def _number(word: str, node: Any) -> int:
+    if isinstance(node, exp.Literal) and node.name.isdigit():
+        return int(node.name)
+    written = "none" if node is None else expression_text(node)
+    raise QueryError(word, "the number of tuples must be a whole number", written)
 
 
 def _frame(spec: exp.Expr | None) -> FrameSpan:

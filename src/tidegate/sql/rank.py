@@ -1,13 +1,15 @@
-"""LIMIT n BY columns, and QUALIFY ROW_NUMBER() OVER (...) <= n: the first rows of partitions."""
+"""LIMIT n BY columns, and QUALIFY ROW_NUMBER() OVER (...) <= n: some rows of partitions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf, nextafter
 from typing import Any
 
 from sqlglot import exp
 
+from tidegate.collect.numbering import RANKINGS, Numbering
 from tidegate.errors import QueryError
 from tidegate.query.name import NamedExpr
 from tidegate.query.ranking import Order, TopRanked
@@ -19,10 +21,25 @@ KINDS: dict[type[exp.Expr], str] = {
     exp.RowNumber: "ROW_NUMBER",
     exp.Rank: "RANK",
     exp.DenseRank: "DENSE_RANK",
+    exp.Ntile: "NTILE",
+    exp.PercentRank: "PERCENT_RANK",
+    exp.CumeDist: "CUME_DIST",
 }
 
-_MIRRORED = {exp.GTE: exp.LTE, exp.GT: exp.LT, exp.EQ: exp.EQ}
+_MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.GTE: exp.LTE,
+    exp.GT: exp.LT,
+    exp.LTE: exp.GTE,
+    exp.LT: exp.GT,
+    exp.EQ: exp.EQ,
+}
 _EXAMPLE = "QUALIFY ROW_NUMBER() OVER (PARTITION BY route ORDER BY n DESC) <= 3"
+
+SUBQUERY_RANK = (
+    "Number the rows as they come, with the aggregate in a subquery: SELECT * FROM (SELECT ...) "
+    "QUALIFY ROW_NUMBER() OVER (PARTITION BY route ORDER BY window_end) <= 3"
+)
+"""What to write where no window has several rows."""
 
 Resolve = Callable[[exp.Expression, str], exp.Expression]
 """Says an expression of a clause over the columns of its node."""
@@ -45,17 +62,17 @@ def first_rows(
             raise QueryError(
                 "QUALIFY", "rows are chosen by QUALIFY or by LIMIT BY", "both", "Leave one out."
             )
-        window, kind, most = _read(qualify.this)
+        window, numbering = _read(qualify.this)
         per = [resolve(scope.plain(e, "PARTITION BY"), "PARTITION BY") for e in _partition(window)]
         keys = order_keys(window.args.get("order"), items, scope)
         own = tuple(replace(o, expression=resolve(o.expression, "ORDER BY")) for o in keys)
-        return limit_rows(limit), TopRanked(tuple(per), own, most, kind)
+        return limit_rows(limit), TopRanked(tuple(per), own, numbering)
     rows = limit_rows(limit)
     if not by or rows is None:
         return rows, None
     columns = positions([scope.plain(e, "LIMIT BY") for e in by], items, "LIMIT BY")
     per = [resolve(e, "LIMIT BY") for e in columns]
-    return None, TopRanked(tuple(per), order, rows)
+    return None, TopRanked.first(rows, tuple(per), order)
 
 
 def refuse_partitions(tree: exp.Expr) -> None:
@@ -80,24 +97,53 @@ def _partition(window: exp.Expr) -> Sequence[Any]:
     return window.args.get("partition_by") or ()
 
 
-def _read(condition: exp.Expr) -> tuple[exp.Window, str, int]:
-    """The window function that a condition compares, its kind, and the greatest number allowed."""
-    left, right = condition.args.get("this"), condition.args.get("expression")
-    kind: Any = type(condition)
-    if isinstance(left, exp.Literal):
-        left, right, kind = right, left, _MIRRORED.get(kind)
-    plain = isinstance(right, exp.Literal) and not right.is_string and right.name.isdigit()
-    numbers = isinstance(left, exp.Window) and type(left.this) in KINDS
-    if isinstance(left, exp.Window) and numbers and plain and not any(left.this.args.values()):
-        assert isinstance(right, exp.Literal)
-        number = int(right.name)
-        most = {exp.LTE: number, exp.LT: number - 1}.get(kind)
-        most = 1 if kind is exp.EQ and number == 1 else most
-        if most is not None and left.args.get("spec") is None:
-            return left, KINDS[type(left.this)], max(most, 0)
+def _read(condition: exp.Expr) -> tuple[exp.Window, Numbering]:
+    """The window function that a condition compares, and which of its numbers are asked for."""
+    left, kind = condition.args.get("this"), type(condition)
+    asked: list[tuple[Any, Any]] = [(kind, condition.args.get("expression"))]
+    if isinstance(condition, exp.Between) and not condition.args.get("symmetric"):
+        asked = [(exp.GTE, condition.args["low"]), (exp.LTE, condition.args["high"])]
+    elif isinstance(left, exp.Literal):
+        left, asked = condition.args["expression"], [(_MIRRORED.get(kind), left)]
+    if isinstance(left, exp.Window) and type(left.this) in KINDS and not left.args.get("spec"):
+        name, tiles = KINDS[type(left.this)], _tiles(left.this)
+        found = [b for each in asked if (b := _bounds(*each, RANKINGS[name].shares)) is not None]
+        if tiles is not None and len(found) == len(asked):
+            least, most = max(low for low, _ in found), min(high for _, high in found)
+            return left, Numbering(most, least, name, tiles)
     raise QueryError(
         "QUALIFY",
-        "must say how many of the first rows of each partition are kept",
+        "must compare the place of a row in its partition with a number",
         condition.sql(dialect="spark", comments=False)[:80],
-        f"Write for example {_EXAMPLE}; ROW_NUMBER, RANK or DENSE_RANK with <=, < or = 1.",
+        f"Write for example {_EXAMPLE}, with {', '.join(KINDS.values())} and =, <=, <, >=, > or "
+        "BETWEEN.",
     )
+
+
+def _tiles(call: exp.Expr) -> int | None:
+    """The argument of NTILE, 0 of others; None where it is not as it must be."""
+    given = [value for value in call.args.values() if value]
+    if not isinstance(call, exp.Ntile):
+        return None if given else 0
+    (tiles,) = given or [None]
+    plain = isinstance(tiles, exp.Literal) and tiles.name.isdigit()
+    return (int(tiles.name) or None) if plain else None
+
+
+def _bounds(kind: Any, number: Any, shares: bool) -> tuple[float, float] | None:
+    """The least and the greatest number that a comparison with a literal allows."""
+    if not isinstance(number, exp.Literal) or number.is_string:
+        return None
+    if not shares and not number.name.isdigit():
+        return None
+    value: float = float(number.name) if shares else int(number.name)
+    below, above = (
+        (nextafter(value, -inf), nextafter(value, inf)) if shares else (value - 1, value + 1)
+    )
+    return {
+        exp.LTE: (-inf, value),
+        exp.LT: (-inf, below),
+        exp.GTE: (value, inf),
+        exp.GT: (above, inf),
+        exp.EQ: (value, value),
+    }.get(kind)

@@ -38,6 +38,7 @@ expressions: With Schema Tuple GroupingSets Rollup Cube Grouping GroupingId
 this partition_by order spec alias: Window
 kind start start_side end: WindowSpec
 this offset default: Lag Lead
+this offset: NthValue
 expressions on: Distinct
 this expressions: Order DataType Anonymous Count Max Min
 this unit: TimestampTrunc DateTrunc Interval

@@ -17,6 +17,7 @@ from tidegate.query.name import (
 from tidegate.query.node import Node, result_columns
 from tidegate.sql.function import is_aggregate
 from tidegate.sql.join import star_items
+from tidegate.sql.over import ranks_tuples
 from tidegate.sql.scope import PairScope, Scope
 
 
@@ -49,16 +50,16 @@ def star_columns(
         items = star_items(written, scope, left_out)
     else:
         columns = result_columns(child)
-        if child.windowed and _gives_tuples(tree):
+        if child.windowed and _gives_tuples(tree, child):
             columns = [(name, name) for name in WINDOW] + columns
         items = [(n, column(own)) for n, own in columns if own.lower() not in left_out]
     return _changed(items, star, scope)
 
 
-def _gives_tuples(tree: exp.Select) -> bool:
+def _gives_tuples(tree: exp.Select, child: Node) -> bool:
     """Whether rows of windows become tuples, whose window is then two columns like others."""
-    distinct = tree.args.get("distinct")
-    return distinct is not None or any(e.find(exp.Window) for e in tree.expressions)
+    clauses = [tree.args.get("distinct"), tree.args.get("qualify") if ranks_tuples(child) else None]
+    return any(clauses) or any(e.find(exp.Window) for e in tree.expressions)
 
 
 def _groups(item: exp.Expr) -> bool:

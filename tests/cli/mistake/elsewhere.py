@@ -103,7 +103,8 @@ MISTAKES = {
     ),
     "lag no over": told(
         "SELECT route, LAG(fare) AS before FROM rides",
-        "SELECT: no aggregate has this name; got LAG. There is no way yet.",
+        "SELECT: no aggregate has this name; got LAG. Write OVER (PARTITION BY route ORDER "
+        "BY ts) after it.",
     ),
     "lag in where": told(
         "SELECT route FROM rides WHERE fare > LAG(fare) OVER (ORDER BY ts)",
@@ -135,9 +136,9 @@ MISTAKES = {
     "ntile": told(
         "SELECT NTILE(4) OVER (ORDER BY fare) AS f FROM rides",
         (
-            "OVER: only aggregates, LAG, LEAD, ROW_NUMBER, RANK and DENSE_RANK are available yet; "
-            "got NTILE(4). "
-            "There is no way yet."
+            "OVER: depends on all tuples of its key, also on those to come, so it is never "
+            "decided; got NTILE(4). Rank the rows of a window: SELECT route, COUNT(*) AS n FROM "
+            "rides [RANGE 1 HOUR] GROUP BY route QUALIFY NTILE(4) OVER (ORDER BY n DESC) = 1"
         ),
     ),
     "cte recursive": told(

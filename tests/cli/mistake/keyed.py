@@ -31,9 +31,26 @@ MISTAKES = {
     ),
     "qualify by a column": told(
         f"SELECT route, COUNT(*) AS n FROM rides {TEN} GROUP BY route QUALIFY n > 1",
-        "QUALIFY: must say how many of the first rows of each partition are kept; got n > 1. Write "
-        "for example QUALIFY ROW_NUMBER() OVER (PARTITION BY route ORDER BY n DESC) <= 3; "
-        "ROW_NUMBER, RANK or DENSE_RANK with <=, < or = 1.",
+        "QUALIFY: must compare the place of a row in its partition with a number; got n > 1. Write "
+        "for example QUALIFY ROW_NUMBER() OVER (PARTITION BY route ORDER BY n DESC) <= 3, with "
+        "ROW_NUMBER, RANK, DENSE_RANK, NTILE, PERCENT_RANK, CUME_DIST and =, <=, <, >=, > or "
+        "BETWEEN.",
+    ),
+    "qualify of sessions": told(
+        "SELECT route, COUNT(*) AS n FROM rides [SESSION GAP 1 SECOND] GROUP BY route "
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY route ORDER BY n DESC) <= 3",
+        "QUALIFY: each session ends at a time of its own, and comes then: there is nothing to "
+        "order it among; got [SESSION GAP 1 second]. Number the rows as they come, with the "
+        "aggregate in a subquery: SELECT * FROM (SELECT ...) QUALIFY ROW_NUMBER() OVER (PARTITION "
+        "BY route ORDER BY window_end) <= 3",
+    ),
+    "lag of NULL at hand": told(
+        "SELECT LAG(fare, 0) IGNORE NULLS OVER (ORDER BY ts) AS f FROM rides",
+        "LAG IGNORE NULLS: must look back; got 0. Write LAG(x, 1).",
+    ),
+    "nth value from 0": told(
+        "SELECT NTH_VALUE(fare, 0) OVER (ORDER BY ts) AS f FROM rides",
+        "NTH_VALUE: counts from 1 on; got 0.",
     ),
     "qualify without over": told(
         "SELECT route FROM rides QUALIFY fare > 6",
@@ -47,7 +64,7 @@ MISTAKES = {
     ),
     "over of a function": told(
         "SELECT ABS(fare) OVER (ORDER BY ts) AS f FROM rides",
-        "OVER: only aggregates, LAG, LEAD, ROW_NUMBER, RANK and DENSE_RANK are available yet; "
+        "OVER: needs an aggregate, LAG, LEAD, NTH_VALUE, ROW_NUMBER, RANK or DENSE_RANK; "
         "got ABS(fare). There "
         "is no way yet.",
     ),

@@ -401,6 +401,20 @@ EDITS = {
         "QUALIFY n > 1",
         "QUALIFY ROW_NUMBER() OVER (PARTITION BY route ORDER BY n DESC) <= 3",
     ),
+    "keyed: qualify of sessions": (
+        "SELECT route, COUNT(*) AS n FROM rides [SESSION GAP 1 SECOND] GROUP BY route QUALIFY "
+        "ROW_NUMBER() OVER (PARTITION BY route ORDER BY n DESC) <= 3",
+        "SELECT * FROM (SELECT route, COUNT(*) AS n FROM rides [SESSION GAP 1 SECOND] GROUP BY "
+        "route) QUALIFY ROW_NUMBER() OVER (PARTITION BY route ORDER BY window_end) <= 3",
+    ),
+    "keyed: lag of NULL at hand": ("fare, 0", "fare, 1"),
+    "keyed: nth value from 0": ("fare, 0", "fare, 1"),
+    "elsewhere: ntile": (
+        "SELECT NTILE(4) OVER (ORDER BY fare) AS f FROM rides",
+        "SELECT route, COUNT(*) AS n FROM rides [RANGE 1 HOUR] GROUP BY route QUALIFY NTILE(4) "
+        "OVER (ORDER BY n DESC) = 1",
+    ),
+    "elsewhere: lag no over": ("(fare)", "(fare) OVER (PARTITION BY route ORDER BY ts)"),
     "keyed: qualify without over": ("QUALIFY", "WHERE"),
     "keyed: over beside a window": (
         "SELECT COUNT(*) AS n, LAG(COUNT(*)) OVER (ORDER BY window_end) AS p FROM rides "
@@ -466,8 +480,6 @@ NO_WAY = (
     "elsewhere: sum distinct",
     "keyed: over of a function",
     "elsewhere: lead",
-    "elsewhere: ntile",
-    "elsewhere: lag no over",
     "elsewhere: union",
     "elsewhere: intersect",
     "elsewhere: except",

@@ -45,7 +45,7 @@ def window_rows(port: Port, keys: Sequence[str], results: pa.Table) -> pa.Table:
             named[f"{RANKED}{place:03d}"] = canonical(flat(evaluate(key.expr, results)))
     rows = pa.table(named).combine_chunks()
     if port.ranked is not None:
-        rows = port.ranked.ranking.first(rows)
+        rows = port.ranked.ranking.kept(rows, partly=True)
     if port.limit is not None:
         ordered = in_order(rows, window_order(rows, port.directions))
         rows = first_per_window(ordered, port.limit)

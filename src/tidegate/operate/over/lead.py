@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, ORDER, TS, ints
+from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
 from tidegate.operate.bucket_work import rows_by_bucket
+from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.keyed_state import deal_by_key
 from tidegate.operate.operator import (
     Arrival,
+    BatchFacts,
     InstanceWork,
     MapWork,
     Operator,
@@ -42,32 +44,59 @@ Typed = tuple[tuple[str, pa.DataType], ...]
 
 @dataclass(frozen=True)
 class LeadColumn:
-    """The value of the tuple so many after in its key; another column's where none comes."""
+    """The value of the tuple so many after in its key; another column's where none comes.
+
+    With `skips_null` tuples whose value is NULL are not counted.
+    """
 
     name: str
     result: pa.DataType
     value: str
     offset: int
     default: str | None = None
+    skips_null: bool = False
 
-    def of(self, tuples: pa.Table, at: Ints, ends: Ints) -> pa.Array:
-        """Its value for the tuples at these places, whose keys end before `ends`."""
-        later = at + self.offset
-        there = later < ends
-        values = flat(tuples.column(self.value))
+    def later(self, tuples: pa.Table, ends: Ints) -> Ints:
+        """By place, that of the tuple it shows; the number of tuples where none has come yet."""
+        places, counted = np.arange(len(ends)), np.arange(len(ends))
+        if self.skips_null:
+            counted = np.flatnonzero(flat(tuples.column(self.value)).is_valid())
+        number = np.searchsorted(counted, places, "right") + self.offset - 1
+        found = np.append(counted, len(ends))[np.minimum(number, len(counted))]
+        return np.where(found < ends, found, len(ends))
+
+    def of(self, tuples: pa.Table, at: Ints, later: Ints) -> pa.Array:
+        """Its value for the tuples at these places, given which tuples they show."""
+        values, missing = flat(tuples.column(self.value)), later == tuples.num_rows
         if self.default is None:
-            return values.take(pa.array(later, mask=~there))
+            return values.take(pa.array(later, mask=missing))
         both = pa.concat_arrays([values, flat(tuples.column(self.default))])
-        return both.take(pa.array(np.where(there, later, len(values) + at)))
+        return both.take(pa.array(np.where(missing, len(values) + at, later)))
+
+
+DONE = "done"
+"""How many tuples of the key were decided when a tuple was stored."""
+
+
+@dataclass(frozen=True)
+class WaitSpec(TupleSpec):
+    """Tuples of keys that wait: those after all that any of them says were decided."""
+
+    def needed(self, counts: Ints, held: pa.Table, groups: Groups) -> Ints:
+        decided = np.zeros(groups.n, np.int64)
+        np.maximum.at(decided, groups.codes, ints(held, DONE))
+        return decided
 
 
 @dataclass(frozen=True)
 class LeadTuples(Operator):
-    """Adds columns to tuples, which wait for as many later ones of their key as these look at.
+    """Adds columns to tuples, which wait for the later ones of their key that these look at.
 
-    A tuple is decided at the instant of the last one that it waits for. When no tuple can come any
-    more, those that still wait are decided at `end_us`: no tuple is later. The state is the tuples
-    that wait, of each key as many as the columns look forward. `held` are the columns of tuples.
+    A tuple is decided at the instant of the last one that it waits for, after those before it. When
+    no tuple can come any more, those that still wait are decided `reach_us` after the newest tuple
+    of any source: no other row is as late. The state is the tuples that wait: of each key as many
+    as the columns look forward, and those between them that are not counted. `held` are the columns
+    of tuples.
     """
 
     kind: ClassVar[str] = "lead"
@@ -75,25 +104,23 @@ class LeadTuples(Operator):
     keys: Typed
     held: Typed
     columns: tuple[LeadColumn, ...]
-    end_us: int
+    reach_us: int
+    newest_us: int = MIN_US
 
     partitioner = BY_HASH
     order = DECISION_ORDER
     traits = Traits(deals_ahead=True)
 
     @property
-    def ahead(self) -> int:
-        """How many later tuples of its key a tuple waits for."""
-        return max(column.offset for column in self.columns)
-
-    @property
-    def spec(self) -> TupleSpec:
-        """The tuples that wait are those that a window of one tuple more would still need."""
-        return TupleSpec(self.ahead + 1, 1, self.keys, self.held, ())
+    def spec(self) -> WaitSpec:
+        return WaitSpec(1, 1, self.keys, (*self.held, (DONE, pa.int64())), ())
 
     @property
     def state(self) -> OperatorState:
         return OperatorState({TUPLES: TupleKeeper(self.spec)}, "tuples wait for those after them")
+
+    def for_batch(self, facts: BatchFacts) -> LeadTuples:
+        return replace(self, newest_us=facts.newest_us)
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
         return deal_by_key(work, plain_names(tuples), [name for name, _ in self.keys])
@@ -106,25 +133,25 @@ class LeadTuples(Operator):
         count = 0 if came is None else came.num_rows
         new = spec.state_schema.empty_table()
         if came is not None:
+            came = came.append_column(DONE, pa.nulls(count, pa.int64()).fill_null(0))
             new = stored_tuples(spec, came, np.zeros(count, np.int64))
         waiting = read_all(work, spec) if ends else read_groups(work, spec, new)
         waiting = waiting.filter(pa.array(live(spec, waiting)))
         work.spans.mark("instance read state")
         rows = _by_key(spec, waiting, new)
-        places = np.arange(rows.tuples.num_rows)
-        decided = np.flatnonzero((places + self.ahead < rows.ends) | ends)
+        later = [column.later(rows.tuples, rows.ends) for column in self.columns]
+        last = np.maximum.reduce(later)
+        waits = (last == len(last)) & (not ends)
+        decided = np.flatnonzero(~waits)
         made = rows.tuples.take(pa.array(decided))
-        for column in self.columns:
-            values = column.of(rows.tuples, decided, rows.ends[decided])
-            made = made.append_column(column.name, values)
-        last = decided + self.ahead
-        ts = np.append(ints(rows.tuples, TS), self.end_us)
-        instants = ts[np.where(last < rows.ends[decided], last, len(places))]
+        for column, places in zip(self.columns, later, strict=True):
+            made = made.append_column(column.name, column.of(rows.tuples, decided, places[decided]))
+        ts = np.append(ints(rows.tuples, TS), self.newest_us + self.reach_us)
+        instants = ts[last[decided]]
         work.spans.mark("instance advance")
-        kept = rows.new & (not ends) & (places + self.ahead >= rows.ends)
         segments = {}
-        if kept.any():
-            segments[TUPLES] = (write_tuples(work, spec, rows.tuples.filter(pa.array(kept))),)
+        if (kept := waits & rows.new).any():
+            segments[TUPLES] = (write_tuples(work, spec, rows.kept(kept, waits)),)
         work.spans.mark("instance write")
         output = tuple(decided_rows(port, made, instants) for port in work.ports)
         work.spans.mark("instance finish")
@@ -136,7 +163,8 @@ class LeadTuples(Operator):
 
     def details(self, texts: Mapping[str, str]) -> list[str]:
         by = ", ".join(texts.get(name, name) for name, _ in self.keys)
-        number = "one more" if self.ahead == 1 else f"{self.ahead} more"
+        ahead = max(column.offset for column in self.columns)
+        number = "one more" if ahead == 1 else f"{ahead} more"
         return [
             f"by {by or 'nothing'}",
             f"a tuple waits for {number} of its key: one task per instance, shuffle by bucket",
@@ -147,12 +175,24 @@ class LeadTuples(Operator):
 class _ByKey:
     """Tuples key after key, each key in the total order, with their ranks in it.
 
-    By place: `ends` of the key, and whether the tuple is `new`.
+    By place: `starts` and `ends` of the key, and whether the tuple is `new`.
     """
 
     tuples: pa.Table
+    starts: Ints
     ends: Ints
     new: Mask
+
+    def kept(self, which: Mask, waits: Mask) -> pa.Table:
+        """Some tuples that wait, with how many of their keys were decided: all that do not wait.
+
+        The tuples of a key that wait are its last ones.
+        """
+        before = np.append(0, np.cumsum(waits))
+        first = self.ends - (before[self.ends] - before[self.starts])
+        done = pa.array(ints(self.tuples, "rank")[first[which]])
+        tuples = self.tuples.filter(pa.array(which))
+        return tuples.set_column(tuples.schema.get_field_index(DONE), DONE, done)
 
 
 def _by_key(spec: TupleSpec, waiting: pa.Table, new: pa.Table) -> _ByKey:
@@ -167,4 +207,5 @@ def _by_key(spec: TupleSpec, waiting: pa.Table, new: pa.Table) -> _ByKey:
     first = np.repeat(starts, counts)
     ranks = ints(both, "rank")[first] + np.arange(len(code)) - first
     both = both.set_column(both.schema.get_field_index("rank"), "rank", pa.array(ranks))
-    return _ByKey(both, np.repeat(starts + counts, counts), order >= waiting.num_rows)
+    ends = np.repeat(starts + counts, counts)
+    return _ByKey(both, first, ends, order >= waiting.num_rows)

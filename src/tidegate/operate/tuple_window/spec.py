@@ -7,13 +7,15 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ORDER
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.overlap import overlaps
-from tidegate.operate.kernels.order import is_ordered
+from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import Ints, is_ordered
 from tidegate.schema import TIME, type_name
 
 GROUP = "group"
@@ -67,6 +69,14 @@ class TupleSpec:
         trigger = ((f"trigger_{name}", pa.int64()) for name in ORDER)
         times = [("window_start", TIME), ("window_end", TIME)]
         return pa.schema([*times, *self.keys, *results, *trigger])
+
+    def emitted(self, counts: Ints) -> Ints:
+        """How many windows groups of so many tuples have filled."""
+        return np.maximum((counts - self.rows) // self.slide + 1, 0)
+
+    def needed(self, counts: Ints, held: pa.Table, groups: Groups) -> Ints:
+        """By group of tuples that are held, the first rank that a window to come may have."""
+        return self.emitted(counts) * self.slide
 
     @property
     def pane_rows(self) -> int:

@@ -40,7 +40,7 @@ def advance(spec: TupleSpec, held: pa.Table, news: pa.Table) -> tuple[pa.Table, 
     arrivals = Groups(new, groups.n)
     new_ranks = before[new] + _places(arrivals)
     state = stored_tuples(spec, news, new_ranks)
-    done, due = _emitted(spec, before), _emitted(spec, before + arrivals.counts)
+    done, due = spec.emitted(before), spec.emitted(before + arrivals.counts)
     if not bool((due > done).any()):
         return spec.result_schema.empty_table(), state
     ranks = np.concatenate([held_ranks, new_ranks])
@@ -55,7 +55,7 @@ def live(spec: TupleSpec, held: pa.Table) -> Mask:
     tuples would be taken for one that fills.
     """
     groups, ranks = _grouped(spec, held), _ints(held, "rank")
-    needed = _emitted(spec, _counts(groups.codes, ranks, groups.n)) * spec.slide
+    needed = spec.needed(_counts(groups.codes, ranks, groups.n), held, groups)
     mask: Mask = ranks >= needed[groups.codes]
     return mask
 
@@ -93,11 +93,6 @@ def _counts(codes: Ints, ranks: Ints, n: int) -> Ints:
     counts = np.zeros(n, np.int64)
     np.maximum.at(counts, codes, ranks + 1)
     return counts
-
-
-def _emitted(spec: TupleSpec, counts: Ints) -> Ints:
-    """How many windows groups of so many tuples have filled."""
-    return np.maximum((counts - spec.rows) // spec.slide + 1, 0)
 
 
 def _places(groups: Groups) -> Ints:

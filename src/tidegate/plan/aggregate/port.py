@@ -95,4 +95,4 @@ def _ranked(asked: TopRanked | None, types: Mapping[str, pa.DataType]) -> Ranked
     if asked is None:
         return None
     per = tuple(fold(bind_after(e, types, "PARTITION BY")) for e in asked.per)
-    return RankedRows(per, _order(asked.order, types), asked.kind, asked.most)
+    return RankedRows(per, _order(asked.order, types), asked.numbering)

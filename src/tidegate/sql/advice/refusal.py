@@ -14,6 +14,7 @@ from tidegate.errors import NO_WAY
 from tidegate.query.name import expression_text
 from tidegate.query.surface.advice import Advice, read_advice
 from tidegate.query.types.spelling import spelling, sql_text
+from tidegate.sql.call import SKIPPERS
 from tidegate.sql.function import ignores_nulls, is_aggregate, takes_order
 from tidegate.sql.join_kind import SQL_KINDS, join_words
 
@@ -187,7 +188,8 @@ def _within(node: exp.Expr) -> str | None:
 
 
 def _ignoring(node: exp.Expr) -> str | None:
-    return None if ignores_nulls(node) else "IgnoreNulls"
+    over = isinstance(node.parent, exp.Window) and isinstance(node.this, SKIPPERS)
+    return None if over or ignores_nulls(node) else "IgnoreNulls"
 
 
 def _window(node: exp.Expr) -> str | None:
