@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Column, Expr, columns_of, is_total
+from tidegate.operate.join.kind import SPARK_NAMES
 from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.plan.determinism import require_deterministic
 from tidegate.plan.fingerprint import meaning
@@ -222,7 +223,8 @@ def join_text(table: TableLeaf) -> str:
     """What the join of tuples to a table means."""
     on = "nothing" if table.predicate is None else meaning(spark_sql(table.predicate))
     where = " AND ".join(sorted(meaning(spark_sql(_safe(e))) for e in table.where))
-    return f"{f'where {where}, ' if where else ''}{table.kind.summary} {table.table.words} on {on}"
+    how = next(name for name, kind in SPARK_NAMES.items() if kind == table.kind)
+    return f"{f'where {where}, ' if where else ''}{how} join {table.table.words} on {on}"
 
 
 def _own(schema: pa.Schema) -> pa.Schema:
