@@ -7,7 +7,7 @@ Large batches: 3 million rows for windows, 400,000 for joins, 80,000 for the exh
 run is a process of its own with `local[n]`, or with n + 1 executors of one core each (`hosts`),
 which exchange rows over sockets. Warm batches count: not the first three, and not the last. With
 `--peers` also Spark's own aggregate and join, and DuckDB over the same files at once, on as many
-cores. The total work is in `cpu_s`: CPU seconds of tasks for a million rows.
+cores; they and `hosts` run with the most instances only. The total work is in `cpu_s`: CPU seconds of tasks for a million rows.
 """
 
 from __future__ import annotations
@@ -178,7 +178,6 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", choices=list(QUERIES), default=list(QUERIES))
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=["host"])
     parser.add_argument("--peers", action="store_true", help="Spark's own and DuckDB as well")
-    parser.add_argument("--name", default="many_cores", help="of the results")
     m.common_arguments(parser, rounds=1)
     sweep_arguments(parser, [1, m.CORES])
     arguments = parser.parse_args()
@@ -189,7 +188,8 @@ def main() -> None:
     names += PEERS if arguments.peers else ()
     data = Path(arguments.data) / "many-cores"
     cases = {name.replace(",", "-"): partial(measure, data, name) for name in names}
-    swept(arguments.name, cases, arguments)
+    once = [case for case in cases if case in PEERS or case.endswith("-hosts")]
+    swept("many_cores", cases, arguments, with_most=once)
 
 
 if __name__ == "__main__":

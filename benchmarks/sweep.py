@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from chart import Chart, Line
@@ -31,6 +31,7 @@ def sweep_arguments(parser: argparse.ArgumentParser, default: Sequence[int] = ()
         help="sweep over these numbers of instances, as 1,2,4,8,16",
     )
     parser.add_argument("--draw", action="store_true", help="draw the newest sweep, run nothing")
+    parser.add_argument("--append", action="store_true", help="more rounds of the newest sweep")
 
 
 def is_sweep(arguments: argparse.Namespace) -> bool:
@@ -44,16 +45,20 @@ def swept(
     arguments: argparse.Namespace,
     rate: str = "rows_per_second",
     unit: str = "rows/s",
+    with_most: Collection[str] = (),
 ) -> dict[str, dict[int, list[Mapping[str, Any]]]]:
     """Run all cases with all numbers of instances, in turns, and report what more of them bring.
 
-    Gives the runs by case and number.
+    Those `with_most` with the largest number only. Gives the runs by case and number.
     """
     runs: dict[str, dict[int, list[Mapping[str, Any]]]] = {case: {} for case in cases}
+    if arguments.append:
+        before = json.loads((RESULTS / f"{name}-sweep.json").read_text())["runs"]
+        runs |= {case: {int(n): of for n, of in by.items()} for case, by in before.items()}
     if not arguments.draw:
         for number in range(arguments.rounds):
             for case, measure in cases.items():
-                for n in arguments.instances:
+                for n in arguments.instances[-1:] if case in with_most else arguments.instances:
                     runs[case].setdefault(n, []).append(found := measure(n, CORES_GIVEN or n))
                     print(f"round {number} {case}, {n}: {found[rate]:,.0f} {unit}", flush=True)
         content = {
