@@ -161,12 +161,12 @@ def table(report: Any) -> Iterator[str]:
     heads = [*(f"{n} instance{'s' * (n > 1)}" for n in (*fewer, most)), "speed-up", "CPU"]
     yield f"| rows/s | {' | '.join(heads)} |"
     yield "|---" * (1 + len(heads)) + "|"
-    for case, points in report["cases"].items():
+    for case, points in sorted(report["cases"].items()):
         by = {p["instances"]: p for p in points}
         rates = [f"{by[n]['rate']:,.0f}" if n in by else "-" for n in (*fewer, most)]
         cpu = [
             f"{median(run['cpu_s'] for run in report['runs'][case][str(n)]):.2f}"
-            for n in (min(by), max(by))
+            for n in sorted({min(by), max(by)})
             if "cpu_s" in report["runs"][case][str(n)][0]
         ]
         speed_up = f"{by[most]['speed_up']:.1f}" if len(by) > 1 else "-"

@@ -51,15 +51,17 @@ def swept(
 
     Those `with_most` with the largest number only. Gives the runs by case and number.
     """
-    runs: dict[str, dict[int, list[Mapping[str, Any]]]] = {case: {} for case in cases}
+    runs: dict[str, dict[int, list[Mapping[str, Any]]]] = {}
     if arguments.append:
         before = json.loads((RESULTS / f"{name}-sweep.json").read_text())["runs"]
-        runs |= {case: {int(n): of for n, of in by.items()} for case, by in before.items()}
+        runs = {case: {int(n): of for n, of in by.items()} for case, by in before.items()}
     if not arguments.draw:
         for number in range(arguments.rounds):
             for case, measure in cases.items():
                 for n in arguments.instances[-1:] if case in with_most else arguments.instances:
-                    runs[case].setdefault(n, []).append(found := measure(n, CORES_GIVEN or n))
+                    runs.setdefault(case, {}).setdefault(n, []).append(
+                        found := measure(n, CORES_GIVEN or n)
+                    )
                     print(f"round {number} {case}, {n}: {found[rate]:,.0f} {unit}", flush=True)
         content = {
             "unit": unit,
@@ -119,6 +121,8 @@ def draw(name: str) -> None:
     for case, of in found["cases"].items():
         print("\n".join(table(case, of, found["unit"])))
         counts = [point["instances"] for point in of]
+        if len(counts) < 2:
+            continue
         first = of[0]
         lines = [
             Line("measured", [point["speed_up"] for point in of], counts),
