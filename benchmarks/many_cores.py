@@ -7,7 +7,8 @@ Large batches: 3 million rows for windows, 400,000 for joins, 80,000 for the exh
 run is a process of its own with `local[n]`, or with n + 1 executors of one core each (`hosts`),
 which exchange rows over sockets. Warm batches count: not the first three, and not the last. With
 `--peers` also Spark's own aggregate and join, and DuckDB over the same files at once, on as many
-cores; they and `hosts` run with the most instances only. The total work is in `cpu_s`: CPU seconds of tasks for a million rows.
+cores; they and `hosts` run with the most instances only. The total work is in `cpu_s`: CPU seconds
+of tasks for a million rows.
 """
 
 from __future__ import annotations
