@@ -21,6 +21,14 @@ WHOLE = (
 ).split()
 """Folders whose tests run whole queries, or processes; the others test one thing at a time."""
 
+TOGETHER = (
+    "crash/ s3/ approx/ cli/test_calibrate.py docs/test_new_ docs/test_touched.py "
+    "driver/test_change.py execute/resident/test_crew.py operate/aggregate/test_coverage.py "
+    "property/test_balance.py property/test_bounds.py sink/test_batch_ledger.py"
+).split()
+"""How the paths of tests begin that share what is dear to make: processes, runs to compare with.
+Each worker would make it again; so one of them runs all that begin alike."""
+
 SCRATCH = pytest.StashKey[Path | None]()
 """The folder that this process has made for temporary files."""
 
@@ -109,13 +117,18 @@ def pytest_xdist_auto_num_workers() -> int:
     return len(os.sched_getaffinity(0)) + 1
 
 
-class OneJvm(LoadScopeScheduling):
-    """Gives all tests that need a JVM to one worker, and the others to whoever is free."""
+class Sharing(LoadScopeScheduling):
+    """Gives tests that share a JVM, or TOGETHER, to one worker; the others to whoever is free.
+
+    Those that share go first, the most first.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         # xdist's own way, its mark `xdist_group`, has no effect under pytest 9.
-        needs = nodeid.startswith(tuple(f"tests/{folder}/" for folder in NEEDS_JVM))
-        return "jvm" if needs else nodeid
+        path = nodeid.removeprefix("tests/")
+        if path.startswith(tuple(f"{folder}/" for folder in NEEDS_JVM)):
+            return "jvm"
+        return next((start for start in TOGETHER if path.startswith(start)), nodeid)
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
         """Forget what is done: xdist looks through all of it after each test."""
@@ -133,6 +146,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneJvm:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
     """Called once by xdist, in the process that hands out the tests."""
-    return OneJvm(config, log)
+    return Sharing(config, log)

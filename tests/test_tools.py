@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import TOGETHER
+
 ROOT = Path(__file__).parents[1]
 SILENT = {
     "nothing": "def test_x():\n    run()",
@@ -31,6 +33,11 @@ def silent(text: str, folder: Path) -> int:
     path.write_text(text, encoding="utf-8")
     tool["Suite"].__init__.__globals__["ROOT"] = folder
     return len(list(tool["Suite"]([path]).silent()))
+
+
+def test_tests_that_run_together_are_there() -> None:
+    for start in TOGETHER:
+        assert any((ROOT / "tests").glob(f"{start}*")), start
 
 
 def test_every_mutant_can_still_be_made() -> None:

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-import pyarrow as pa
-
 SHARE = 0.75
 """What all processes that run tasks take of the machine or container, where nothing is said."""
 
@@ -108,6 +106,8 @@ def size_text(size: int) -> str:
 def _give_back() -> None:
     """Have allocators return to the system what they hold and nobody uses."""
     gc.collect()
+    import pyarrow as pa  # not above: commands that run no query need no Arrow
+
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
     if trim is not None:

@@ -7,10 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from tidegate.cli.called import called_as, python
-from tidegate.cli.main import invoke
+from tidegate.cli.main import COMMANDS, commands, invoke
 from tidegate.cli.show import SHOWS
 
 
@@ -19,7 +20,27 @@ def test_alone_it_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
     assert said.out.startswith("Usage: tidegate [OPTIONS] [COMMAND] [ARGS]...")
     assert "\n  demo " in said.out
+    assert "..." not in said.out.partition("Commands:")[2]
     assert said.err == ""
+
+
+def test_its_help_needs_no_engine() -> None:
+    code = (
+        "import sys; from tidegate.cli.main import invoke; assert invoke(['--help']) == 0; "
+        "assert not {'sqlglot', 'numpy', 'pandas', 'pyarrow'} & set(sys.modules), sys.modules"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+    for name in COMMANDS:
+        assert f"\n  {name} " in said.stdout
+
+
+def test_each_command_that_is_listed_is_there() -> None:
+    context = click.Context(commands)
+    for name in commands.list_commands(context):
+        found = commands.get_command(context, name)
+        assert found is not None
+        assert found.name == name
 
 
 def test_it_is_a_module_too() -> None:

@@ -31,7 +31,10 @@ class PackageCopy:
     def __init__(self, folder: Path) -> None:
         self.source = folder / "src"
         self._copied = self.source / "tidegate"
-        shutil.copytree(PACKAGE, self._copied, ignore=shutil.ignore_patterns("__pycache__"))
+        # With what is compiled, which Python and Numba know by the times and sizes of the sources;
+        # without what another process is just writing, and will rename.
+        being_written = shutil.ignore_patterns("*.pyc.*", "*.tmp.*")
+        shutil.copytree(PACKAGE, self._copied, ignore=being_written)
 
     def add_file(self, name: str, text: str) -> None:
         """Add a file that is not there yet, and that the page names."""

@@ -15,7 +15,18 @@ from tidegate.errors import TidegateError, UserError
 from tidegate.execute.within_memory import exceeded
 from tidegate.version import __version__
 
-COMMANDS = tuple("run sql ctl explain plan calibrate simulate demo generate state".split())
+COMMANDS = {
+    "run": "Run a query over its streams.",
+    "sql": "Ask for statements, and show the first rows of each query.",
+    "ctl": "Look at a query that runs, and change its instances.",
+    "explain": "Print the plan of a query, and where each part runs.",
+    "plan": "Propose how many instances a query needs, from its first rows.",
+    "calibrate": "Measure what the tuples of a query cost here.",
+    "simulate": "Predict throughput and latency of a join over time.",
+    "demo": "Show a query at work.",
+    "generate": "Write rows of a generator to a file.",
+    "state": "Look inside a checkpoint; changes nothing.",
+}
 """Each is the module of that name beside this one, and the command of that name in it."""
 
 
@@ -27,10 +38,14 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         # All of them for a name that is none: click says which is near.
-        asked = (cmd_name,) if cmd_name in COMMANDS else COMMANDS
+        asked = (cmd_name,) if cmd_name in COMMANDS else tuple(COMMANDS)
         for name in asked:
             self.add_command(getattr(import_module(f"tidegate.cli.{name}"), name))
         return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(
