@@ -154,7 +154,8 @@ def _stored(work: InstanceWork, mine: Sequence[int]) -> StoredState:
 def _written(work: InstanceWork, changes: pa.Table) -> tuple[Segment, ...]:
     if not changes.num_rows:
         return ()
-    return (write_segment(work.store, work.name, changes, ENTRY, tag=0),)
+    tag = EntryKeeper().tag_of(changes)
+    return (write_segment(work.store, work.name, changes, ENTRY, tag),)
 
 
 def _rows(port: Port, results: pa.Table) -> pa.Table:
