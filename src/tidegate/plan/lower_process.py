@@ -15,6 +15,7 @@ from tidegate.plan.recorded import (
     typed_texts,
 )
 from tidegate.plan.tuple_port import tuple_ports
+from tidegate.query.initial_state import checked
 from tidegate.query.limit import OWN_TIME, Limit
 from tidegate.query.name import EVENT_TIME, column
 from tidegate.query.node import ProcessNode
@@ -55,4 +56,5 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
         ports=above.ports,
         lines=(base.identity, *above.lines),
         record=Record(state=state_lines(operator, origin), after=above.shown),
+        tables=() if base.initial is None else (checked(base.initial, spec),),
     )

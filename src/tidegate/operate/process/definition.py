@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from tidegate.batch import ORDER, TS
+from tidegate.operate.process.initial import InitialState
 from tidegate.operate.process.state import MapState, StateDeclarations, ValueState
 from tidegate.schema import TIME
 
@@ -156,6 +157,7 @@ class ProcessSpec:
     filter: FilterFunction | None
     name: str
     order: str | None = None
+    initial: InitialState | None = None
 
     @cached_property
     def key(self) -> pa.DataType | None:
