@@ -1,24 +1,15 @@
 """Reads from a table what the state of keys is before their first tuples.
 
 The table has the columns of the key, and a column for each map that is to begin with values, by the
-name of the map. What is wrong with its columns is told when the node is built, and what is wrong
-with its rows when they are read.
+name of the map. What is wrong with its columns is told when the node is built.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidegate.era import is_far
-from tidegate.errors import QueryError, SourceError, near
-from tidegate.operate.kernels.key_code import KeyCodes
-from tidegate.operate.kernels.order import flat
-from tidegate.operate.process.definition import ProcessSpec, declarations_of
-from tidegate.operate.process.initial import InitialState
+from tidegate.errors import QueryError, near
+from tidegate.operate.process.definition import InitialState, ProcessSpec, declarations_of
 from tidegate.operate.process.state import MapState
 from tidegate.query.name import EVENT_TIME, find_name
 from tidegate.query.table import TableDef
@@ -26,45 +17,6 @@ from tidegate.schema import type_name
 
 _KEY = "key"
 """The column of a key that comes from lists or from a function, as in batches."""
-
-
-@dataclass(frozen=True)
-class CheckState:
-    """Asks of the rows of initial state that no two have one key, and that times can be used."""
-
-    keys: tuple[str, ...]
-    time: str | None
-
-    def __call__(self, rows: pa.Table, where: str) -> None:
-        """SourceError names the first key that is wrong."""
-        columns = [flat(rows.column(name)) for name in self.keys]
-        codes = KeyCodes.of(columns, rows.num_rows).codes
-        first = np.unique(codes, return_index=True)[1]
-        if len(first) < rows.num_rows:
-            row = int(np.setdiff1d(np.arange(rows.num_rows), first)[0])
-            self._refuse(where, "each key must have one row", "several of", rows, row)
-        for name, column in zip(self.keys, columns, strict=True):
-            if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
-                raise SourceError(where, f"the key {name} must be equal to itself", "NaN")
-        if self.time is not None and rows.column(self.time).null_count:
-            row = pc.index(pc.is_null(rows.column(self.time)), True).as_py()
-            self._refuse(where, f"{self.time} must say when a row was set", "NULL for", rows, row)
-        for name in rows.column_names:
-            timed = pa.types.is_timestamp(rows.column(name).type)
-            if (timed or pa.types.is_date32(rows.column(name).type)) and is_far(rows.column(name)):
-                requirement = f"the times in {name} must be those of the years 1 to 9999"
-                raise SourceError(where, requirement, "others", "Leave them out.")
-
-    def _refuse(self, where: str, requirement: str, got: str, rows: pa.Table, row: int) -> None:
-        key = ", ".join(f"{name} {rows.column(name)[row].as_py()!r}" for name in self.keys)
-        raise SourceError(where, requirement, f"{got} {key}", "Change these rows.")
-
-
-def checked(table: TableDef, spec: ProcessSpec) -> TableDef:
-    """The table with what is asked of its rows."""
-    initial = spec.initial
-    assert initial is not None
-    return replace(table, check=CheckState(initial.keys, initial.time))
 
 
 def initial_state(spec: ProcessSpec, table: TableDef, where: str) -> InitialState:

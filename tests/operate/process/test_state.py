@@ -18,9 +18,10 @@ from tidegate.errors import QueryError
 from tidegate.operate.layered_state import HIDES
 from tidegate.operate.process import entry, initial, stored
 from tidegate.operate.process.advance import Process
+from tidegate.operate.process.definition import InitialState
 from tidegate.operate.process.entry import HEAD, EntryHorizon, StateRow, newest, table_of
 from tidegate.operate.process.hot import HotState
-from tidegate.operate.process.initial import InitialIndex, InitialState
+from tidegate.operate.process.initial import InitialIndex
 from tidegate.operate.process.key import span_of
 from tidegate.operate.process.plain import NotPlain, encode
 from tidegate.operate.process.snapshot import ObjectState

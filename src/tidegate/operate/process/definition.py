@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from tidegate.batch import ORDER, TS
-from tidegate.operate.process.initial import InitialState
 from tidegate.operate.process.state import MapState, StateDeclarations, ValueState
 from tidegate.schema import TIME
 
@@ -139,6 +138,27 @@ def declarations_of(made: Process) -> StateDeclarations:
 
 def _is_declared(name: str, value: object) -> bool:
     return name in (CALLS, _STATE) or isinstance(value, MapState | ValueState)
+
+
+@dataclass(frozen=True)
+class InitialState:
+    """Which columns of a table are the key, and which hold what maps have of it.
+
+    `states` has the names of maps, which are those of their columns, with the time to live of each
+    in microseconds, None for ever. `time` is the column that says when the values of a row were
+    set; None where none of them expires.
+    """
+
+    table: str
+    keys: tuple[str, ...]
+    states: tuple[tuple[str, int | None], ...]
+    time: str | None = None
+
+    def text(self) -> str:
+        """What is read of it, as `explain` says it."""
+        since = "" if self.time is None else f", set at {self.time}"
+        maps = ", ".join(name for name, _ in self.states)
+        return f"a key begins with {maps} of table {self.table} by {', '.join(self.keys)}{since}"
 
 
 @dataclass(frozen=True)

@@ -16,31 +16,11 @@ import pyarrow as pa
 
 from tidegate.batch import MAX_US
 from tidegate.operate.kernels.order import flat
-from tidegate.operate.process.initial_key import KeyColumn, one_word, words_of
+from tidegate.operate.process.definition import InitialState
+from tidegate.operate.process.initial_key import InitialKeys, one_word, words_of
 from tidegate.operate.process.tuple import python_values
 from tidegate.route.bucket import bucket_of
 from tidegate.schema import event_times
-
-
-@dataclass(frozen=True)
-class InitialState:
-    """Which columns of a table are the key, and which hold what maps have of it.
-
-    `states` has the names of maps, which are those of their columns, with the time to live of each
-    in microseconds, None for ever. `time` is the column that says when the values of a row were
-    set; None where none of them expires.
-    """
-
-    table: str
-    keys: tuple[str, ...]
-    states: tuple[tuple[str, int | None], ...]
-    time: str | None = None
-
-    def text(self) -> str:
-        """What is read of it, as `explain` says it."""
-        since = "" if self.time is None else f", set at {self.time}"
-        maps = ", ".join(name for name, _ in self.states)
-        return f"a key begins with {maps} of table {self.table} by {', '.join(self.keys)}{since}"
 
 
 class InitialEntry(NamedTuple):
@@ -63,7 +43,7 @@ class InitialIndex:
         self._rows = rows
         self._states = dict(initial.states)
         keys = [flat(rows.column(name)) for name in initial.keys]
-        self._keys = [KeyColumn(key) for key in keys]
+        self._keys = [InitialKeys(key) for key in keys]
         bucket, words = bucket_of(keys, buckets), words_of(self._keys)
         order = np.lexsort((words, bucket))
         self._order = order.data

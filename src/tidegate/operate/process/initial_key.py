@@ -27,7 +27,7 @@ _MOST_BYTES = 256
 """Of longer texts the begin and the length are numbered."""
 
 
-class KeyColumn:
+class InitialKeys:
     """A column of the keys of a table. A value of text, bytes or whole numbers is numbered in about
     a microsecond, one of another type in some fifty."""
 
@@ -69,7 +69,7 @@ class KeyColumn:
             return None
 
 
-def words_of(columns: Sequence[KeyColumn]) -> Words:
+def words_of(columns: Sequence[InitialKeys]) -> Words:
     """The number of the key of every row."""
     first, *others = [column.words() for column in columns]
     for words in others:
@@ -77,7 +77,7 @@ def words_of(columns: Sequence[KeyColumn]) -> Words:
     return first
 
 
-def one_word(columns: Sequence[KeyColumn], parts: Sequence[Any]) -> int | None:
+def one_word(columns: Sequence[InitialKeys], parts: Sequence[Any]) -> int | None:
     """The number of one key; None for a key that no row has."""
     found = 0
     for column, part in zip(columns, parts, strict=True):

@@ -29,11 +29,11 @@ from tidegate.operate.operator import (
 )
 from tidegate.operate.port import Port
 from tidegate.operate.process.advance import advance, assign
-from tidegate.operate.process.definition import ProcessSpec, declarations_of
+from tidegate.operate.process.definition import InitialState, ProcessSpec, declarations_of
 from tidegate.operate.process.entry import ENTRY, EntryKeeper
 from tidegate.operate.process.first_rows import limit_of
 from tidegate.operate.process.hot import HotState
-from tidegate.operate.process.initial import InitialIndex, InitialState
+from tidegate.operate.process.initial import InitialIndex
 from tidegate.operate.process.snapshot import is_kept_by_attribute
 from tidegate.operate.process.stored import StoredState
 from tidegate.route.broadcast import Broadcast
