@@ -206,7 +206,7 @@ COLUMNS: list[tuple[list[pa.DataType], list[Any]]] = [
     ([pa.int32()], [0, 1, -1, None]),
     ([pa.bool_()], [True, False]),
     ([pa.float64()], [1.0, 2.5, float("inf"), None]),
-    ([pa.decimal128(20, 3)], [Decimal(1), Decimal("2.500"), Decimal(-1)]),
+    ([pa.decimal128(20, 3)], [Decimal("1.000"), Decimal("2.500"), Decimal("-1.000")]),
     ([pa.timestamp("us", "UTC")], [NOON, None]),
     ([pa.timestamp("us", "UTC")], []),
     ([pa.date32()], [date(2024, 1, 1), date(1, 1, 1)]),
