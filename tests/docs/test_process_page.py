@@ -44,6 +44,12 @@ def test_the_first_example_prints_what_its_comment_says(capsys: Any) -> None:
     assert capsys.readouterr().out == f"{said}\n"
 
 
+def test_the_example_of_initial_state_gives_what_its_comment_says(page: dict[str, Any]) -> None:
+    text = "".join(blocks("docs/process.md", "python"))
+    (said,) = re.findall(r"print\(balances.*\)  # (\S.*)", text)
+    assert str(page["balances"].to_arrow()["balance"].to_pylist()) == said
+
+
 def test_the_example_by_columns_does_not_depend_on_the_batches(page: dict[str, Any]) -> None:
     prices = np.random.default_rng(3).permutation(200).astype(float)
     rows = [{"at": START + timedelta(seconds=i), "price": p} for i, p in enumerate(prices)]

@@ -63,6 +63,13 @@ class Whole(Latest):
         self.values = {}
 
 
+class Expiring(Latest):
+    """The same with values that live for two seconds."""
+
+    def __init__(self) -> None:
+        self.values = self.state.map("values", ttl="2 seconds")
+
+
 def of_process(kind: type[Process]) -> Plan:
     stream = StreamDef("s", (), "ts", 0, None, SCHEMA)
     return lower(process(Input(stream), kind, "k"))
@@ -110,6 +117,26 @@ def test_state_does_not_grow(name: str, tmp_path: Path) -> None:
     assert all(b <= 1.5 * a for a, b in zip(early, late, strict=True)), (early, late)
     assert late[0] <= 80
     assert late[1] <= 4 * GROUPS * 10 + 2 * 1_024
+
+
+def test_keys_that_never_come_again_leave_the_store(tmp_path: Path) -> None:
+    """A thousand keys once, then one key: what is stored of the others goes with their time."""
+    once = [(i / 1000, f"once{i}", i) for i in range(1000)]
+    source = memory(*once, *((1 + i / 10, "g0", i) for i in range(60)), end=True)
+    plan = of_process(Expiring)
+    loop = loop_of(plan, [source], tmp_path, batch_rows=1000, buckets=4, instances=2)
+    loop.step()
+    assert sum(s.rows for s in loop.manifest.segments()) >= 900
+    loop.close()
+    loop = loop_of(plan, [source], tmp_path, batch_rows=1, buckets=4, instances=2)
+    stored = []
+    while not loop.manifest.finished:
+        loop.step()
+        compacted(loop)
+        stored.append(sum(s.rows for s in loop.manifest.segments()))
+    loop.close()
+    assert stored[10] > 900, "they have not expired yet"
+    assert stored[-2] < 60, "the heads of four buckets, and one key in a few layers"
 
 
 @pytest.mark.parametrize("keys", [100, 4_000])

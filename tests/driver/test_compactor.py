@@ -28,7 +28,7 @@ from tidegate.execute.local import LocalRunner
 from tidegate.operate.aggregate.pane import AggregateSpec, Function
 from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.state import PaneHorizon, PaneKeeper
-from tidegate.operate.keeper import OrderHorizon
+from tidegate.operate.keeper import Keeper, OrderHorizon
 from tidegate.sink.memory import MemorySink
 from tidegate.state.segment import Segment, read_segment, write_segment
 from tidegate.state.store import Store
@@ -306,7 +306,7 @@ def test_a_run_whose_groups_are_all_rewritten_by_tasks_has_the_same_results(
 
 
 @dataclass(frozen=True)
-class Apart:
+class Apart(Keeper):
     """A keeper of rows that are not grouped by bucket: all segments are of one instance."""
 
     order = "ts"
@@ -323,11 +323,6 @@ class Apart:
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         return rows.take(pa.array(np.argsort(rows.column("key").to_numpy(), kind="stable")))
-
-    def kin(
-        self, segments: Sequence[Segment], owners: Sequence[int], since: int
-    ) -> list[int | None]:
-        return [0] * len(segments)
 
 
 @pytest.mark.parametrize("step_us", [10, 9, 5, 0])

@@ -56,7 +56,7 @@ def test_rows_are_found_by_bucket_and_order(
 
 
 def segment(name: str, high: int = 5) -> Segment:
-    return Segment(name, 3, 100, 0, (0,), 0, high, 0)
+    return Segment(name, 3, 100, 0, (0,), 0, high, 9)
 
 
 def test_only_the_oldest_layer_may_lose_what_hides_older_rows() -> None:
@@ -134,7 +134,8 @@ def put(
         (bucket, [_row(key, value, until_us) for key, value in changes[bucket].items()])
         for bucket in sorted(changes)
     ]
-    return write_segment(store, name, table_of(rows), ENTRY, tag=0)
+    layer = table_of(rows)
+    return write_segment(store, name, layer, ENTRY, EntryKeeper().tag_of(layer))
 
 
 def _row(key: str, value: int | None, until_us: int) -> StateRow:
@@ -216,3 +217,25 @@ def test_entries_that_expire_leave_nothing(store: Store, lives: int) -> None:
             assert live <= set(there), "what has not expired is there"
             assert len(there) <= 10 * (lives + 1) * new + 20 * new
     assert most_rows <= 10 * (lives + 1) * new + 20 * new
+
+
+def test_a_large_layer_that_has_expired_goes_though_little_follows(store: Store) -> None:
+    """Keys that never come again: nothing as large comes that their layer could be merged with."""
+    many: dict[str, int | None] = {f"old-{i}": 0 for i in range(1000)}
+    made = [put(store, "00000000-0000", {0: many}, until_us=10)]
+    for batch in range(1, 20):
+        made.append(put(store, f"{batch:08d}-0000", {0: {f"{batch}": batch}}, MAX_US))
+        made = compacted(store, EntryKeeper(), made, batch, frontier_us=batch)
+        assert (sum(s.rows for s in made) > 1000) is (batch < 10)
+    assert set(held(store, made)[0]) == {f"{batch}" for batch in range(1, 20)}
+
+
+def test_a_layer_is_rewritten_when_a_fifth_has_expired(store: Store) -> None:
+    rows = [_row(f"{i}", i, until_us=i) for i in range(10)]
+    layer = table_of([(0, [StateRow.head(1, b""), *rows[:9]])])
+    keeper = EntryKeeper()
+    assert keeper.tag_of(layer) == 2, "3 of 10 are gone then; a timer is no time to live"
+    one = write_segment(store, "00000000-0000", layer, ENTRY, keeper.tag_of(layer))
+    assert [s.rows for s in compacted(store, keeper, [one], 1, frontier_us=1)] == [10]
+    after = compacted(store, keeper, [one], 1, frontier_us=2)
+    assert [(s.rows, s.tag) for s in after] == [(7, 4)]

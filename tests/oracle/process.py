@@ -41,6 +41,11 @@ class PlainMap(MutableMapping[Any, Any]):
         self._values: dict[Any, Any] = {}
         self._until: dict[Any, float] = {}
 
+    def begin(self, key: Any, value: Any, set_us: int) -> None:
+        """What a table says of a key before the first tuple."""
+        self._values[key] = copy.deepcopy(value)
+        self._until[key] = set_us + (float("inf") if self._ttl_us is None else self._ttl_us)
+
     def _forget(self) -> None:
         for key in [k for k, until in self._until.items() if until <= self._clock.now_us]:
             del self._values[key], self._until[key]
@@ -88,12 +93,18 @@ class PlainValue:
         self._map.clear()
 
 
-def declare(made: Any, clock: Clock) -> None:
-    """Put plain maps and values in the place of the attributes that are declared state."""
+def declare(made: Any, clock: Clock, initial: Sequence[Mapping[str, Any]] = ()) -> None:
+    """Put plain maps and values in the place of the attributes that are declared state.
+
+    `initial` are the rows of the bucket's keys in a table: `key`, `ts`, and maps by their names.
+    """
     for name, value in list(vars(made).items()):
         kind = type(value).__name__
         if kind == "MapState":
-            vars(made)[name] = PlainMap(clock, value.ttl_us)
+            vars(made)[name] = plain = PlainMap(clock, value.ttl_us)
+            for row in initial:
+                if row.get(value.name) is not None:
+                    plain.begin(row["key"], row[value.name], row.get("ts", 0))
         elif kind == "ValueState":
             vars(made)[name] = PlainValue(clock, value.ttl_us, value.default)
 
@@ -119,11 +130,12 @@ def process(
     bucket: Callable[[Any], int],
     total: int,
     turn: str,
+    initial: Sequence[Mapping[str, Any]] = (),
 ) -> list[Cells]:
     """The output, each row with its time first, of tuples with ts, src, seq and columns.
 
     `keys` gives the keys of a tuple, each once, or is None where all buckets see it; `turn` is the
-    attribute in which an object finds its clock.
+    attribute in which an object finds its clock. `initial` are rows as `declare` takes them.
     """
     objects: dict[int, Any] = {}
     made: list[tuple[int, int, int, int, int, Cells]] = []
@@ -152,7 +164,8 @@ def process(
             if number not in objects:
                 objects[number] = factory()
                 vars(objects[number])[turn] = Clock(number, total)
-                declare(objects[number], vars(objects[number])[turn])
+                mine_first = [row for row in initial if bucket(row["key"]) == number]
+                declare(objects[number], vars(objects[number])[turn], mine_first)
             vars(objects[number])[turn].now_us = row["ts"]
             rows = objects[number].on_tuple(Plain(row), mine.get(number, []))
             add(row["ts"], row["src"], row["seq"], number, rows)

@@ -156,7 +156,7 @@ class TestCompact:
     def test_live_rows_in_order(self, store: Store) -> None:
         old = write_segment(store, "a", rows([(0, 1, 1), (0, 2, 2), (1, 1, 3)]), "pane", 0)
         new = write_segment(store, "b", rows([(0, 1, 4), (0, 1, 5), (1, 0, 6)]), "pane", 0)
-        made = compact(store, (old, new), "c", _but([2]), "pane", 9)
+        made = compact(store, (old, new), "c", _but([2]), "pane", lambda _: 9)
         assert made is not None
         expected = [(0, 1, 1), (0, 1, 4), (0, 1, 5), (1, 0, 6), (1, 1, 3)]
         assert triples(read_segment(store, made)) == expected
@@ -165,7 +165,7 @@ class TestCompact:
 
     def test_nothing_live_is_no_segment(self, store: Store) -> None:
         old = write_segment(store, "a", rows([(0, 1, 1)]), "pane", 0)
-        assert compact(store, (old,), "c", _but([1]), "pane", 0) is None
+        assert compact(store, (old,), "c", _but([1]), "pane", lambda _: 0) is None
         assert [entry.name for entry in store.files.list("segment")] == [old.path]
 
     def test_the_segment_of_the_rows_is_known_to_liveness(self, store: Store) -> None:
@@ -177,7 +177,7 @@ class TestCompact:
         def live(table: pa.Table, segment: Segment) -> pa.Array:
             return pa.array(table["pane"].to_numpy() < segment.tag)
 
-        result = compact(store, made, "c", live, "pane", 0)
+        result = compact(store, made, "c", live, "pane", lambda _: 0)
         assert result is not None
         assert triples(read_segment(store, result)) == [(0, 3, 0), (0, 3, 1)]
 
@@ -186,7 +186,7 @@ class TestCompact:
             {"bucket": [0, 0], "pane": [0, 1], "q": [[1.5, None], None], "s": [None, "é"]}
         )
         parts = [write_segment(store, n, table, "pane", 0) for n in "ab"]
-        made = compact(store, parts, "c", _but([]), "pane", 0)
+        made = compact(store, parts, "c", _but([]), "pane", lambda _: 0)
         assert made is not None
         assert read_segment(store, made).to_pylist() == [
             row for row in table.to_pylist() for _ in parts
@@ -229,7 +229,8 @@ def test_any_history_keeps_exactly_the_live_rows(history: list[tuple[str, object
         return table["pane"].to_numpy() >= floor
 
     def merged(group: tuple[Segment, ...], name: str) -> tuple[Segment, ...]:
-        return replace(segments, group, compact(store, group, name, live, "pane", floor))
+        compacted = compact(store, group, name, live, "pane", lambda _: floor)
+        return replace(segments, group, compacted)
 
     for step, (kind, argument) in enumerate(history):
         if kind == "append":

@@ -66,7 +66,7 @@ class SegmentRewrite:
             self.name,
             self.horizon.live,
             order=self.keeper.order,
-            tag=self.horizon.tag,
+            tag=partial(self.keeper.tag_of, horizon=self.horizon),
             arrange=self._arranged,
             grouped=self.keeper.grouped,
             columns=self.keeper.columns,
@@ -298,7 +298,7 @@ class Compactor:
         """How many rows of a segment are needed; reads it where its bounds do not tell."""
         if horizon.whole(segment):
             return segment.rows
-        columns = list(dict.fromkeys(("bucket", self._keeper.order)))
+        columns = list(dict.fromkeys(("bucket", self._keeper.order, *self._keeper.dies_by)))
         rows = read_segment(self._store, segment, columns=columns)
         return int(horizon.live(rows, segment).sum())
 

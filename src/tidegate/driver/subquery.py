@@ -56,7 +56,8 @@ class RunningSubquery:
         self._held = plan.hold
         self._telling = telling
         self._tables = tables
-        self._table_names = frozenset(t.table for p in subquery.prefixes for t in p.lookups)
+        joined = (t.table for p in subquery.prefixes for t in p.lookups)
+        self._table_names = frozenset([*joined, *subquery.operator.traits.tables])
         self._memory = memory
         self._outputs = plan.output_ports(number)
         self._compactors = {

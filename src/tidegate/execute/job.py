@@ -80,7 +80,7 @@ class Job:
     and `before` the job whose state this one goes on with, as its instances have it in memory; None
     where they have not, as at a start. After a switch only the instances `same` have it: those that
     own what they owned; None stands for all. `tables` are by name the tables that tuples are joined
-    to.
+    to, and those that the operator looks into.
 
     Files that tasks write begin with `name`, which has the `owner` of the checkpoint and stands for
     all that makes their bytes: the tasks of a driver that died, or that another took over from, may
@@ -108,7 +108,7 @@ class Job:
 
     @property
     def held_tables(self) -> HeldTables:
-        """The tables that its prefixes join tuples to, as this process has them."""
+        """Its tables, as this process has them."""
         return HeldTables(self.tables, self.store)
 
     @property
@@ -170,6 +170,7 @@ class Job:
             spans=spans,
             kept=Kept(f"{self.run}/{self.subquery.key}/{instance}", before, self.name, self.before),
             run=self.owner,
+            tables=self.held_tables,
         )
 
     def __post_init__(self) -> None:

@@ -28,7 +28,7 @@ class Horizon(Protocol):
 
     @property
     def tag(self) -> int:
-        """The number a rewritten segment is given."""
+        """The number a rewritten segment is given, where the keeper gives no other."""
 
     def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
         """Which rows of a segment are still needed; `rows` has at least the order column."""
@@ -77,6 +77,11 @@ class Keeper(Protocol):
         """
 
     @property
+    def dies_by(self) -> Sequence[str]:
+        """The columns beside `order` that decide how long a row lives."""
+        return ()
+
+    @property
     def cell(self) -> int:
         """How far apart, in that column, rows of one merged segment may be."""
         return 1
@@ -100,6 +105,10 @@ class Keeper(Protocol):
     def arrange(self, rows: pa.Table) -> pa.Table:
         """Rows of several segments, oldest first, in the order of one."""
         return by_bucket(rows, self.order)
+
+    def tag_of(self, rows: pa.Table, horizon: Horizon) -> int:
+        """The number that a rewritten segment of these rows is given."""
+        return horizon.tag
 
     def kin(
         self, segments: Sequence[Segment], owners: Sequence[int], since: int

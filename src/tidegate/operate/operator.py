@@ -28,6 +28,7 @@ from tidegate.operate.keeper import Keeper
 from tidegate.operate.kept import Kept
 from tidegate.operate.kernels.group import stable_order
 from tidegate.operate.port import Port
+from tidegate.operate.table_join.held import HeldTables
 from tidegate.route.former import Position
 from tidegate.route.mapping import Mapping as BucketMapping
 from tidegate.route.partitioner import EVERY_INSTANCE, Partitioner, Router
@@ -157,7 +158,8 @@ class InstanceWork:
     `state` has the segments of the operator by what they hold. Segments that it writes have names
     that begin with `name`, which stands for all that makes their bytes. `query` tells the state of
     one query from that of another that was at the same place before. `kept` is what it has in
-    memory of the batch before. `run` is the number of the run in the names of files.
+    memory of the batch before. `run` is the number of the run in the names of files. `tables` has
+    those that the operator looks into.
     """
 
     instance: int
@@ -173,6 +175,7 @@ class InstanceWork:
     spans: Spans
     kept: Kept
     run: int | None = None
+    tables: HeldTables | None = None
 
 
 @dataclass(frozen=True)
@@ -211,6 +214,7 @@ class Traits:
     `deals_ahead`: `deal` needs nothing that the batch before leaves: no `kept`, of `for_batch` no
     counts, and of `state` the parts `dealt_by`, which may be as they were one batch earlier. So map
     tasks may run before the batch before is done.
+    `tables`: names of the tables that its instances look into.
     `levels`: figures of panes that say how much there is, not how much has come: of several
     batches, and of the panes of a window, the largest counts. Others are added up.
     `grouped`: columns that it does nothing with but group by; texts in them may be codes.
@@ -228,6 +232,7 @@ class Traits:
     dealt_by: tuple[str, ...] = ()
     levels: tuple[str, ...] = ()
     grouped: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
 
 def divided(

@@ -7,7 +7,7 @@ it is the prefix of its inputs, done on their way to it (operator-set).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -26,7 +26,7 @@ from tidegate.plan.lower_unnest import lower_unnest
 from tidegate.plan.lowered import Choices, Context, Lowered, Rule
 from tidegate.plan.physical import OPERATOR_SET, STRATEGIES, Edge, Plan, Target
 from tidegate.plan.prefix import Prefixing, Typer
-from tidegate.plan.pushdown import EarlierRows, Leaf
+from tidegate.plan.pushdown import EarlierRows
 from tidegate.plan.reach import check_reach
 from tidegate.plan.recorded import RecordedQuery, RecordedSubquery
 from tidegate.query.dedup import Dedup
@@ -145,14 +145,14 @@ class _Lowering:
         streams = tuple(
             o if isinstance(o := lf.origin, StreamDef) else None for lf in lowered.leaves
         )
-        for leaf in lowered.leaves:
-            self._add_tables(leaf)
+        joined = (table.table for leaf in lowered.leaves for table in leaf.tables)
+        self._add_tables([*joined, *lowered.tables])
         name = self._next_name(lowered.operator.kind)
         self.names[lowered.operator.kind] += 1
         self.subqueries.append(SubqueryForm(name, streams, lowered))
 
-    def _add_tables(self, leaf: Leaf) -> None:
-        for table in (joined.table for joined in leaf.tables):
+    def _add_tables(self, tables: Iterable[TableDef]) -> None:
+        for table in tables:
             if self.tables.setdefault(table.name, table) != table:
                 raise QueryError(
                     table.where,

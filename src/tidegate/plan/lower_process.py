@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from tidegate.operate.process.definition import ProcessSpec
+from tidegate.operate.process.initial_check import CheckState
 from tidegate.operate.process.operator import UserProcess
 from tidegate.plan.cut import Unit
 from tidegate.plan.dependence import Origin, state_lines
@@ -18,6 +21,7 @@ from tidegate.plan.tuple_port import tuple_ports
 from tidegate.query.limit import OWN_TIME, Limit
 from tidegate.query.name import EVENT_TIME, column
 from tidegate.query.node import ProcessNode
+from tidegate.query.table import TableDef
 from tidegate.schema import TIME
 
 
@@ -55,4 +59,12 @@ def lower_process(unit: Unit, context: Context) -> Iterator[Lowered]:
         ports=above.ports,
         lines=(base.identity, *above.lines),
         record=Record(state=state_lines(operator, origin), after=above.shown),
+        tables=_tables(base, spec),
     )
+
+
+def _tables(base: ProcessNode, spec: ProcessSpec) -> tuple[TableDef, ...]:
+    """The table of initial state, if there is one, with what is asked of its rows."""
+    if base.initial is None or spec.initial is None:
+        return ()
+    return (replace(base.initial, check=CheckState(spec.initial.keys, spec.initial.time)),)

@@ -15,6 +15,7 @@ from tidegate.plan.pushdown import EarlierRows, Leaf
 from tidegate.plan.recorded import Record, RecordedSubquery
 from tidegate.plan.sample import RawRows
 from tidegate.query.definition import StreamDef
+from tidegate.query.table import TableDef
 from tidegate.route.hash import BY_HASH
 from tidegate.route.partitioner import Partitioner
 
@@ -32,6 +33,8 @@ class Lowered:
     ports: tuple[Port, ...]
     lines: tuple[str, ...]
     record: Record
+    tables: tuple[TableDef, ...] = ()
+    """Those that the operator looks into."""
 
 
 @dataclass(frozen=True)

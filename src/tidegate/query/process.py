@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,10 @@ from tidegate.operate.process.definition import (
 )
 from tidegate.operate.process.definition import Process as UserProcess
 from tidegate.query.check import key_type
+from tidegate.query.initial_state import initial_state
 from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, distinct_names, resolve
+from tidegate.query.table import TableDef
 from tidegate.query.types.sqltype import sql_type
 from tidegate.query.typing import UnknownKernel
 from tidegate.schema import TIME, own_type, type_name
@@ -48,7 +50,8 @@ class ProcessNode(Logical):
     """What the objects of a class make of the tuples of the child, one object per bucket.
 
     `keys` are the columns whose values say which buckets a tuple goes to, a function of the tuples
-    that says so, or None for all of them.
+    that says so, or None for all of them. `initial` has the state of keys before their first
+    tuples.
     """
 
     child: Node
@@ -57,6 +60,7 @@ class ProcessNode(Logical):
     output: Output
     filter: FilterFunction | None = None
     order: str | None = None
+    initial: TableDef | None = None
     windowed = False
     stateful = True
 
@@ -120,6 +124,7 @@ class ProcessNode(Logical):
         # Entries are stored with the time at which they expire: other times are another query.
         expiring = declarations_of(self.factory()).expiring()
         told += f" state {', '.join(expiring)}" if expiring else ""
+        told += "" if self.initial is None else f" initial {self.initial.words}"
         return told if self.order is None else f"{told} order {self.order}"
 
     def spec(self, types: Mapping[str, pa.DataType] | None = None) -> ProcessSpec:
@@ -137,6 +142,8 @@ class ProcessNode(Logical):
             self.order,
         )
         _check_keys(spec, f"{self._where} keys")
+        if self.initial is not None:
+            spec = replace(spec, initial=initial_state(spec, self.initial, self._where))
         return spec
 
     def typed(self, types: Mapping[str, pa.DataType]) -> ProcessNode:
@@ -149,7 +156,11 @@ class ProcessNode(Logical):
 
 
 def process(
-    child: Node, factory: Factory, keys: Keys = None, filter: FilterFunction | None = None
+    child: Node,
+    factory: Factory,
+    keys: Keys = None,
+    filter: FilterFunction | None = None,
+    initial: TableDef | None = None,
 ) -> ProcessNode:
     """The node of a class, or of anything that makes its objects; the class says its output."""
     tried = tried_of(factory)
@@ -187,7 +198,7 @@ def process(
             repr(order),
             f"The output is {', '.join(f'{n} {type_name(t)}' for n, t in output)}.",
         )
-    return ProcessNode(child, factory, chosen, output, filter, order)
+    return ProcessNode(child, factory, chosen, output, filter, order, initial)
 
 
 def named(made: Any) -> str:

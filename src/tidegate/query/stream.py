@@ -55,7 +55,7 @@ from tidegate.query.surface.asof import On, read_asof
 from tidegate.query.surface.explode import explode
 from tidegate.query.surface.signature import called_as
 from tidegate.query.surface.stream_view import not_a_name
-from tidegate.query.surface.table import Table, table_join
+from tidegate.query.surface.table import Table, definition_of, table_join
 from tidegate.query.unqualified import unqualified
 from tidegate.query.window import read_window
 from tidegate.query.windowed import Windowed
@@ -334,16 +334,23 @@ class Stream(RunnableStream):
 
     @called_as('.process(MyProcess, keys="user"), with a class derived from tg.Process')
     def process(
-        self, factory: Factory, *, keys: Keys = None, filter: FilterFunction | None = None
+        self,
+        factory: Factory,
+        *,
+        keys: Keys = None,
+        filter: FilterFunction | None = None,
+        initial: Table | None = None,
     ) -> Stream:
         """What a class of your own makes of the tuples: one object of it per bucket.
 
         `keys` is the column whose value says to which object a tuple goes (a column of lists: to
         several), a list of columns that do so together, or a function from an Arrow table of
         tuples to one key or one list of keys for each; without it every object sees every tuple.
-        `filter(bucket, table)` may say which of its tuples a bucket needs to see.
+        `filter(bucket, table)` may say which of its tuples a bucket needs to see. `initial` is a
+        table of the session with the key and a column for each map that is to begin with values.
         """
-        return self._with(process(unqualified(self.node), factory, keys, filter))
+        table = None if initial is None else definition_of(initial, "process initial")
+        return self._with(process(unqualified(self.node), factory, keys, filter, table))
 
     @nested
     @called_as(".within(error=0.1, confidence=0.95)")

@@ -37,7 +37,8 @@ class TableDef:
 
     Plain, it is read when a query first starts. With `valid_from`, a column of times, it has a row
     of each key for each span of event time. With `refresh_us` it is read again so often, and what
-    was read counts from an event time on. `given` are rows of the program in place of `uris`.
+    was read counts from an event time on. `check` is asked about the rows with the name of the
+    table; two that are equal ask the same. `given` are rows of the program in place of `uris`.
     """
 
     name: str
@@ -47,6 +48,7 @@ class TableDef:
     valid_from: str | None = None
     refresh_us: int | None = None
     types_from: str = ""
+    check: Callable[[pa.Table, str], None] | None = None
     given: Callable[[], pa.Table] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -83,6 +85,8 @@ class TableDef:
         else:
             rows = self.given().cast(self.schema).combine_chunks()
             check_size(rows.nbytes, self.where)
+        if self.check is not None:
+            self.check(rows, self.where)
         return TableContent(rows.num_rows, to_bytes(rows))
 
     @property

@@ -83,7 +83,7 @@ def compact(
     name: str,
     live: Live,
     order: str,
-    tag: int,
+    tag: Callable[[pa.Table], int],
     arrange: Callable[[pa.Table], pa.Table] | None = None,
     grouped: bool = True,
     columns: Sequence[str] | None = None,
@@ -94,7 +94,7 @@ def compact(
     Values are copied, never combined, so nothing depends on when compaction happens. The group's
     files stay: they go when no kept manifest lists them. All segments of a group have one schema,
     or at least the `columns`, which are all that is kept then. `arrange` puts rows in order, by
-    bucket where it is not given; `grouped` as in write_segment.
+    bucket where it is not given; `tag` gives its number; `grouped` as in write_segment.
     """
     parts = []
     for segment in group:
@@ -104,7 +104,7 @@ def compact(
     if table.num_rows == 0:
         return None
     rows = by_bucket(table, order) if arrange is None else arrange(table)
-    return write_segment(store, name, rows, order, tag, grouped)
+    return write_segment(store, name, rows, order, tag(rows), grouped)
 
 
 def replace(

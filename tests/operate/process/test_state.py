@@ -16,14 +16,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from tests.oracle.process import Clock, PlainMap
 from tidegate.errors import QueryError
 from tidegate.operate.layered_state import HIDES
-from tidegate.operate.process import entry, stored
+from tidegate.operate.process import entry, initial, stored
 from tidegate.operate.process.advance import Process
+from tidegate.operate.process.definition import InitialState
 from tidegate.operate.process.entry import HEAD, EntryHorizon, StateRow, newest, table_of
 from tidegate.operate.process.hot import HotState
+from tidegate.operate.process.initial import InitialIndex
 from tidegate.operate.process.key import span_of
 from tidegate.operate.process.plain import NotPlain, encode
 from tidegate.operate.process.snapshot import ObjectState
 from tidegate.operate.process.stored import StoredBucket, StoredState
+from tidegate.schema import TIME
 from tidegate.state.segment import Segment
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -52,7 +55,13 @@ class Bucket:
     `layers` are what was written, the oldest first, and `now_us` is the event time.
     """
 
-    def __init__(self, declare: Callable[[Any], None], kind: type[Declaring] = Declaring) -> None:
+    def __init__(
+        self,
+        declare: Callable[[Any], None],
+        kind: type[Declaring] = Declaring,
+        initial: InitialIndex | None = None,
+    ) -> None:
+        self._initial = initial
         self.layers: list[pa.Table] = []
         self._kind = kind
         self.now_us = 0
@@ -62,7 +71,7 @@ class Bucket:
     def begin(self) -> Any:
         """A new object at the begin of a batch."""
         layers, state = list(self.layers), HotState([1, 3])
-        state.begin(lambda: StoredState(layers, [1, 3]), 2**30)
+        state.begin(lambda: StoredState(layers, [1, 3]), 2**30, initial=self._initial)
         self.object: Any = self._kind(self._declare)
         self._state = ObjectState(self.object, state.bucket(3), "test")
         self._state.attach(lambda: self.now_us)
@@ -98,8 +107,9 @@ class Beside(RuleBasedStateMachine):
 
     collisions = False
 
-    @initialize(ttl_us=st.none() | st.integers(1, 6))
-    def start(self, ttl_us: int | None) -> None:
+    @initialize(ttl_us=st.none() | st.integers(1, 6), data=st.data())
+    def start(self, ttl_us: int | None, data: st.DataObject) -> None:
+        self.data = data
         self.patch = pytest.MonkeyPatch()
         if self.collisions:
             few = lambda name: span_of(name[: name.index(b":") + 1])[0] + len(name) % 2  # noqa: E731
@@ -114,7 +124,11 @@ class Beside(RuleBasedStateMachine):
             made.x = made.state.map("x", ttl=ttl)
             made.after = {"y": 2}
 
-        self.bucket = Bucket(declare)
+        self.bucket = Bucket(declare, initial=self.initial(ttl_us))
+
+    def initial(self, ttl_us: int | None) -> InitialIndex | None:
+        """What a table has of x before the first tuple."""
+        return None
 
     def teardown(self) -> None:
         if hasattr(self, "patch"):
@@ -186,7 +200,47 @@ class BesideWithCollisions(Beside):
     collisions = True
 
 
+COLUMNS: list[tuple[list[pa.DataType], list[Any]]] = [
+    ([pa.string()], ["a", "b", "", None, "é" * 300]),
+    ([pa.large_binary()], [b"a", None, b"b"]),
+    ([pa.int32()], [0, 1, -1, None]),
+    ([pa.bool_()], [True, False]),
+    ([pa.float64()], [1.0, 2.5, float("inf"), None]),
+    ([pa.decimal128(20, 3)], [Decimal("1.000"), Decimal("2.500"), Decimal("-1.000")]),
+    ([pa.timestamp("us", "UTC")], [NOON, None]),
+    ([pa.timestamp("us", "UTC")], []),
+    ([pa.date32()], [date(2024, 1, 1), date(1, 1, 1)]),
+    ([pa.int64(), pa.string()], [(1, "a"), (0, "a"), (None, None)]),
+]
+
+
+class BesideFromTable(Beside):
+    """The same where both begin with the rows of a table."""
+
+    def initial(self, ttl_us: int | None) -> InitialIndex | None:
+        types, found = self.data.draw(st.sampled_from(COLUMNS))
+        rows = self.data.draw(st.permutations(found))
+        values = self.data.draw(
+            st.lists(st.none() | numbers, min_size=len(rows), max_size=len(rows))
+        )
+        since = self.data.draw(st.lists(st.integers(-4, 0), min_size=len(rows), max_size=len(rows)))
+        parts = [[row] for row in rows] if len(types) == 1 else rows
+        columns = {
+            f"k{i}": pa.array([part[i] for part in parts], type_) for i, type_ in enumerate(types)
+        }
+        columns["x"] = pa.array([None if v is None else [v] for v in values], pa.list_(pa.int64()))
+        columns["ts"] = pa.array(since, pa.int64()).cast(TIME)
+        for row, value, ts in zip(rows, values, since, strict=True):
+            if value is not None:
+                self.plain.begin(row, [value], ts)
+        keys = tuple(f"k{i}" for i in range(len(types)))
+        spec = InitialState("t", keys, (("x", ttl_us),), None if ttl_us is None else "ts")
+        self.patch.setattr(initial, "bucket_of", lambda keys, _: np.full(len(keys[0]), 3))
+        return InitialIndex(spec, 5, pa.table(columns))
+
+
 TestBeside = Beside.TestCase
+TestBesideFromTable = BesideFromTable.TestCase
 TestBesideWithCollisions = BesideWithCollisions.TestCase
 
 

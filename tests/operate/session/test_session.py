@@ -91,7 +91,7 @@ class Instance:
         keeper, group = self.operator.state.keepers[SESSIONS], self.segments[first:last]
         horizon = keeper.horizon(self.frontier_us, 0)
         name = f"{self.batch:08d}-merged-{first}"
-        made = compact(self.store, group, name, horizon.live, keeper.order, 0)
+        made = compact(self.store, group, name, horizon.live, keeper.order, lambda _: 0)
         self.segments = list(replace(self.segments, group, made))
 
     def opened(self) -> pa.Table:

@@ -14,7 +14,7 @@ from tidegate.batch import MAX_US, MIN_US, ORDER, TS
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.match import RANK, arranged, with_key
 from tidegate.operate.join.spec import JoinSpec
-from tidegate.operate.keeper import CELLS, OrderHorizon
+from tidegate.operate.keeper import CELLS, Keeper, OrderHorizon
 from tidegate.state.segment import Segment
 
 BY_KEY, ROUND_ROBIN, BY_RANGE = "key", "round-robin", "range"
@@ -26,7 +26,7 @@ SIDES = ("left", "right")
 
 
 @dataclass(frozen=True)
-class SideKeeper:
+class SideKeeper(Keeper):
     """The stored tuples of one side of a join, each segment in the order that it is searched.
 
     It has the keys of that order too: whoever searches it maps them, and computes nothing.

@@ -25,6 +25,7 @@ from tidegate.operate.process.hot import HotBucket
 from tidegate.operate.process.made_rows import Mistake, OutputRows
 from tidegate.operate.process.plain import NotPlain
 from tidegate.operate.process.snapshot import ObjectState
+from tidegate.operate.process.state import LaterState
 
 TIMER_SRC = MAX_US
 """Where timers stand among the tuples of their time: after all of them."""
@@ -37,6 +38,8 @@ PLAIN = (
     "Keep numbers, texts, times, lists, dicts, sets, Arrow data or numpy arrays, each in one "
     "place; write snapshot() and restore(state); or set pickle = True in the class."
 )
+
+LATER = "Begin the stream after the table was made, or give its rows earlier times."
 
 
 class ObjectCalls:
@@ -206,6 +209,10 @@ class ObjectCalls:
         try:
             made = getattr(self._object, method)(*arguments)
             return list(made) if isinstance(made, Iterator) else made
+        except LaterState as later:
+            requirement = f"{later.entry} of the table of initial state must be set before it is"
+            got = f"it is set at {time_text(later.set_us)}"
+            raise self._failure(requirement, got, LATER) from later
         except (Exception, SystemExit) as error:
             raise self._raised(method, error) from error
 

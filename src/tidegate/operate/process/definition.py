@@ -141,6 +141,27 @@ def _is_declared(name: str, value: object) -> bool:
 
 
 @dataclass(frozen=True)
+class InitialState:
+    """Which columns of a table are the key, and which hold what maps have of it.
+
+    `states` has the names of maps, which are those of their columns, with the time to live of each
+    in microseconds, None for ever. `time` is the column that says when the values of a row were
+    set; None where none of them expires.
+    """
+
+    table: str
+    keys: tuple[str, ...]
+    states: tuple[tuple[str, int | None], ...]
+    time: str | None = None
+
+    def text(self) -> str:
+        """What is read of it, as `explain` says it."""
+        since = "" if self.time is None else f", set at {self.time}"
+        maps = ", ".join(name for name, _ in self.states)
+        return f"a key begins with {maps} of table {self.table} by {', '.join(self.keys)}{since}"
+
+
+@dataclass(frozen=True)
 class ProcessSpec:
     """A process, ready to run.
 
@@ -156,6 +177,7 @@ class ProcessSpec:
     filter: FilterFunction | None
     name: str
     order: str | None = None
+    initial: InitialState | None = None
 
     @cached_property
     def key(self) -> pa.DataType | None:

@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import MIN_US, ints
+from tidegate.batch import MAX_US, MIN_US, ints
+from tidegate.operate.keeper import Horizon
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.layered_state import HIDES, LayeredKeeper, LayerHorizon
 from tidegate.operate.process.key import StoredEntry, entry_of
+from tidegate.state.compaction import DEAD_SHARE
 from tidegate.state.segment import Segment
 
 ENTRY = "entry"
@@ -64,10 +66,11 @@ class StateRow(NamedTuple):
 
 @dataclass(frozen=True)
 class EntryHorizon(LayerHorizon):
-    """The same without entries that have expired, which are dropped when segments are merged.
+    """The same without entries that have expired.
 
-    Rows of one name expire in the order in which they were written, so that none of an older layer
-    comes to light.
+    They are dropped when segments are merged, and when a segment has too many of them: its tag says
+    when that will be. Rows of one name expire in the order in which they were written, so that none
+    of an older layer comes to light.
     """
 
     frontier_us: int = MIN_US
@@ -78,12 +81,17 @@ class EntryHorizon(LayerHorizon):
             live &= (ints(rows, ENTRY) == HEAD) | (ints(rows, "pending_us") > self.frontier_us)
         return live
 
+    def whole(self, segment: Segment) -> bool:
+        return super().whole(segment) and self.frontier_us < segment.tag
+
 
 @dataclass(frozen=True)
 class EntryKeeper(LayeredKeeper):
     """Heads and entries, each as it was written last."""
 
     order = ENTRY
+    dies_by = ("pending_us",)
+    dead_share = DEAD_SHARE
 
     def horizon(
         self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
@@ -93,6 +101,12 @@ class EntryKeeper(LayeredKeeper):
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         return newest(rows)
+
+    def tag_of(self, rows: pa.Table, horizon: Horizon | None = None) -> int:
+        """When so many of the rows will have expired that the others are written anew."""
+        until_us = np.where(ints(rows, ENTRY) == HEAD, MAX_US, ints(rows, "pending_us"))
+        place = int(self.dead_share * len(until_us))
+        return int(np.partition(until_us, place)[place])
 
 
 def newest(rows: pa.Table) -> pa.Table:

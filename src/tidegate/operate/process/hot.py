@@ -17,6 +17,7 @@ import numpy as np
 from tidegate.batch import MIN_US
 from tidegate.operate.layered_state import HIDES
 from tidegate.operate.process.entry import HEAD, StateRow
+from tidegate.operate.process.initial import InitialIndex, InitialMap
 from tidegate.operate.process.key import StoredEntry
 from tidegate.operate.process.stored import Ints, StoredBucket, StoredState
 
@@ -34,11 +35,13 @@ class HotBucket:
     """What is in memory of one bucket: its head, None for a new one, and rows of entries.
 
     `behind` opens what the segments have of it in the batch at hand; None for a whole bucket.
+    `initial` gives by the name of a map what a table has of keys that nothing is stored of.
     """
 
     def __init__(self, head: bytes | None, whole: bool) -> None:
         self.head = head
         self.whole = whole
+        self.initial: Callable[[str], InitialMap | None] = _no_table
         self.behind: Callable[[], StoredBucket] | None = None
         self._rows: dict[bytes, _Row] = {}
         """By name, those that were used last at the end."""
@@ -111,17 +114,23 @@ class HotState:
         self._new: set[int] = set()
         """Buckets that have had no object yet."""
         self._open: Callable[[], StoredState] | None = None
+        self._initial: InitialIndex | None = None
         self._most_bytes = 0
         self._since_us = MIN_US
 
     def begin(
-        self, open_: Callable[[], StoredState], most_bytes: int, since_us: int = MIN_US
+        self,
+        open_: Callable[[], StoredState],
+        most_bytes: int,
+        since_us: int = MIN_US,
+        initial: InitialIndex | None = None,
     ) -> None:
         """Go on with a batch from an event time on.
 
         `open_` opens the segments that there are now, and may cost.
         """
         self._open, self._most_bytes, self._since_us = cache(open_), most_bytes, since_us
+        self._initial = initial
         if self._pending_us is None:
             stored = self._open()
             self._pending_us = stored.pending_us.copy()
@@ -141,6 +150,8 @@ class HotState:
             self._new.discard(bucket)
         hot.sweep(self._since_us)
         hot.behind = None if hot.whole else cache(partial(self._stored, bucket))
+        if self._initial is not None:
+            hot.initial = partial(self._initial.map, bucket)
         return hot
 
     def changed(self, bucket: int, rows: Sequence[StateRow]) -> None:
@@ -153,7 +164,7 @@ class HotState:
 
     def rest(self) -> int:
         """Let go of the segments, and of what is too much; the bytes that are left."""
-        self._open = None
+        self._open = self._initial = None
         if self.nbytes > self._most_bytes:
             fair = self._most_bytes // len(self._hot)
             for bucket, hot in list(self._hot.items()):
@@ -162,7 +173,7 @@ class HotState:
                 if hot.nbytes > fair:
                     del self._hot[bucket]
         for hot in self._hot.values():
-            hot.behind = None
+            hot.behind, hot.initial = None, _no_table
         return self.nbytes
 
     @property
@@ -176,6 +187,10 @@ class HotState:
     def _stored(self, bucket: int) -> StoredBucket:
         assert self._open is not None
         return self._open().bucket(bucket)
+
+
+def _no_table(state: str) -> None:
+    """The initial state of a process without a table of it."""
 
 
 def _bytes(name: bytes, row: _Row) -> int:

@@ -29,10 +29,11 @@ from tidegate.operate.operator import (
 )
 from tidegate.operate.port import Port
 from tidegate.operate.process.advance import advance, assign
-from tidegate.operate.process.definition import ProcessSpec, declarations_of
+from tidegate.operate.process.definition import InitialState, ProcessSpec, declarations_of
 from tidegate.operate.process.entry import ENTRY, EntryKeeper
 from tidegate.operate.process.first_rows import limit_of
 from tidegate.operate.process.hot import HotState
+from tidegate.operate.process.initial import InitialIndex
 from tidegate.operate.process.snapshot import is_kept_by_attribute
 from tidegate.operate.process.stored import StoredState
 from tidegate.route.broadcast import Broadcast
@@ -61,7 +62,9 @@ class UserProcess(Operator):
 
     @property
     def traits(self) -> Traits:
-        return Traits(limit=limit_of(self.spec.factory), deals_ahead=True)
+        initial = self.spec.initial
+        tables = () if initial is None else (initial.table,)
+        return Traits(limit=limit_of(self.spec.factory), deals_ahead=True, tables=tables)
 
     @property
     def operation(self) -> Operation:
@@ -82,7 +85,7 @@ class UserProcess(Operator):
         """Run the objects of the instance's buckets over the batch, and the timers that are due."""
         spec, news = self.spec, together(arrived)
         mine = work.mapping.owned_by(work.instance)
-        state = _state(work, mine)
+        state = _state(work, mine, spec.initial)
         work.spans.mark("instance read state")
         laps = Laps(work.spans.clock, work.mapping.buckets)
         rows, changes = advance(
@@ -113,9 +116,11 @@ class UserProcess(Operator):
         return f"process by {self.spec.name}"
 
     def details(self, texts: Mapping[str, str]) -> list[str]:
+        initial = self.spec.initial
         return [
             "one object per bucket: one task per instance, shuffle by bucket",
             _reads(self.spec),
+            *(() if initial is None else (f"initial state: {initial.text()}",)),
         ]
 
 
@@ -132,14 +137,22 @@ def _reads(spec: ProcessSpec) -> str:
     return f"reads of each bucket that a batch touches: {'; '.join(read) or 'its timers'}"
 
 
-def _state(work: InstanceWork, mine: Sequence[int]) -> HotState:
+def _state(work: InstanceWork, mine: Sequence[int], initial: InitialState | None) -> HotState:
     """The state of the instance's buckets, as the batch before left it in memory or as stored."""
     state: HotState | None = work.kept.take(BUCKETS)
     if state is None or state.buckets != tuple(mine):
         state = HotState(mine)
     most_bytes = MEMORY.limit_bytes // _SHARE // work.mapping.instances
-    state.begin(partial(_stored, work, mine), most_bytes, work.previous_us)
+    index = None if initial is None else _index(work, initial)
+    state.begin(partial(_stored, work, mine), most_bytes, work.previous_us, index)
     return state
+
+
+def _index(work: InstanceWork, initial: InitialState) -> InitialIndex:
+    """The table of initial state, as this process has it."""
+    assert work.tables is not None
+    build = partial(InitialIndex, initial, work.mapping.buckets)
+    return work.tables.held(initial.table, (initial, work.mapping.buckets), build)
 
 
 def _stored(work: InstanceWork, mine: Sequence[int]) -> StoredState:
@@ -154,7 +167,8 @@ def _stored(work: InstanceWork, mine: Sequence[int]) -> StoredState:
 def _written(work: InstanceWork, changes: pa.Table) -> tuple[Segment, ...]:
     if not changes.num_rows:
         return ()
-    return (write_segment(work.store, work.name, changes, ENTRY, tag=0),)
+    tag = EntryKeeper().tag_of(changes)
+    return (write_segment(work.store, work.name, changes, ENTRY, tag),)
 
 
 def _rows(port: Port, results: pa.Table) -> pa.Table:

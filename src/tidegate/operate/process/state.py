@@ -18,12 +18,16 @@ from tidegate.operate.process.plain import FIXED, Encoder, decode, encode, unpac
 
 if TYPE_CHECKING:
     from tidegate.operate.process.hot import HotBucket
+    from tidegate.operate.process.initial import InitialEntry, InitialMap
 
 _ONLY = None
 """The key of the one entry of a value."""
 
 _GONE = MIN_US
 """When an entry expired that is not there."""
+
+_NOTHING = b""
+"""The data of an entry that was removed though a table of initial state has it."""
 
 
 @dataclass(slots=True)
@@ -41,6 +45,15 @@ class _Cell:
     until_us: int = _GONE
     stored: StoredEntry | None = None
     read: Any = None
+
+
+class LaterState(Exception):
+    """An entry of a table of initial state that was set after the tuple or timer at work."""
+
+    def __init__(self, entry: str, set_us: int) -> None:
+        self.entry = entry
+        self.set_us = set_us
+        super().__init__(entry, set_us)
 
 
 class EntryChange(NamedTuple):
@@ -66,6 +79,7 @@ class MapState(MutableMapping[Any, Any]):
         self.ttl_us = ttl_us
         self._prefix = prefix_of(name)
         self._bucket: HotBucket | None = None
+        self._initial: InitialMap | None = None
         self._cells: dict[Any, _Cell] = {}
         self._all_read = False
 
@@ -78,6 +92,7 @@ class MapState(MutableMapping[Any, Any]):
         of an entry of the object.
         """
         self._bucket, self._now_us, self._number = bucket, now_us, number
+        self._initial = bucket.initial(self.name)
 
     def __getitem__(self, key: Any) -> Any:
         return self._live(key).value
@@ -137,18 +152,27 @@ class MapState(MutableMapping[Any, Any]):
     def _changed(self, cell: _Cell, encoder: Encoder) -> EntryChange | None:
         key, value, stored = cell.key, cell.value, cell.stored
         if cell.until_us == _GONE:
-            return None if stored is None else EntryChange(cell.name, stored, gone=True)
+            return self._removed(cell)
         at = (cell.number, cell.until_us)
         same = stored is not None and stored[:2] == at
         fixed = type(value) in FIXED
         if same and fixed and value is cell.read:
             return None
-        # The key stands beside the value where the name gives another, equal one.
-        parts = [value] if plain_key(key) is key else [value, key]
-        data = encoder.packed(parts, "" if fixed else f"{self.name}[{key!r}]")
+        data = _data(encoder, key, value, "" if fixed else f"{self.name}[{key!r}]")
         if same and stored is not None and stored.data == data:
             return None
         return EntryChange(cell.name, StoredEntry(*at, data), gone=False)
+
+    def _removed(self, cell: _Cell) -> EntryChange | None:
+        """What says that an entry is gone; None where nothing is stored of it."""
+        stored = cell.stored
+        if stored is None or not stored.data:
+            return None
+        first = None if self._initial is None else self._initial.find(cell.key)
+        if first is None:
+            return EntryChange(cell.name, stored, gone=True)
+        # What hides a row goes with the oldest layer. The row of a table stays beneath it.
+        return EntryChange(cell.name, StoredEntry(0, first.until_us, _NOTHING), gone=False)
 
     def _live(self, key: Any) -> _Cell:
         """The entry of a key; KeyError where there is none, or it has expired."""
@@ -161,13 +185,27 @@ class MapState(MutableMapping[Any, Any]):
         """The cell of a key that is asked for the first time in this batch."""
         bucket = self._bucket or self._at_work()
         plain, name = self._named(key)
-        stored = None if self._all_read else bucket.find(name)
+        stored = None if self._all_read else bucket.find(name) or self._in_table(key)
         if stored is not None:
             return self._keep(plain, name, stored)
         cell = self._cells[key] = _Cell(key, name)
         return cell
 
+    def _in_table(self, key: Any) -> StoredEntry | None:
+        """What the table of initial state has of a key that nothing is stored of."""
+        first = None if self._initial is None else self._initial.find(key)
+        return None if first is None else self._begun(first)
+
+    def _begun(self, first: InitialEntry) -> StoredEntry:
+        now_us = self._now_us()
+        if self.ttl_us is not None and first.until_us > now_us + self.ttl_us:
+            raise LaterState(f"{self.name}[{first.key!r}]", first.until_us - self.ttl_us)
+        data = _data(Encoder(), first.key, first.value, f"{self.name}[{first.key!r}]")
+        return StoredEntry(first.number, first.until_us, data)
+
     def _keep(self, plain: Any, name: bytes, stored: StoredEntry) -> _Cell:
+        if not stored.data:
+            return self._cells.setdefault(plain, _Cell(plain, name, stored=stored))
         value, *shown = unpacked(stored.data)
         key = shown[0] if shown else plain
         number, until_us, _ = stored
@@ -175,9 +213,13 @@ class MapState(MutableMapping[Any, Any]):
 
     def _read_all(self) -> None:
         if not self._all_read:
-            begin = len(self._prefix)
-            for name, stored in self._at_work().load(self._prefix).items():
+            begin, there = len(self._prefix), self._at_work().load(self._prefix)
+            for name, stored in there.items():
                 self._keep(decode(name[begin:].decode("ascii")), name, stored)
+            for first in () if self._initial is None else self._initial.entries():
+                plain, name = self._named(first.key)
+                if name not in there:
+                    self._keep(plain, name, self._begun(first))
             self._all_read = True
 
     def _named(self, key: Any) -> tuple[Any, bytes]:
@@ -275,6 +317,11 @@ class StateDeclarations:
         elif self._open or not isinstance(found, kind):
             raise ValueError(f"state {name} is declared already, as {found.text()}")
         return found
+
+
+def _data(encoder: Encoder, key: Any, value: Any, path: str) -> bytes:
+    """A value as it is stored, with the key where the name of its row gives another, equal one."""
+    return encoder.packed([value] if plain_key(key) is key else [value, key], path)
 
 
 def _ttl_us(name: str, ttl: Duration | None) -> int | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -15,12 +15,14 @@ from tidegate.operate.table_join.index import TableIndex
 from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.state.handle import StoreHandle
 
+T = TypeVar("T")
+
 FOLDER = "table"
 """Where a checkpoint has the versions of tables."""
 
 
-def _nbytes(index: TableIndex) -> int:
-    return index.nbytes
+def _nbytes(index: Any) -> int:
+    return int(index.nbytes)
 
 
 _INDEXES = MEMORY.cache(1 / 8, _nbytes)
@@ -42,12 +44,12 @@ class HeldTables:
 
     def index(self, lookup: TableLookup) -> TableIndex:
         """The table of a lookup."""
-        version = self.tables[lookup.table]
-        load = partial(self._load, lookup, version)
-        return _INDEXES.get((version.digest, lookup), load)
+        return self.held(lookup.table, lookup, partial(TableIndex, lookup))
 
-    def _load(self, lookup: TableLookup, version: TableVersion) -> TableIndex:
-        return TableIndex(lookup, self.rows(version))
+    def held(self, table: str, use: Hashable, build: Callable[[pa.Table], T]) -> T:
+        """What is built of the rows of a table for one use of it, once in this process."""
+        version = self.tables[table]
+        return _INDEXES.get((version.digest, use), lambda: build(self.rows(version)))
 
     def rows(self, version: TableVersion) -> pa.Table:
         """The rows of a version; mapped where the checkpoint is on this host."""

@@ -52,6 +52,18 @@ class Table:
         return f"Table({columns_text(self.schema)}; {self.definition.where})"
 
 
+def definition_of(given: Any, where: str) -> TableDef:
+    """What a table of a session is made of."""
+    if isinstance(given, Table):
+        return given.definition
+    raise QueryError(
+        where,
+        "must be a table of the session",
+        type(given).__name__,
+        "Write session.table(...) around it, which takes paths, rows and frames.",
+    )
+
+
 def table_join(node: Node, table: TableDef, on: Any, kind: JoinKind) -> Node:
     """The node of `stream.join(table, on=...)`.
 
