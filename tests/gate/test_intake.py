@@ -205,7 +205,7 @@ def test_a_restart_continues_exactly(columns, limit, disorder):
     def run(restarting):
         intake, found = intake_of(*sources, disorder=disorder), []
         while (cut := intake.next_cut(limit, 0.0)) is not None:
-            found.append(consumed(cut, sources))
+            found.append((consumed(cut, sources), cut.newest_us))
             if cut.exhausted:
                 return found
             if restarting:

@@ -140,6 +140,18 @@ def test_a_joined_source_that_had_ended_does_not_hold_anything_after_a_restart()
     assert (cut.frontier_us, cut.rows) == (95, 1)
 
 
+def test_the_newest_tuple_of_all_is_known_when_its_source_is_gone():
+    a, b = Scripted("a", [1, 50]), Scripted("b", [60], closed=True)
+    intake = Intake(hold=False)
+    intake.add(0, Feeding([a], more=True), 0)
+    assert intake.next_cut(10, 0.0).newest_us == 50
+    intake.join(0, Feeding([b]), 0)
+    assert intake.next_cut(10, 0.0).newest_us == 60
+    a.values, a.closed = [1, 50, 55], True
+    cut = restarted(intake, a).next_cut(10, 0.0)
+    assert (cut.frontier_us, cut.newest_us) == (MAX_US, 60)
+
+
 def test_two_joined_sources_of_one_name_come_back_in_their_order():
     a, b, c = Scripted("a", [1, 50]), Scripted("m", [60]), Scripted("m", [61, 62])
     intake = Intake(hold=False)
