@@ -28,12 +28,16 @@ def draw_keys(chance: Chance, columns: Sequence[Expr], counts: Sequence[int]) ->
     return list({k.spark: k for k in keys if any(c.spark in k.spark for c in columns)}.values())
 
 
+def plain_columns(columns: Sequence[Expr]) -> list[Expr]:
+    """The columns that can be keys: a list cannot."""
+    return [c for c in columns if c.kind not in LISTS.values()]
+
+
 def dedup(chance: Chance, relations: Sequence[Relation]) -> Query:
     """From one first tuple of a key to the next, by recursion."""
     relation = _newest(chance, relations)
     columns = relation.expressions()
-    plain = [c for c in columns if c.kind not in LISTS.values()][:1]
-    keys = draw_keys(chance, columns, (1, 1, 2)) or plain
+    keys = draw_keys(chance, columns, (1, 1, 2)) or plain_columns(columns)[:1]
     if not keys:
         return _stateless(chance, relations)
     where, duck_where = _where(chance, columns)
@@ -91,14 +95,14 @@ def over(chance: Chance, relations: Sequence[Relation]) -> Query:
     texts = [_over(chance, columns, time) for _ in range(chance.integers(1, 4))]
     names = [f"c{n}" for n in range(len(texts))]
     spark, duck = _items(texts, names)
-    qualify = ""
-    if chance.random() < 0.2:
-        part = f"PARTITION BY {columns[0].spark} ORDER BY "
+    qualify, plain = "", plain_columns(columns)
+    if plain and chance.random() < 0.2:
+        part = f"PARTITION BY {plain[0].spark} ORDER BY "
         qualify = f" QUALIFY ROW_NUMBER() OVER ({part}{{}}) <= {chance.integers(1, 4)}"
     return Query(
         f"SELECT {spark} FROM {relation.name}{where[0]}{qualify.format(time)}",
         f'SELECT {duck}, {relation.time}, "~seq" FROM {relation.name}{where[1]}'
-        + qualify.format('"~seq"').replace(columns[0].spark, columns[0].duck, 1),
+        + qualify.format('"~seq"'),
         {n: t.kind for n, t in zip(names, texts, strict=True)},
         own=relation.own,
     )
