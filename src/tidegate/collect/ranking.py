@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from tidegate.collect.order import HIDDEN
 from tidegate.collect.window import told_apart
-from tidegate.order import ASCENDING, Direction, sort_indices
+from tidegate.order import ASCENDING, Direction, Flags, alike, sort_indices
 
 Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 PARTITION, RANKED = f"{HIDDEN}p", f"{HIDDEN}q"
 """How the hidden columns begin that say which partition a row is of, and its place in it."""
@@ -69,22 +68,12 @@ class RankFilter:
         columns = [rows.column(n).combine_chunks() for n in (*parts, *ranked, *keys)]
         places = sort_indices(columns, how)
         ordered = [column.take(places) for column in columns]
-        begins = ~_alike(ordered[: len(parts)], rows.num_rows)
+        begins = ~alike(ordered[: len(parts)], rows.num_rows)
         starts = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), 0))
-        peers = ~begins & _alike(ordered[len(parts) : len(parts) + len(ranked)], rows.num_rows)
+        peers = ~begins & alike(ordered[len(parts) : len(parts) + len(ranked)], rows.num_rows)
         kept = RANKINGS[self.kind](starts, peers) <= self.most
         return rows.take(pa.array(np.sort(places.to_numpy()[kept])))
 
 
 def _named(rows: pa.Table, begin: str) -> list[str]:
     return sorted(n for n in rows.column_names if n.startswith(begin))
-
-
-def _alike(columns: Sequence[pa.Array], rows: int) -> Flags:
-    """Whether a row is equal to the one before it in all columns; the first is not."""
-    alike = np.ones(rows, np.bool_)
-    for column in columns:
-        numbers = column.dictionary_encode(null_encoding="encode").indices.to_numpy()
-        alike[1:] &= numbers[1:] == numbers[:-1]
-    alike[:1] = False
-    return alike

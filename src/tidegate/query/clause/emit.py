@@ -27,6 +27,7 @@ class EmitEvery(Clause):
     lead: ClassVar = ""
     parts: ClassVar = (SyntaxPart("every_us", DurationValue(), "EVERY", required=True),)
     last: ClassVar = ((FINAL, pa.bool_()),)
+    early: ClassVar = True
 
     every_us: int
 

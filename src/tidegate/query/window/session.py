@@ -8,6 +8,7 @@ from typing import ClassVar, NoReturn
 from tidegate.duration import Duration, duration_text, duration_us, session_text
 from tidegate.errors import QueryError
 from tidegate.query.grammar import DurationValue, SyntaxPart
+from tidegate.query.name import WINDOW
 from tidegate.query.window.window import Use, Window
 
 
@@ -33,6 +34,8 @@ class SessionWindow(Window):
         "order it among",
         Use.EARLY: "is for windows of time; where a session ends is not known before it does",
     }
+
+    told_by: ClassVar = WINDOW[:1]
 
     gap_us: int
     max_us: int | None = None
