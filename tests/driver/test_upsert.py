@@ -29,6 +29,15 @@ KEYED = {
         "SELECT k, COUNT(*) AS n FROM s [SESSION GAP 2 SECONDS] GROUP BY k",
         ("window_start", "k"),
     ),
+    "open sessions": (
+        "SELECT k, COUNT(*) AS n FROM s [SESSION GAP 3 SECONDS] GROUP BY k EMIT EVERY 1 SECOND",
+        ("window_start", "k"),
+    ),
+    "days": (
+        "SELECT k, COUNT(*) AS n FROM s [RANGE 1 DAY TIME ZONE 'Asia/Tokyo'] GROUP BY k "
+        "EMIT EVERY 5 SECONDS",
+        ("window_start", "window_end", "k"),
+    ),
     "distinct on": ("SELECT DISTINCT ON (k) k, v FROM s KEEP LAST WITHIN '4 seconds'", ("k",)),
     "rollup": (
         "SELECT k, GROUPING_ID() AS g, COUNT(*) AS n FROM s [RANGE 6 SECONDS] GROUP BY ROLLUP (k)",

@@ -65,6 +65,11 @@ class Window(ABC):
     def reach_us(self) -> int:
         """How much time it may cover; 0 where it is not measured in time."""
 
+    @property
+    def longest_us(self) -> int | None:
+        """How long one may be; None where there is no limit."""
+        return self.reach_us
+
     @abstractmethod
     def __str__(self) -> str:
         """As SQL has it between brackets."""
