@@ -40,6 +40,7 @@ class SideKeeper:
     side: int
     dead_share = 0.4
     grouped = False
+    absent = None
 
     @property
     def _extent(self) -> tuple[int | None, int | None]:

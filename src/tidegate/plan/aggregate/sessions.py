@@ -14,7 +14,6 @@ from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.held_state import stored_answer
 from tidegate.plan.aggregate.window import WindowPlan, partitioner_by_key
 from tidegate.plan.lowered import Context, Lowered
-from tidegate.plan.recorded import Record
 
 _FOLDINGS = {BY_MAP.name: FOLDED_BY_MAP, BY_INSTANCE.name: FOLDED_BY_INSTANCE}
 
@@ -44,9 +43,9 @@ class SessionPlan(WindowPlan):
             operator=planned.sessions(spec, asked.key_names, partitioner, folding),
             ports=planned.ports,
             lines=(f"session {spec}", *asked.lines, *planned.lines, *planned.after),
-            record=Record(
+            record=replace(
+                held,
                 state=(*asked.state_lines(planned.clauses), f"window {spec}"),
-                columns=held,
                 after=planned.shown,
             ),
         )

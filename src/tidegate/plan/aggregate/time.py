@@ -73,13 +73,13 @@ class TimeWindowPlan(WindowPlan):
                 *placement.partitioner.lines,
                 *(() if split else planned.after),
             ),
-            record=Record(
+            record=replace(
+                held,
                 state=(
                     *asked.state_lines(planned.clauses),
                     f"window {panes}",
                     *placement.partitioner.lines,
                 ),
-                columns=held,
                 after=((),) * len(ports) if split else planned.shown,
             ),
         )
