@@ -32,5 +32,5 @@ def stored_names(
 
 
 def next_number(names: Iterable[str]) -> int:
-    """The first number that none of the names has after its letter."""
-    return 1 + max((int(name[1:]) for name in names), default=-1)
+    """The first number that none of the names has after its letter; answers have others too."""
+    return 1 + max((int(name[1:]) for name in names if name[1:].isdigit()), default=-1)
