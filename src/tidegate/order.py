@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -46,3 +50,13 @@ def sort_indices(
         parts[f"{place}.value"] = column
         keys.append((f"{place}.value", way))
     return pc.sort_indices(pa.table(parts), sort_keys=keys)
+
+
+def alike(columns: Sequence[pa.Array], rows: int) -> Flags:
+    """Whether a row is equal to the one before it in all columns; the first is not."""
+    same = np.ones(rows, np.bool_)
+    for column in columns:
+        numbers = column.dictionary_encode(null_encoding="encode").indices.to_numpy()
+        same[1:] &= numbers[1:] == numbers[:-1]
+    same[:1] = False
+    return same

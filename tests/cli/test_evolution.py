@@ -108,6 +108,27 @@ def test_the_start_says_what_starts_empty(caplog: pytest.LogCaptureFixture) -> N
     assert caplog.text.rstrip().endswith("outputs: + output counts; counts starts empty")
 
 
+@pytest.mark.parametrize("instances", ["1", "3"])
+def test_one_more_function_starts_empty_where_that_is_asked_for(
+    instances: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = TOTALS.replace("COUNT(*) AS n", "COUNT(*) AS n, MIN(v) AS low")
+    assert changed(more) == 2
+    said = capsys.readouterr().err
+    assert (
+        "got one of a query that differs: the state of totals does not have MIN(v) of bigint, and "
+        "MIN(v) of bigint would start empty. What changed:\n  totals\n    + select MIN(v) as low\n"
+    ) in said
+    assert "With --start-empty (in Python start_empty=True) it begins with the next tuples" in said
+    assert run(more, "--start-empty", "--instances", instances) == 0
+    assert run(more) == 0  # from now on it has state
+    kept = [row.rpartition(",")[0] for row in written("totals")[6:]]
+    lows = [int(row.rpartition(",")[2]) for row in written("totals")[6:]]
+    assert kept == whole(TOTALS, "totals")[6:]
+    assert lows[:3] == [174, 175, 173], "the tuples that came after the change, from 173 on"
+    assert lows[3:6] == [180, 181, 182]
+
+
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
@@ -115,8 +136,8 @@ def test_the_start_says_what_starts_empty(caplog: pytest.LogCaptureFixture) -> N
         (f"{NEW} {TOTALS}", "the state of counts was made with what has changed"),
         (MANY, "it does not have output totals any more"),
         (
-            TOTALS.replace("COUNT(*) AS n", "MAX(v) AS m"),
-            "the state of totals does not have MAX(v) of bigint",
+            TOTALS.replace("RANGE 60", "RANGE 30"),
+            "the state of totals was made with what has changed",
         ),
     ],
 )

@@ -33,10 +33,10 @@ def dies_at(step: str, batch: int) -> Callable[[str, int], None]:
 
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the first block defines, over a stream `rides`, in a folder of its own."""
+    """What the sink of the page defines, over a stream `rides`, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"rides": rides()}
-    exec(compile(blocks("docs/sinks.md", "python")[0], "docs/sinks.md", "exec"), names)
+    exec(compile(blocks("docs/sinks.md", "python")[1], "docs/sinks.md", "exec"), names)
     return names
 
 
@@ -52,8 +52,20 @@ def table(path: str = "rides.db") -> list[tuple[Any, ...]]:
         return database.execute("SELECT * FROM counts ORDER BY rowid").fetchall()
 
 
+def test_the_newest_of_each_key_runs_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [f"2024-01-01 00:{minute:02}:30,{'ab'[minute % 2]}" for minute in range(50)]
+    Path("calls.csv").write_text("\n".join(["ts,district", *lines]), encoding="utf-8")
+    names: dict[str, Any] = {"tg": tg}
+    exec(compile(blocks("docs/sinks.md", "python")[0], "docs/sinks.md", "exec"), names)
+    found = names["sink"].table()
+    assert [(row["district"], row["n"]) for row in found.to_pylist()] == [("a", 25), ("b", 25)]
+
+
 def test_the_program_runs_as_it_stands(page: dict[str, Any]) -> None:
-    exec(compile(blocks("docs/sinks.md", "python")[1], "docs/sinks.md", "exec"), page)
+    exec(compile(blocks("docs/sinks.md", "python")[2], "docs/sinks.md", "exec"), page)
     rows = table()
     assert sum(row[-1] for row in rows) == 120
     assert rows[0][1:] == ("2024-01-01 00:00:00.000000Z", "2024-01-01 00:01:00.000000Z", "a", 3)
@@ -94,6 +106,6 @@ def test_the_page_names_all_there_is() -> None:
 def test_the_simulation_of_the_page_runs_as_it_stands(
     page: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    exec(compile(blocks("docs/sinks.md", "python")[2], "docs/sinks.md", "exec"), page)
+    exec(compile(blocks("docs/sinks.md", "python")[3], "docs/sinks.md", "exec"), page)
     faults = int(capsys.readouterr().out.split()[0])
     assert faults >= 20

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.property.course import AT_ONCE, run
-from tests.property.emitted import EMITTED
+from tests.property.emitted import EMITTED, EMITTED_CALENDAR, EMITTED_SESSIONS
 from tests.property.strategies import Scenario, crowded, scenarios
+from tests.property.test_calendar import AROUND, HOURS_US, stretched
 from tests.property.test_determinism import bits, check, share
 from tests.property.test_handover import check as check_handover
 from tests.property.test_handover import plan_of
@@ -66,3 +67,42 @@ def test_rows_do_not_depend_on_the_steps(
     stepped = run(plan_of(scenario), scenario.streams, AT_ONCE).rows
     assert bits(whole) == bits(stepped)
     assert len(bits(whole)) > 1
+
+
+@share(5, least=8)
+@given(scenarios(EMITTED_SESSIONS), st.sampled_from([h for h in HANDOVERS if h != WINDOW]))
+def test_early_rows_of_sessions_do_not_depend_on_the_run(scenario: Scenario, handover: str) -> None:
+    check_handover(scenario, plan_of(scenario), handover)
+
+
+@pytest.mark.parametrize("name", EMITTED_SESSIONS)
+def test_early_rows_of_crowded_sessions_do_not_depend_on_the_run(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = crowded(EMITTED_SESSIONS[name], name)
+    check(scenario)
+    assert same(scenario, 1)
+    whole = run(plan_of(scenario), scenario.streams, AT_ONCE).rows
+    monkeypatch.setattr("tidegate.operate.aggregate.early._STEP_WORDS", 40)
+    assert bits(run(plan_of(scenario), scenario.streams, AT_ONCE).rows) == bits(whole)
+    assert len(bits(whole)) > 1
+
+
+@share(5, least=8)
+@given(
+    scenarios(EMITTED_CALENDAR),
+    st.sampled_from(AROUND),
+    st.sampled_from([HOURS_US, 5 * HOURS_US + 1]),
+    st.sampled_from(HANDOVERS),
+)
+def test_early_rows_of_days_and_months_do_not_depend_on_the_run(
+    scenario: Scenario, begin_us: int, step_us: int, handover: str
+) -> None:
+    longer = stretched(scenario, begin_us, step_us)
+    check_handover(longer, plan_of(longer), handover)
+
+
+@pytest.mark.parametrize("name", EMITTED_CALENDAR)
+def test_early_rows_of_crowded_days_do_not_depend_on_the_run(name: str) -> None:
+    begin_us = AROUND[len(name) % len(AROUND)]
+    check(stretched(crowded(EMITTED_CALENDAR[name], name), begin_us, HOURS_US // 7))

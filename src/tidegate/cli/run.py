@@ -69,8 +69,8 @@ from tidegate.sink.terminal import drawable
 @click.option(
     "--start-empty",
     is_flag=True,
-    help="With a changed query: aggregates and joins of which the checkpoint has no state begin "
-    "with the next tuples.",
+    help="With a changed query: aggregates, functions and joins of which the checkpoint has no "
+    "state begin with the next tuples.",
 )
 @click.option(
     "--buckets",

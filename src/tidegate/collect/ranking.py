@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.collect.numbering import Flags, Numbering, PartitionedRows
+from tidegate.collect.numbering import Numbering, PartitionedRows
 from tidegate.collect.order import HIDDEN
 from tidegate.collect.window import told_apart
-from tidegate.order import ASCENDING, Direction, sort_indices
+from tidegate.order import ASCENDING, Direction, alike, sort_indices
 
 PARTITION, RANKED = f"{HIDDEN}p", f"{HIDDEN}q"
 """How the hidden columns begin that say which partition a row is of, and its place in it."""
@@ -42,10 +42,10 @@ class RankFilter:
         columns = [rows.column(n).combine_chunks() for n in (*parts, *ranked, *keys)]
         places = sort_indices(columns, how)
         ordered = [column.take(places) for column in columns]
-        begins = ~_alike(ordered[: len(parts)], rows.num_rows)
+        begins = ~alike(ordered[: len(parts)], rows.num_rows)
         starts = np.flatnonzero(begins)
         counts = np.diff(np.append(starts, len(begins)))
-        peers = ~begins & _alike(ordered[len(parts) : len(parts) + len(ranked)], rows.num_rows)
+        peers = ~begins & alike(ordered[len(parts) : len(parts) + len(ranked)], rows.num_rows)
         ranked_rows = PartitionedRows(
             np.repeat(starts, counts), np.repeat(starts + counts, counts), peers
         )
@@ -55,13 +55,3 @@ class RankFilter:
 
 def _named(rows: pa.Table, begin: str) -> list[str]:
     return sorted(n for n in rows.column_names if n.startswith(begin))
-
-
-def _alike(columns: Sequence[pa.Array], rows: int) -> Flags:
-    """Whether a row is equal to the one before it in all columns; the first is not."""
-    alike = np.ones(rows, np.bool_)
-    for column in columns:
-        numbers = column.dictionary_encode(null_encoding="encode").indices.to_numpy()
-        alike[1:] &= numbers[1:] == numbers[:-1]
-    alike[:1] = False
-    return alike

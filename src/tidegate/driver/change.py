@@ -65,7 +65,8 @@ def check_query(
 ) -> None:
     """Refuse a checkpoint whose state this plan cannot go on with.
 
-    With `start_empty` subqueries that are new begin without state; without, they are refused.
+    With `start_empty` subqueries and functions that are new begin without state; without, they are
+    refused.
     """
     old, new = made_by(meta, manifest), plan.recorded
     if old is None or new is None:
@@ -81,10 +82,11 @@ def check_query(
         named = any(target.name is not None for target in plan.targets)
         allowed = f"{_ALLOWED} {_ONE_MORE}" if named else _ALLOWED
         raise _refused(location, change, got, "" if finished else allowed)
-    if change.fresh and not start_empty:
-        names = ", ".join(change.fresh)
-        got = f"one of a query that differs: {states(old, new)}, and {names} would start empty"
-        raise _refused(location, change, got, _EMPTY)
+    if change.empty and not start_empty:
+        why = [*([states(old, new)] if change.fresh else []), *change.lacks]
+        why.append(f"{', '.join(change.empty)} would start empty")
+        got = f"one of a query that differs: {', and '.join(why)}"
+        raise _refused(location, change, got, "" if finished else _EMPTY)
     if not same and not change.parts:
         raise _refused(location, change, "one of another or of a changed query")
     if not same and finished:

@@ -70,6 +70,7 @@ class SegmentRewrite:
             arrange=self._arranged,
             grouped=self.keeper.grouped,
             columns=self.keeper.columns,
+            absent=self.keeper.absent,
         )
 
     def _arranged(self, rows: pa.Table) -> pa.Table:

@@ -17,8 +17,9 @@ from tidegate.execute.runner import Outcomes
 from tidegate.operate.port import Port
 from tidegate.plan.physical import Plan, Target
 from tidegate.sink.batch_output import BatchOutput, CountedParts
-from tidegate.sink.protocol import Opening, PartWriter, Preparing, Sink
+from tidegate.sink.protocol import Opening, PartWriter, Preparing, Sink, Upserting
 from tidegate.sink.receipt import Part, Receipt
+from tidegate.sink.upsert import ChangeParts, check_key
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -71,6 +72,11 @@ class Outlets:
     def __init__(self, plan: Plan, sinks: Mapping[str | None, Sink], store: Store) -> None:
         self._plan = plan
         self._sinks = {target.name: sinks[target.name] for target in plan.targets}
+        self._keys = {
+            target.name: _checked_key(plan, target)
+            for target in plan.targets
+            if _upserts(sinks[target.name])
+        }
         self._keep = StoreKeep(store)
         self._writers: dict[str | None, PartWriter] = {}
         self._replay: Replay | None = None
@@ -85,7 +91,8 @@ class Outlets:
         for target in self._plan.targets:
             schema = self._plan.port(target.edge).schema
             written = [] if manifest is None else manifest.written_of(target.name or "")
-            opening = Opening(schema, target.name, committed, self._keep, owner, written)
+            key = self._keys.get(target.name, ())
+            opening = Opening(schema, target.name, committed, self._keep, owner, written, key)
             self._sinks[target.name].open(opening)
 
     def begin(self, batch: int, replay: Replay | None = None) -> None:
@@ -94,16 +101,20 @@ class Outlets:
         In one that runs again sinks that lost nothing of it have no part: what they have stays.
         """
         self._batch, self._replay = batch, replay
-        self._writers = {
-            name: sink.begin(BatchId(batch)) if self._takes_part(name) else CountedParts()
-            for name, sink in self._sinks.items()
-        }
+        self._writers = {name: self._writer(name) for name in self._sinks}
+
+    def _writer(self, name: str | None) -> PartWriter:
+        if not self._takes_part(name):
+            return CountedParts()
+        writer = self._sinks[name].begin(BatchId(self._batch))
+        return ChangeParts(writer, self._keys[name]) if name in self._keys else writer
 
     def for_tasks(self, target: Target | None) -> PartWriter | None:
         """What tasks may write the rows of an output with, in the batch that is running."""
         if target is None:
             return None
-        if self._takes_part(target.name) and not self._sinks[target.name].parallel:
+        parallel = self._sinks[target.name].parallel and target.name not in self._keys
+        if self._takes_part(target.name) and not parallel:
             return None
         return self._writers[target.name]
 
@@ -185,6 +196,17 @@ class Outlets:
         if receipts and isinstance(sink, Preparing):
             return sink.prepare(BatchId(self._batch), receipts)
         return receipts
+
+
+def _upserts(sink: Sink) -> bool:
+    return isinstance(sink, Upserting) and sink.upserts
+
+
+def _checked_key(plan: Plan, target: Target) -> tuple[str, ...]:
+    """The key of an output whose sink keeps the newest row of each; refused where it has none."""
+    where = "sink" if target.name is None else f"sink of {target.name}"
+    check_key(where, plan.port(target.edge).schema, target.key.names, target.key.lack)
+    return target.key.names
 
 
 class StoreKeep:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tidegate.batch import ints
 from tidegate.state.compaction import DEAD_SHARE, by_bucket
-from tidegate.state.segment import Segment
+from tidegate.state.segment import Absent, Segment
 
 CELLS = 8
 """Into how many parts a window is divided whose rows may be merged: what dies together stays
@@ -80,6 +80,11 @@ class Keeper(Protocol):
     def dies_by(self) -> Sequence[str]:
         """The columns beside `order` that decide how long a row lives."""
         return ()
+
+    @property
+    def absent(self) -> Absent | None:
+        """What columns are in segments that were written before a query had use for them."""
+        return None
 
     @property
     def cell(self) -> int:

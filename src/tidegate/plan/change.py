@@ -24,12 +24,25 @@ class QueryChange:
     """The difference of two queries: by part of the query its lines, and why it is not possible.
 
     Without `reason` the new query can go on with the state of the old one. `fresh` are subqueries
-    of which the old one has no state: they begin without any, and only where a person wants it.
+    of which the old one has no state, and `added` functions that an aggregate has no state of: they
+    begin without any, and only where a person wants it.
     """
 
     parts: tuple[tuple[str, tuple[str, ...]], ...]
     reason: str | None = None
     fresh: tuple[str, ...] = ()
+    added: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """By aggregate its functions."""
+
+    @property
+    def empty(self) -> tuple[str, ...]:
+        """All that begins without what came before."""
+        return (*self.fresh, *(text for _, texts in self.added for text in texts))
+
+    @property
+    def lacks(self) -> list[str]:
+        """What is not in the state, in sentences; subqueries are named elsewhere."""
+        return [f"the state of {title} does not have {', '.join(ts)}" for title, ts in self.added]
 
     @property
     def lines(self) -> list[str]:
@@ -44,7 +57,7 @@ class QueryChange:
     def text(self) -> str:
         """In one line."""
         changed = [f"{name}: {', '.join(lines)}" for name, lines in self.parts]
-        return "; ".join([*changed, *(f"{name} starts empty" for name in self.fresh)])
+        return "; ".join([*changed, *(f"{name} starts empty" for name in self.empty)])
 
 
 def fitted(plan: Plan, old: RecordedQuery) -> Plan:
@@ -55,7 +68,7 @@ def fitted(plan: Plan, old: RecordedQuery) -> Plan:
     assert plan.recorded is not None
     assert plan.again is not None
     if _is_named_alike(plan.recorded, old):
-        return plan
+        return replace(plan, recorded=plan.recorded.after(old))
     mark, other = plan.fingerprint, plan.again(old)
     assert other.recorded is not None
     return replace(
@@ -71,7 +84,9 @@ def compared(old: RecordedQuery, new: RecordedQuery) -> QueryChange:
     reason = next(_reasons(old, new), None)
     kept = {s.name for s in old.stateful}
     fresh = tuple(s.title for s in new.stateful if s.name not in kept)
-    return QueryChange(tuple(_parts(old, new)), reason, fresh)
+    added = ((s.title, tuple(_added(s, old))) for s in new.stateful)
+    parts = tuple(_parts(old, new))
+    return QueryChange(parts, reason, fresh, tuple((t, texts) for t, texts in added if texts))
 
 
 def states(old: RecordedQuery, new: RecordedQuery) -> str:
@@ -124,15 +139,29 @@ def _state_reasons(
         return
     if known.record.state != subquery.record.state:
         yield f"the state of {subquery.title} was made with what has changed"
-    there = known.record.columns
-    for name, text in subquery.record.columns.items():
-        if there.get(name) != text:
+    for name, text in _lacking(subquery, old):
+        if name not in subquery.record.adds:
             yield f"the state of {subquery.title} does not have {shown(text)}"
     if old.fingerprint != new.fingerprint:
         for name, port in _rows_below(subquery, old, new):
             if _after(old.find(name), port) != _after(new.find(name), port):
                 giver = (new.find(name) or subquery).title
                 yield f"the state of {subquery.title} was made of rows of {giver}, which changed"
+
+
+def _lacking(subquery: RecordedSubquery, old: RecordedQuery) -> list[tuple[str, str]]:
+    """The columns that a checkpoint does not have in the state of a subquery."""
+    known = old.find(subquery.name)
+    if known is None:
+        return []
+    there, wanted = known.record.columns, subquery.record.columns
+    return [(name, text) for name, text in wanted.items() if there.get(name) != text]
+
+
+def _added(subquery: RecordedSubquery, old: RecordedQuery) -> list[str]:
+    """Those of them that may begin without what came before, in words."""
+    lacking = _lacking(subquery, old)
+    return [shown(text) for name, text in lacking if name in subquery.record.adds]
 
 
 def _rows_below(

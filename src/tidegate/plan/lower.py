@@ -92,7 +92,9 @@ def _lowered(outputs: Sequence[Output], lowering: _Lowering) -> Plan:
     check_reach(u.base for u in cutting.units)
     for unit in cutting.units:
         lowering.add(unit)
-    targets = tuple(Target(o.name, lowering.edge(o.node, output=True)) for o in outputs)
+    targets = tuple(
+        Target(o.name, lowering.edge(o.node, output=True), o.node.row_key) for o in outputs
+    )
     form = PlanForm(lowering.streams, lowering.subqueries, targets)
     mark = form.fingerprint
     names = _names_of(outputs, cutting, lowering.giving, [s.key for s in lowering.subqueries])

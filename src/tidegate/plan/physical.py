@@ -13,6 +13,7 @@ from tidegate.operate.port import Port
 from tidegate.operate.sieve import Sieve
 from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.query.definition import StreamDef
+from tidegate.query.row_key import NO_KEY, RowKey
 from tidegate.query.table import TableDef
 
 if TYPE_CHECKING:
@@ -105,10 +106,14 @@ class Subquery:
 
 @dataclass(frozen=True)
 class Target:
-    """One output of a query: its name, None for the only one, and the port that feeds it."""
+    """One output of a query: its name, None for the only one, and the port that feeds it.
+
+    `key` says which of its columns tell rows apart.
+    """
 
     name: str | None
     edge: Edge
+    key: RowKey = NO_KEY
 
 
 @dataclass(frozen=True)

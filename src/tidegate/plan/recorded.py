@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tidegate.plan.fingerprint import meaning
@@ -19,6 +19,9 @@ from tidegate.plan.pushdown import EarlierRows, Leaf
 from tidegate.schema import type_name
 
 _PHYSICAL = re.compile("`([a-z][0-9]+)`")
+
+_UNKNOWN = 1_000
+"""Where an earlier version did not record how many names were used: more than any query has."""
 
 READY = "tuples wait until they are ready"
 """Said of streams where that is so: else state has been made of tuples that are not."""
@@ -33,12 +36,16 @@ class Record:
 
     `state` says what it keeps, but for the columns that hold it: `columns` are these, by the names
     they have in segments; a later query may use fewer of them. Without `state` nothing is kept.
-    `after` says by port what is done with its rows.
+    `after` says by port what is done with its rows. `used` is the first number that no column ever
+    had in its name: segments may still have columns that a query left out. `adds` are those of
+    `columns` that may begin without what came before; it is for this query only.
     """
 
     state: tuple[str, ...] = ()
     columns: Texts = field(default_factory=dict)
     after: tuple[tuple[str, ...], ...] = ()
+    used: int = 0
+    adds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,7 @@ class RecordedSubquery:
             "state": list(record.state),
             "columns": dict(record.columns),
             "after": [list(port) for port in record.after],
+            "used": record.used,
             "inputs": [list(taken) for taken in self.inputs],
         }
 
@@ -80,6 +88,7 @@ class RecordedSubquery:
             state=tuple(fields["state"]),
             columns=dict(fields["columns"]),
             after=tuple(tuple(port) for port in fields["after"]),
+            used=int(fields.get("used", _UNKNOWN)),
         )
         inputs = tuple((str(name), int(port)) for name, port in fields["inputs"])
         return RecordedSubquery(
@@ -108,6 +117,17 @@ class RecordedQuery:
     @property
     def stateful(self) -> tuple[RecordedSubquery, ...]:
         return tuple(s for s in self.subqueries if s.record.state)
+
+    def after(self, old: RecordedQuery) -> RecordedQuery:
+        """The same on the checkpoint of another one, whose names of columns stay used."""
+        known = {s.name: s.record.used for s in old.subqueries}
+        return replace(
+            self,
+            subqueries=tuple(
+                replace(s, record=replace(s.record, used=max(s.record.used, known.get(s.name, 0))))
+                for s in self.subqueries
+            ),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values, for the manifest."""

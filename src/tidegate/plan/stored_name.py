@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tidegate.plan.recorded import RecordedSubquery
 
@@ -18,7 +18,7 @@ def stored_names(
     if kept is None:
         return {name: name for name in wanted}
     there = {n: m for n, m in kept.record.columns.items() if n[:1] == letter}
-    number = 1 + max((int(n[1:]) for n in there), default=-1)
+    number = max(kept.record.used, next_number(there))
     chosen: dict[str, str] = {}
     for name, meaning in wanted.items():
         alike = [n for n, m in there.items() if m == meaning]
@@ -29,3 +29,8 @@ def stored_names(
             chosen[name] = f"{letter}{number}"
             number += 1
     return chosen
+
+
+def next_number(names: Iterable[str]) -> int:
+    """The first number that none of the names has after its letter; answers have others too."""
+    return 1 + max((int(name[1:]) for name in names if name[1:].isdigit()), default=-1)

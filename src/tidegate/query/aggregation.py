@@ -24,6 +24,7 @@ from tidegate.query.name import (
 )
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.ranking import Order, TopRanked
+from tidegate.query.row_key import RowKey
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.window import Use, Window
 from tidegate.schema import TIME
@@ -130,6 +131,11 @@ class Aggregate(Logical):
         fields += [pa.field(*added) for clause in self.clauses for added in clause.last]
         return pa.schema(fields)
 
+    @cached_property
+    def row_key(self) -> RowKey:
+        early = any(clause.early for clause in self.clauses)
+        return self.window.row_key([name for name, _ in self.keys], early)
+
     @property
     def event_names(self) -> frozenset[str]:
         return frozenset()
@@ -170,6 +176,11 @@ class Top(Passthrough):
             check_type(self.child, key.expression, "ORDER BY", ordered=True)
         for expression in self.ranked.per if self.ranked else ():
             check_type(self.child, expression, "PARTITION BY", ordered=True)
+
+    @cached_property
+    def row_key(self) -> RowKey:
+        every = self.limit is None and self.ranked is None
+        return self.child.row_key if every else self.child.row_key.first()
 
     @property
     def summary(self) -> str:

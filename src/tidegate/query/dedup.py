@@ -14,7 +14,8 @@ from tidegate.duration import duration_text
 from tidegate.errors import QueryError
 from tidegate.query.check import check_type, key_type, set_fields, types_of
 from tidegate.query.logical import Logical
-from tidegate.query.name import EVENT_TIME, Names, canonical, expression_text
+from tidegate.query.name import EVENT_TIME, Names, canonical, expression_text, is_plain
+from tidegate.query.row_key import RowKey
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.schema import TIME
 
@@ -108,6 +109,13 @@ class Dedup(TupleRows):
     @property
     def reach_us(self) -> int:
         return self.within_us
+
+    @cached_property
+    def row_key(self) -> RowKey:
+        named = tuple(key.name for key in self.keys if is_plain(key))
+        if len(named) < len(self.keys):
+            return RowKey(lack="DISTINCT ON an expression, which is no column")
+        return RowKey(named, replaces=True)
 
     @property
     def summary(self) -> str:

@@ -10,6 +10,8 @@ from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tidegate.query.row_key import NO_KEY, RowKey
+
 if TYPE_CHECKING:
     from tidegate.query.clause.clause import Clause
     from tidegate.query.node import Node
@@ -49,6 +51,11 @@ class Logical:
         The event time is then the instant of the decision.
         """
         return False
+
+    @cached_property
+    def row_key(self) -> RowKey:
+        """The columns that tell its rows apart."""
+        return NO_KEY
 
     @cached_property
     def stateless(self) -> bool:

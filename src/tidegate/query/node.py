@@ -43,6 +43,7 @@ from tidegate.query.over import Lead, Over
 from tidegate.query.passthrough import Passthrough
 from tidegate.query.process import ProcessNode
 from tidegate.query.ranking import Order
+from tidegate.query.row_key import RowKey
 from tidegate.query.table_join import TableJoin
 from tidegate.query.typing import UnknownKernel, bind
 from tidegate.query.unnest import Unnest
@@ -107,6 +108,10 @@ class Filter(Passthrough):
     def summary(self) -> str:
         return f"filter {expression_text(self.predicate)}"
 
+    @cached_property
+    def row_key(self) -> RowKey:
+        return self.child.row_key.kept([self.predicate])
+
 
 @dataclass(frozen=True, eq=False)
 class Branch(Passthrough):
@@ -131,6 +136,10 @@ class Branch(Passthrough):
     def summary(self) -> str:
         outputs = len(self.conditions) + 1
         return f"split {self.index + 1} of {outputs}: {expression_text(self.predicate)}"
+
+    @cached_property
+    def row_key(self) -> RowKey:
+        return self.child.row_key.kept(self.conditions)
 
     @property
     def predicate(self) -> exp.Expression:
@@ -159,6 +168,11 @@ class Project(Passthrough):
     def summary(self) -> str:
         named = (named_text(name, expression) for name, expression in self.columns)
         return f"select {', '.join(named) or 'nothing more'}"
+
+    @cached_property
+    def row_key(self) -> RowKey:
+        implicit: list[NamedExpr] = [(name, column(name)) for name in self.implicit]
+        return self.child.row_key.shown([*implicit, *self.columns])
 
     @property
     def implicit(self) -> tuple[str, ...]:

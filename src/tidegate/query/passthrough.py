@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tidegate.query.logical import Logical
+from tidegate.query.row_key import RowKey
 
 if TYPE_CHECKING:
     from tidegate.query.node import Node
@@ -38,6 +39,10 @@ class Passthrough(Logical):
     @cached_property
     def schema(self) -> pa.Schema:
         return self.child.schema
+
+    @cached_property
+    def row_key(self) -> RowKey:
+        return self.child.row_key
 
     @cached_property
     def event_names(self) -> frozenset[str]:

@@ -17,6 +17,7 @@ from tidegate.query.aggregate import AggregateCall
 from tidegate.query.aggregation import Aggregate
 from tidegate.query.name import EVENT_TIME, WINDOW, NamedExpr, column, named_text
 from tidegate.query.process import Factory, class_name, named, output_of, tried_of
+from tidegate.query.row_key import RowKey
 from tidegate.query.unqualified import unqualified_columns
 from tidegate.query.window import Use, Window
 
@@ -77,6 +78,10 @@ class WindowProcess(Aggregate):
     @property
     def result_names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.process.output)
+
+    @cached_property
+    def row_key(self) -> RowKey:
+        return RowKey(lack="a process, which may give several rows of a key and window")
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -341,8 +341,8 @@ class Session:
         the checkpoint goes on. `trigger` is the least time between the starts of two batches, as
         `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in
         bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
-        With `start_empty` a changed query may have aggregates and joins of which its checkpoint
-        has no state; they begin with the next tuples.
+        With `start_empty` a changed query may have aggregates, functions and joins of which its
+        checkpoint has no state; they begin with the next tuples.
         """
         options = run_options(
             instances,

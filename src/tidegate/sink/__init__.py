@@ -12,8 +12,8 @@ from tidegate.sink.call import CallSink
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.files import FileSink
 from tidegate.sink.form import REFUSE
-from tidegate.sink.memory import MemorySink
-from tidegate.sink.protocol import Keep, Opening, PartWriter, Sink
+from tidegate.sink.memory import MemorySink, NewestSink
+from tidegate.sink.protocol import Keep, Opening, PartWriter, Sink, Upserting
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.registry import of
 from tidegate.sink.remote import RemoteSink
@@ -25,12 +25,14 @@ __all__ = [
     "FileSink",
     "Keep",
     "MemorySink",
+    "NewestSink",
     "Opening",
     "Part",
     "PartWriter",
     "Receipt",
     "RemoteSink",
     "Sink",
+    "Upserting",
     "call",
     "console",
     "files",
@@ -56,9 +58,13 @@ def files(
     return RemoteSink.at(address, None)
 
 
-def memory() -> MemorySink:
-    """Results kept in this process, for tests and notebooks."""
-    return MemorySink()
+def memory(newest: bool = False) -> MemorySink:
+    """Results kept in this process, for tests and notebooks.
+
+    With `newest` only the newest row of each key: of a window and its group, or of the columns of
+    DISTINCT ON. So `EMIT EVERY` gives a table with one row for each, that follows the stream.
+    """
+    return NewestSink() if newest else MemorySink()
 
 
 def console() -> ConsoleSink:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from tidegate.sink.address import Address
 from tidegate.sink.batch_output import BatchOutput, HeldParts
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
+from tidegate.sink.upsert import applied
 
 
 class MemorySink:
@@ -52,16 +54,63 @@ class MemorySink:
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         if batch in self._held:
-            self.batches[batch] = self._held.pop(batch).output(self._schema)
+            self._take(batch, self._held.pop(batch).output(self._schema))
+
+    def _take(self, batch: BatchId, output: BatchOutput) -> None:
+        self.batches[batch] = output
 
     def close(self) -> None:
         """Nothing is held open."""
 
     def table(self) -> pa.Table:
         """All rows committed so far, in the output order."""
+        tables = [self.batches[b].rows for b in sorted(self.batches)]
+        return pa.concat_tables([self._opened_schema.empty_table(), *tables])
+
+    @property
+    def _opened_schema(self) -> pa.Schema:
         if self._schema is None:
             raise SinkError(
                 "memory sink", "must belong to a started query", "a sink not yet opened"
             )
-        tables = [self.batches[b].rows for b in sorted(self.batches)]
-        return pa.concat_tables([self._schema.empty_table(), *tables])
+        return self._schema
+
+
+class NewestSink(MemorySink):
+    """Keeps the newest row of each key; `table()` has them in the order in which they came.
+
+    Grows with the keys: changes wait until they are as many as the rows, so that each costs the
+    same however large the table is. `batches` has late and rejected tuples only.
+    """
+
+    upserts = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: pa.Table | None = None
+        self._changes: list[pa.Table] = []
+
+    def __repr__(self) -> str:
+        rows = 0 if self._schema is None else self.table().num_rows
+        return f"NewestSink({rows:,} row{'' if rows == 1 else 's'})"
+
+    def open(self, opening: Opening) -> None:
+        super().open(opening)
+        self._key = opening.key
+
+    def table(self) -> pa.Table:
+        """The newest row of each key, of those committed so far."""
+        rows = self._opened_schema.empty_table() if self._rows is None else self._rows
+        if self._changes:
+            rows = applied(rows, pa.concat_tables(self._changes), self._key)
+            self._rows, self._changes = rows, []
+        return rows
+
+    def _take(self, batch: BatchId, output: BatchOutput) -> None:
+        if output.late or output.rejected is not None:
+            self.batches[batch] = replace(output, rows=self._opened_schema.empty_table())
+        if output.rows.num_rows:
+            self._changes.append(output.rows)
+        held = 0 if self._rows is None else self._rows.num_rows
+        if sum(changes.num_rows for changes in self._changes) > held:
+            self.table()

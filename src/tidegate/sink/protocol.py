@@ -82,6 +82,7 @@ class Opening:
     of which this output has something, the newest two, newest first, or None where each has.
     `owner` is the number of this run among those that had the checkpoint, greater than those of all
     before it: a name that has it is not written by the tasks, or by the driver, of another run.
+    `key` are the columns that tell rows apart, for a sink that is `Upserting`.
     """
 
     schema: pa.Schema
@@ -90,6 +91,7 @@ class Opening:
     keep: Keep
     owner: int = 0
     written: Sequence[int] | None = None
+    key: tuple[str, ...] = ()
 
     @property
     def results(self) -> Sequence[int]:
@@ -162,3 +164,15 @@ class Preparing(Protocol):
         The driver calls it once, after the last `write` and before the commit, and what it returns
         is what `publish` is told. Raises SinkError: the batch is not committed.
         """
+
+
+@runtime_checkable
+class Upserting(Protocol):
+    """A sink that keeps only the newest row of each key, where `upserts` is true.
+
+    The driver writes its rows, whatever `parallel` says, in one part of each batch, which has each
+    key once. Their last column is `upsert.OP`: what is to be done with the key. A query whose rows
+    have no key is refused before anything is opened.
+    """
+
+    upserts: bool

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.state.segment import Segment, read_segment, whole_numbers, write_segment
+from tidegate.state.segment import Absent, Segment, read_segment, whole_numbers, write_segment
 from tidegate.state.store import Store
 
 FANIN = 4
@@ -87,18 +87,20 @@ def compact(
     arrange: Callable[[pa.Table], pa.Table] | None = None,
     grouped: bool = True,
     columns: Sequence[str] | None = None,
+    absent: Absent | None = None,
 ) -> Segment | None:
     """Write the live rows of a group, oldest segment first, as one segment; None if there are none.
 
     Rows with equal (bucket, order) keep the order of their segments and, within one, their own.
     Values are copied, never combined, so nothing depends on when compaction happens. The group's
     files stay: they go when no kept manifest lists them. All segments of a group have one schema,
-    or at least the `columns`, which are all that is kept then. `arrange` puts rows in order, by
-    bucket where it is not given; `tag` gives its number; `grouped` as in write_segment.
+    or at least the `columns`, which are all that is kept then; those that a segment does not have
+    are as `absent` says. `arrange` puts rows in order, by bucket where it is not given; `tag` gives
+    its number; `grouped` as in write_segment.
     """
     parts = []
     for segment in group:
-        rows = read_segment(store, segment, columns=columns)
+        rows = read_segment(store, segment, columns=columns, absent=absent)
         parts.append(rows.filter(pa.array(live(rows, segment), type=pa.bool_())))
     table = pa.concat_tables(parts)
     if table.num_rows == 0:

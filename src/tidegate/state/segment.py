@@ -121,6 +121,10 @@ def write_segment(
     )
 
 
+Absent = Callable[[str], pa.Array]
+"""Given a column that a segment does not have: its value in every row, as an array of one."""
+
+
 def read_segment(
     store: Store,
     segment: Segment,
@@ -128,10 +132,12 @@ def read_segment(
     columns: Sequence[str] | None = None,
     trusted: bool = False,
     more: Sequence[str] = (),
+    absent: Absent | None = None,
 ) -> pa.Table:
     """The rows of some buckets (None: all), in the segment's order; some columns (None: all).
 
-    Beside the columns come those of `more` that the segment has.
+    Beside the columns come those of `more` that the segment has. Of those that it does not have
+    each row gets what `absent` says.
 
     On a local file system the columns are slices of a memory map that lives as long as the table,
     also when the file is deleted meanwhile. A bucket the segment does not have is no rows. The
@@ -141,10 +147,10 @@ def read_segment(
     if buckets is not None and not store.files.local:
         some = _in_pieces(store.files, segment, BucketSet.of(buckets))
         if some is not None:
-            return _selected(some, columns, more)
+            return _selected(some, columns, more, absent)
     table = _open(store.files, segment, trusted)
     metadata = table.schema.metadata
-    rows = _selected(table, columns, more).replace_schema_metadata(plain(metadata))
+    rows = _selected(table, columns, more, absent).replace_schema_metadata(plain(metadata))
     if buckets is None:
         return rows
     have, offsets = ranges(metadata)
@@ -200,9 +206,16 @@ def _slices(table: pa.Table, chosen: npt.NDArray[np.bool_], offsets: npt.NDArray
     return pa.concat_tables(parts) if parts else table.slice(0, 0)
 
 
-def _selected(rows: pa.Table, columns: Sequence[str] | None, more: Sequence[str]) -> pa.Table:
+def _selected(
+    rows: pa.Table, columns: Sequence[str] | None, more: Sequence[str], absent: Absent | None
+) -> pa.Table:
     if columns is None:
         return rows
+    if absent is not None:
+        same = pa.array(np.zeros(rows.num_rows, np.int64))
+        for name in columns:
+            if name not in rows.column_names:
+                rows = rows.append_column(name, absent(name).take(same))
     return rows.select([*columns, *(name for name in more if name in rows.column_names)])
 
 

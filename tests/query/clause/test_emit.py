@@ -88,6 +88,36 @@ def test_rows_come_at_their_marks_whatever_the_strategy(session: Script, strateg
     assert list(zip(*(c.to_pylist() for c in found.columns), strict=True)) == WANTED
 
 
+def test_a_session_keeps_its_beginning(session: Script) -> None:
+    """So that its early rows and the last one have the same key."""
+    text = COUNTED.format(window="SESSION GAP 90 SECONDS", rest="EMIT EVERY 30 SECONDS")
+    found = rows(session.sql(text), "k", "window_start", "window_end", "n", "final")
+    told = [(k, f"{begin:%M:%S}", f"{end:%M:%S}", n, final) for k, begin, end, n, final in found]
+    assert told == [
+        ("a", "00:10", "01:40", 1, False),
+        ("b", "00:50", "02:20", 1, False),
+        ("a", "00:10", "02:40", 2, False),
+        ("b", "00:50", "02:20", 1, True),
+        ("a", "00:10", "02:40", 2, True),
+        ("a", "04:10", "05:40", 1, False),
+        ("a", "04:10", "05:40", 1, True),
+    ]
+    assert "rows of open windows: at every multiple of 30 seconds" in session.sql(text).explain()
+
+
+def test_days_of_a_time_zone_have_early_rows(session: Script) -> None:
+    text = COUNTED.format(window="RANGE 1 DAY TIME ZONE 'Asia/Kolkata'", rest="EMIT EVERY 1 MINUTE")
+    assert rows(session.sql(text), "k", "n", "final") == [
+        ("a", 1, False),
+        ("b", 1, False),
+        ("a", 2, False),
+        ("a", 3, False),
+        ("a", 3, True),
+        ("b", 1, True),
+    ]
+    assert "panes: 1 day and 1 minute, whichever ends first" in session.sql(text).explain()
+
+
 def test_a_limit_counts_the_rows_of_one_mark(session: Script) -> None:
     found = session.sql(MINUTE.format(rest="ORDER BY n DESC LIMIT 1", more=""))
     assert rows(found, "k", "n", "final") == [row for row in WANTED if row[0] == "a"]
@@ -104,8 +134,12 @@ def test_final_is_the_last_column_beside_a_partitioner(session: Script) -> None:
     ("window", "rest", "message"),
     [
         ("ROWS 5", "EMIT EVERY 1 MINUTE", "one of tuples is final as soon as it is full"),
-        ("SESSION GAP 1 HOUR", "EMIT EVERY 1 MINUTE", "where a session ends is not known"),
-        ("RANGE 1 DAY TIME ZONE 'UTC'", "EMIT EVERY 1 HOUR", "windows of one length"),
+        (
+            "SESSION GAP 1 HOUR MAX 1 HOUR",
+            "EMIT EVERY 2 HOURS",
+            "must be shorter than the window",
+        ),
+        ("RANGE 1 DAY TIME ZONE 'UTC'", "EMIT EVERY 3 DAYS", "must be shorter than the window"),
         ("RANGE 1 HOUR", "EMIT EVERY 0 SECONDS", "must be longer than zero"),
         ("RANGE 1 HOUR", "EMIT EVERY 1 HOUR", "must be shorter than the window"),
         ("RANGE 1 HOUR", "EMIT EVERY '1 minute' WITH SHED 50 PERCENT", "is for exact answers"),

@@ -90,6 +90,9 @@ class WindowAnswer:
     finish: ClassVar[str] = "finish windows: one task per instance, shuffle by bucket"
     """The step of a merge, in a plan."""
 
+    adds: ClassVar[bool] = False
+    """Whether a later query may have more functions, whose states begin empty."""
+
     def renamed(self, names: Mapping[str, str]) -> Self:
         """The same over states of other names."""
         return self
@@ -151,6 +154,7 @@ class ExactAnswer(WindowAnswer):
     """The results of the functions. `because` is what a plan says of a clause that comes to it."""
 
     because: tuple[str, ...] = ()
+    adds: ClassVar[bool] = True
 
     def held_lines(self) -> list[str]:
         return list(self.because)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from tidegate.duration import duration_text
 from tidegate.local_time import UNITS, LocalPeriods
 from tidegate.microsecond import DAY_US
 from tidegate.operate.aggregate.pane_window import WindowPanes
-from tidegate.operate.kernels.order import Ints
+from tidegate.operate.kernels.order import Ints, Mask
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,9 @@ class CalendarPanes(WindowPanes):
 
     def __str__(self) -> str:
         return self.text
+
+    def marked(self, every_us: int) -> MarkedCalendar:
+        return MarkedCalendar(self.length, self.slide, self.periods_of, self.text, every_us)
 
     @property
     def _each(self) -> int:
@@ -61,3 +67,55 @@ class CalendarPanes(WindowPanes):
     @property
     def line(self) -> str:
         return f"window {self.text}"
+
+
+@dataclass(frozen=True)
+class MarkedCalendar(CalendarPanes):
+    """The same windows, of panes that also begin at each multiple of `every_us`.
+
+    Every run of periods has as many panes as the longest one may have, so that they can be counted;
+    those that it does not need come last, and are of no length.
+    """
+
+    every_us: int = DAY_US
+
+    @property
+    def _most(self) -> int:
+        """How many panes a run of periods has: two may begin or end between marks."""
+        longest_us = self._each * UNITS[self.periods_of.unit].most_us + DAY_US
+        return longest_us // self.every_us + 2
+
+    @property
+    def panes(self) -> int:
+        return super().panes * self._most
+
+    @property
+    def step(self) -> int:
+        return super().step * self._most
+
+    def numbers(self, times: Ints) -> Ints:
+        run = super().numbers(times)
+        return run * self._most + times // self.every_us - super().begins(run) // self.every_us
+
+    def begins(self, panes: Ints) -> Ints:
+        run, place = panes // self._most, panes % self._most
+        begin = super().begins(run)
+        mark = (begin // self.every_us + place) * self.every_us
+        return np.where(place == 0, begin, np.minimum(mark, super().begins(run + 1)))
+
+    def panes_of(self, end_us: int) -> tuple[int, int]:
+        after = (self.pane_at(end_us - 1) // self._most + 1) * self._most
+        return after - self.panes, after
+
+    def apart(self, ends: Ints) -> Mask:
+        first = (self.numbers(ends - 1) // self._most + 1) * self._most - self.panes
+        found: Mask = first % (self.windows_of_tuple * self.step) == 0
+        return found
+
+    @property
+    def pane_text(self) -> str:
+        return f"{super().pane_text} and {duration_text(self.every_us)}, whichever ends first"
+
+    @property
+    def line(self) -> str:
+        return f"{super().line} every {self.every_us}"

@@ -41,14 +41,38 @@ _STEP_WORDS = 4_000_000
 """How many words of eight bytes one step may copy into rows."""
 
 
+def emitted_schema(results: pa.Schema) -> pa.Schema:
+    """Results, then whether each is final, when it is given, and its place in the order."""
+    said = [pa.field(FINAL, pa.bool_()), pa.field(DECIDED, TIME)]
+    order = [pa.field(f"{EMITTED}0", TIME), pa.field(f"{EMITTED}1", pa.bool_())]
+    return pa.schema([*results, *said, *order])
+
+
+def mark_after(times: Ints, every_us: int) -> Ints:
+    """The first mark after times; one that is later than any time is after all windows."""
+    fits = times <= MAX_US - every_us
+    return np.where(fits, (np.where(fits, times, 0) // every_us + 1) * every_us, MAX_US)
+
+
+def steps_of(words: Ints) -> list[slice]:
+    """Places of rows that copy so many words each, in steps of a bounded number of words."""
+    steps = np.cumsum(words) // _STEP_WORDS
+    cuts = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(words)]
+    return [slice(a, b) for a, b in pairwise(cuts) if b > a]
+
+
+def mark_text(every_us: int) -> str:
+    """When early rows are given, for `explain`."""
+    mark = f"rows of open windows: at every multiple of {duration_text(every_us)}"
+    return f"{mark} of event time, if the group changed"
+
+
 @dataclass(frozen=True)
 class EarlyAnswer(ExactAnswer):
     """Exact results, each with the mark at which it is given, and whether it is final."""
 
     def schema(self, spec: AggregateSpec) -> pa.Schema:
-        said = [pa.field(FINAL, pa.bool_()), pa.field(DECIDED, TIME)]
-        order = [pa.field(f"{EMITTED}0", TIME), pa.field(f"{EMITTED}1", pa.bool_())]
-        return pa.schema([*spec.result_schema, *said, *order])
+        return emitted_schema(spec.result_schema)
 
 
 @dataclass(frozen=True)
@@ -70,8 +94,7 @@ class EarlyAggregate(WindowAggregate):
         return rows.filter(rows.column(FINAL))
 
     def details(self, texts: Mapping[str, str]) -> list[str]:
-        mark = f"rows of open windows: at every multiple of {duration_text(self.every_us)}"
-        return [*super().details(texts), f"{mark} of event time, if the group changed"]
+        return [*super().details(texts), mark_text(self.every_us)]
 
 
 def early_steps(
@@ -128,10 +151,7 @@ class _Held:
         )
         heads = [key.take(pa.array(by_key.rows)) for key in keys]
         panes, states = panes.by_key_and_pane()
-        begins = spec.window.begins(panes.pane)
-        # A mark that is later than any time is after all windows.
-        fits = begins <= MAX_US - every_us
-        marks = np.where(fits, (np.where(fits, begins, 0) // every_us + 1) * every_us, MAX_US)
+        marks = mark_after(spec.window.begins(panes.pane), every_us)
         return _Held(spec, panes, states, heads, ints(rows, "bucket")[panes.place], marks)
 
     def spans(self, above_us: int, upto_us: int) -> list[tuple[int, int]]:
@@ -188,10 +208,8 @@ class _Held:
         for states in self.states:
             words[1:] += words_of(states, len(self.marks))
         words = np.cumsum(words)
-        steps = np.cumsum(words[rows[LAST] + 1] - words[rows[FIRST]]) // _STEP_WORDS
-        for some in np.split(rows, np.flatnonzero(np.diff(steps)) + 1, axis=1):
-            if some.shape[1]:
-                yield pa.Table.from_arrays(self._columns(some), schema=schema)
+        for some in steps_of(words[rows[LAST] + 1] - words[rows[FIRST]]):
+            yield pa.Table.from_arrays(self._columns(rows[:, some]), schema=schema)
 
     def _columns(self, rows: Ints) -> list[pa.Array]:
         begins, ends = self.spec.window.bounds(rows[WINDOW])

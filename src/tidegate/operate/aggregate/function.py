@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ORDER
@@ -13,6 +15,7 @@ from tidegate.errors import QueryError
 from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.registry import find
 from tidegate.operate.kernels.family import Family
+from tidegate.operate.kernels.group import Groups
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,20 @@ class Function:
         return tuple((f"{self.name}.{part}", type_) for part, type_ in self.family.state)
 
     @property
+    def unfolded(self) -> dict[str, pa.Array]:
+        """The state columns of a group of which no row was folded, each an array of one."""
+        orders = [pa.int64()] * (len(self.inputs) - len(self.arguments))
+        none = [pa.array([], type_) for type_ in (*self.types, *orders)]
+        states = self.family.fold(Groups(np.empty(0, np.int64), 1), none)
+        return {name: column for (name, _), column in zip(self.state, states, strict=True)}
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """The columns of folded rows that `family.fold` takes, in its order."""
         return self.arguments + (ORDER if self.definition.in_order else ())
+
+
+def unfolded_state(functions: Sequence[Function], name: str) -> pa.Array:
+    """The column of that name in the states of functions, before anything was folded."""
+    (function,) = (f for f in functions if name in dict(f.state))
+    return function.unfolded[name]

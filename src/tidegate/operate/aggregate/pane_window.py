@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -60,6 +60,10 @@ class WindowPanes(ABC):
     @abstractmethod
     def line(self) -> str:
         """What it is, for the fingerprint."""
+
+    @abstractmethod
+    def marked(self, every_us: int) -> WindowPanes:
+        """The same windows, of panes that also begin at each multiple of `every_us`."""
 
     def pane_at(self, time_us: int) -> int:
         """The pane that a time is in; the infinite ones are in panes below and above all others."""
@@ -185,6 +189,9 @@ class PaneWindow(WindowPanes):
 
     def __str__(self) -> str:
         return window_text(self.range_us, self.slide_us, self.offset_us)
+
+    def marked(self, every_us: int) -> PaneWindow:
+        return replace(self, every_us=every_us)
 
     @property
     def pane_us(self) -> int:

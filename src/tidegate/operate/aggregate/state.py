@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import ints
+from tidegate.operate.aggregate.function import unfolded_state
 from tidegate.operate.aggregate.open_panes import OpenPanes, split
 from tidegate.operate.aggregate.pane import AggregateSpec, merge
 from tidegate.operate.aggregate.tenure import needed_of, received, spans_of, stored
 from tidegate.operate.keeper import CELLS, Keeper
 from tidegate.operate.operator import InstanceWork
 from tidegate.state.compaction import by_bucket
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment import Absent, Segment, read_segment, write_segment
 from tidegate.state.store import Store
 
 PANES = "panes"
@@ -76,6 +78,10 @@ class PaneKeeper(Keeper):
         return list(self.spec.partial_schema.names)
 
     @property
+    def absent(self) -> Absent:
+        return partial(unfolded_state, self.spec.functions)
+
+    @property
     def cell(self) -> int:
         return max(self.spec.window.panes // CELLS, 1)
 
@@ -95,7 +101,8 @@ def read_panes(work: InstanceWork, spec: AggregateSpec) -> OpenPanes:
         mine = needed_of(spans, segment)
         if not mine:
             continue
-        rows = read_segment(work.store, segment, mine, spec.partial_schema.names)
+        names, absent = spec.partial_schema.names, PaneKeeper(spec).absent
+        rows = read_segment(work.store, segment, mine, names, absent=absent)
         if mapping.formers:
             rows = rows.filter(pa.array(received(spec, mapping, work.instance, rows)))
         pane = ints(rows, "pane")

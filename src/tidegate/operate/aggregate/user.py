@@ -142,6 +142,8 @@ class UserFamily:
         return own_type(self.user.result, f"{self._where} result")
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        if not len(groups.codes):
+            return self._states("init", self._call("init", self.user.init, groups.n), groups.n)
         returned = self._call("fold", self.user.fold, self._init(groups.n), groups.codes, *columns)
         return self._states("fold", returned, groups.n)
 

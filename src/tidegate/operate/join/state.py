@@ -41,6 +41,7 @@ class SideKeeper(Keeper):
     side: int
     dead_share = 0.4
     grouped = False
+    absent = None
 
     @property
     def _extent(self) -> tuple[int | None, int | None]:

@@ -100,7 +100,8 @@ class SessionAggregate(Operator):
         leave_sessions(work, turn.opened)
         work.spans.mark("instance write")
         keys = [name for name, _ in spec.keys]
-        rows = tuple(window_rows(port, keys, turn.results) for port in work.ports)
+        results = self.results(work, opened, pieces, turn.results)
+        rows = tuple(window_rows(port, keys, results) for port in work.ports)
         work.spans.mark("instance finish")
         dealt = [arrival.rows for arrival in arrived]
         return Result(
@@ -110,6 +111,12 @@ class SessionAggregate(Operator):
             {"closed": turn.results.num_rows},
             bucket_work=rows_by_bucket([*dealt, opened], work.mapping.buckets),
         )
+
+    def results(
+        self, work: InstanceWork, opened: pa.Table, pieces: pa.Table, ended: pa.Table
+    ) -> pa.Table:
+        """The rows of a batch: sessions that have ended, from those that were open and pieces."""
+        return ended
 
     @property
     def state(self) -> OperatorState:

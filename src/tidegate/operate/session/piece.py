@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import TS, ints
-from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank
+from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank, rank_integers
 from tidegate.operate.kernels.order import Ints, canonical, flat, integers
 from tidegate.operate.session.spec import BUCKET, LAST, START, SessionSpec
 from tidegate.route.partitioner import Router
@@ -38,7 +38,7 @@ def fold(spec: SessionSpec, rows: pa.Table, router: Router) -> pa.Table:
     """
     by_key, bucket = _routed(spec, rows, router)
     ts = integers(flat(rows.column(TS)))
-    return _pieces(spec, rows, bucket, cut(spec, by_key, ts, ts))
+    return _pieces(spec, rows, bucket, _divided(spec, cut(spec, by_key, ts, ts), ts))
 
 
 def placed(spec: SessionSpec, rows: pa.Table, router: Router) -> pa.Table:
@@ -56,11 +56,25 @@ def fold_after(spec: SessionSpec, opened: pa.Table, rows: pa.Table) -> pa.Table:
     first = np.concatenate([ints(opened, START), ts])
     found = cut(spec, by_key, first, np.concatenate([ints(opened, LAST), ts]))
     numbers = found.numbers[opened.num_rows :]
-    groups = dense(Rank(numbers, len(found.starts)))
+    own = _bounded(dense(Rank(numbers, len(found.starts))), ts)
+    return _pieces(spec, rows, flat(rows.column(BUCKET)), _divided(spec, own, ts))
+
+
+def _divided(spec: SessionSpec, found: Sessions, ts: Ints) -> Sessions:
+    """Sessions of tuples, each in as many pieces as it has slots."""
+    slots = spec.slots(ts)
+    if slots is None:
+        return found
+    ranks = [Rank(found.numbers, len(found.starts)), rank_integers(slots)]
+    return _bounded(dense(pack(ranks, len(ts))), ts)
+
+
+def _bounded(groups: Groups, ts: Ints) -> Sessions:
+    """Groups of tuples, with the first and the last time of each."""
     starts, lasts = np.full(groups.n, ts.max()), np.full(groups.n, ts.min())
     np.minimum.at(starts, groups.codes, ts)
     np.maximum.at(lasts, groups.codes, ts)
-    return _pieces(spec, rows, flat(rows.column(BUCKET)), Sessions(groups.codes, starts, lasts))
+    return Sessions(groups.codes, starts, lasts)
 
 
 def cut(spec: SessionSpec, by_key: Groups, first: Ints, last: Ints) -> Sessions:

@@ -12,7 +12,7 @@ from tidegate.batch import MAX_US
 from tidegate.duration import session_text
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.function import Function
-from tidegate.operate.kernels.order import is_ordered
+from tidegate.operate.kernels.order import Ints, is_ordered
 from tidegate.schema import TIME, type_name
 
 BUCKET, START, LAST = "bucket", "start", "last"
@@ -54,6 +54,10 @@ class SessionSpec:
     def longest_us(self) -> int:
         """From the first to the last tuple of a session, at most."""
         return MAX_US if self.max_us is None else self.max_us
+
+    def slots(self, times: Ints) -> Ints | None:
+        """Numbers of the times that no piece may reach beyond, where there are such."""
+        return None
 
     @cached_property
     def piece_schema(self) -> pa.Schema:

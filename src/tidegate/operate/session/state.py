@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
 from tidegate.batch import ints
+from tidegate.operate.aggregate.function import unfolded_state
 from tidegate.operate.keeper import CELLS, Keeper, OrderHorizon
 from tidegate.operate.kernels.group import dense, pack, rank
 from tidegate.operate.kernels.order import flat
@@ -20,7 +22,7 @@ from tidegate.operate.operator import InstanceWork
 from tidegate.operate.session.advance import needed_from, together
 from tidegate.operate.session.spec import BUCKET, LIVE, START, SessionSpec
 from tidegate.state.bucket_set import BucketSet
-from tidegate.state.segment import Segment, read_segment, write_segment
+from tidegate.state.segment import Absent, Segment, read_segment, write_segment
 
 SESSIONS = "sessions"
 """What the segments hold."""
@@ -36,6 +38,10 @@ class SessionKeeper(Keeper):
     @property
     def columns(self) -> list[str]:
         return list(self.spec.state_schema.names)
+
+    @property
+    def absent(self) -> Absent:
+        return partial(unfolded_state, self.spec.functions)
 
     @property
     def cell(self) -> int:
@@ -58,7 +64,8 @@ def read_sessions(work: InstanceWork, spec: SessionSpec) -> pa.Table:
     for segment in work.state.get(SESSIONS, ()):
         mine = segment.buckets & own
         if mine and segment.high >= needed:
-            rows = read_segment(work.store, segment, mine, spec.state_schema.names)
+            names, absent = spec.state_schema.names, SessionKeeper(spec).absent
+            rows = read_segment(work.store, segment, mine, names, absent=absent)
             parts.append(rows.filter(pa.array(ints(rows, LIVE) >= needed)))
     return together(spec, pa.concat_tables(parts))
 

@@ -13,6 +13,8 @@ from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.aggregate.pane_window import WindowPanes
 from tidegate.operate.port import Port
+from tidegate.operate.session.operator import SessionAggregate
+from tidegate.operate.session.spec import SessionSpec
 from tidegate.plan.aggregate.port import window_ports
 from tidegate.plan.cut import Unit
 from tidegate.plan.fingerprint import function_lines
@@ -85,7 +87,8 @@ class PlannedAnswer:
     `ports` are over the columns of these functions, or over those of the answer where that is
     `from_states`; `after` says for the fingerprint what they do, and `shown` in the words of the
     query. `lines` say it of the answer for the fingerprint, `clauses` in the words of the query.
-    `panes` are those of the window where they are cut otherwise, and `operator` closes windows.
+    `panes` are those of the window where they are cut otherwise, and `operator` closes windows;
+    over sessions it is `sessions`, with a `session_spec`.
     `by_key` is the clause that needs all tuples of a key in one place, where one does.
     """
 
@@ -99,6 +102,8 @@ class PlannedAnswer:
     clauses: tuple[str, ...] = ()
     panes: WindowPanes | None = None
     operator: Callable[..., WindowAggregate] = WindowAggregate
+    sessions: Callable[..., SessionAggregate] = SessionAggregate
+    session_spec: Callable[..., SessionSpec] = SessionSpec
     by_key: str | None = None
 
     @property

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import pyarrow as pa
 
 from tidegate.batch import DECIDED
 from tidegate.operate.aggregate.early import FINAL as COLUMN
-from tidegate.operate.aggregate.early import EarlyAggregate, EarlyAnswer
-from tidegate.operate.aggregate.pane_window import PaneWindow
+from tidegate.operate.aggregate.early import EarlyAnswer
 from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.port import window_ports
 from tidegate.plan.aggregate.window import WindowPlan
@@ -25,8 +23,6 @@ def plan_emit(asked: AskedAggregate, window: WindowPlan, clause: EmitEvery) -> P
     The event time of an early row is the last instant before its mark, as that of a final row is
     the last one of its window.
     """
-    panes = window.panes
-    assert isinstance(panes, PaneWindow)
     ports, after, shown = window_ports(
         asked.unit,
         asked.base,
@@ -34,7 +30,7 @@ def plan_emit(asked: AskedAggregate, window: WindowPlan, clause: EmitEvery) -> P
         dict(asked.texts) | {COLUMN: FINAL},
         {FINAL: column(COLUMN)},
     )
-    return PlannedAnswer(
+    planned = PlannedAnswer(
         answer=EarlyAnswer(),
         functions=asked.functions,
         prefixes=asked.prefixes,
@@ -42,7 +38,6 @@ def plan_emit(asked: AskedAggregate, window: WindowPlan, clause: EmitEvery) -> P
         after=after,
         shown=shown,
         clauses=(clause.shown,),
-        panes=replace(panes, every_us=clause.every_us),
-        operator=partial(EarlyAggregate, every_us=clause.every_us),
         by_key=str(clause),
     )
+    return window.early(planned, clause.every_us)

@@ -6,19 +6,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.process import PROCESS
 from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer, call_text
-from tidegate.plan.recorded import Texts
-from tidegate.plan.stored_name import stored_names
+from tidegate.plan.recorded import Record, Texts
+from tidegate.plan.stored_name import next_number, stored_names
 from tidegate.schema import type_name
 
 
-def stored_answer(
-    asked: AskedAggregate, planned: PlannedAnswer
-) -> tuple[PlannedAnswer, dict[str, str]]:
+def stored_answer(asked: AskedAggregate, planned: PlannedAnswer) -> tuple[PlannedAnswer, Record]:
     """An answer over states by the names that a checkpoint has for them, and what each is."""
     held = {f.name: _held(f, asked.texts) for f in planned.functions}
     stored = stored_names(held, asked.kept, "a", reuse=True)
-    return _renamed(planned, stored), {stored[name]: text for name, text in held.items()}
+    columns = {stored[name]: text for name, text in held.items()}
+    used = 0 if asked.kept is None else asked.kept.record.used
+    adds = planned.answer.adds and not any(f.definition is PROCESS for f in planned.functions)
+    record = Record(
+        columns=columns,
+        used=max(used, next_number(columns)),
+        adds=tuple(columns) if adds else (),
+    )
+    return _renamed(planned, stored), record
 
 
 def _renamed(planned: PlannedAnswer, names: Mapping[str, str]) -> PlannedAnswer:

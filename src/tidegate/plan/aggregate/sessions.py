@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.folding import BY_INSTANCE, BY_MAP
-from tidegate.operate.session.operator import (
-    FOLDED_BY_INSTANCE,
-    FOLDED_BY_MAP,
-    SessionAggregate,
-    SessionFolding,
-)
-from tidegate.operate.session.spec import SessionSpec
+from tidegate.operate.session.early import EarlySessions, MarkedSessions
+from tidegate.operate.session.operator import FOLDED_BY_INSTANCE, FOLDED_BY_MAP, SessionFolding
 from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.held_state import stored_answer
 from tidegate.plan.aggregate.window import WindowPlan, partitioner_by_key
 from tidegate.plan.lowered import Context, Lowered
-from tidegate.plan.recorded import Record
 
 _FOLDINGS = {BY_MAP.name: FOLDED_BY_MAP, BY_INSTANCE.name: FOLDED_BY_INSTANCE}
 
@@ -25,23 +21,31 @@ _FOLDINGS = {BY_MAP.name: FOLDED_BY_MAP, BY_INSTANCE.name: FOLDED_BY_INSTANCE}
 class SessionPlan(WindowPlan):
     """`[SESSION GAP ... MAX ...]`: the open sessions of each group are kept."""
 
+    def early(self, planned: PlannedAnswer, every_us: int) -> PlannedAnswer:
+        return replace(
+            planned,
+            sessions=EarlySessions,
+            session_spec=partial(MarkedSessions, every_us=every_us),
+            lines=(f"every {every_us}",),
+        )
+
     def subqueries(
         self, asked: AskedAggregate, planned: PlannedAnswer, context: Context
     ) -> Iterator[Lowered]:
         partitioner = partitioner_by_key(asked, context)
         planned, held = stored_answer(asked, planned)
         window = self.window
-        spec = SessionSpec(window.gap_us, window.max_us, asked.keys, planned.functions)
+        spec = planned.session_spec(window.gap_us, window.max_us, asked.keys, planned.functions)
         folding = self._folding(context.choices.partial)
         yield Lowered(
             leaves=asked.leaves,
             prefixes=planned.prefixes,
-            operator=SessionAggregate(spec, asked.key_names, partitioner, folding),
+            operator=planned.sessions(spec, asked.key_names, partitioner, folding),
             ports=planned.ports,
             lines=(f"session {spec}", *asked.lines, *planned.lines, *planned.after),
-            record=Record(
+            record=replace(
+                held,
                 state=(*asked.state_lines(planned.clauses), f"window {spec}"),
-                columns=held,
                 after=planned.shown,
             ),
         )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Column
 from tidegate.local_time import LocalPeriods
 from tidegate.operate.aggregate.answer import PartAnswer
 from tidegate.operate.aggregate.calendar_window import CalendarPanes
+from tidegate.operate.aggregate.early import EarlyAggregate
 from tidegate.operate.aggregate.folding import FOLDINGS, folding_for
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.merging import MergeWindows
@@ -38,6 +41,10 @@ class TimeWindowPlan(WindowPlan):
     def panes(self) -> WindowPanes:
         return PaneWindow(self.window.range_us, self.window.slide_us, self.window.offset_us)
 
+    def early(self, planned: PlannedAnswer, every_us: int) -> PlannedAnswer:
+        operator = partial(EarlyAggregate, every_us=every_us)
+        return replace(planned, panes=self.panes.marked(every_us), operator=operator)
+
     def shares_work(self, function: Function) -> bool:
         return overlaps(self.panes.windows_of_tuple, (function,))
 
@@ -66,13 +73,13 @@ class TimeWindowPlan(WindowPlan):
                 *placement.partitioner.lines,
                 *(() if split else planned.after),
             ),
-            record=Record(
+            record=replace(
+                held,
                 state=(
                     *asked.state_lines(planned.clauses),
                     f"window {panes}",
                     *placement.partitioner.lines,
                 ),
-                columns=held,
                 after=((),) * len(ports) if split else planned.shown,
             ),
         )

@@ -36,6 +36,10 @@ class WindowPlan(ABC):
             "Write a window of time, [RANGE 1 MINUTE], or leave the clause out.",
         )
 
+    def early(self, planned: PlannedAnswer, every_us: int) -> PlannedAnswer:
+        """The same with rows of open windows at multiples of a time; refused before where not."""
+        raise NotImplementedError(f"[{self.window}] has no early rows")
+
     def shares_work(self, function: Function) -> bool:
         """Whether windows overlap so much that they share the exact work of a function."""
         return False

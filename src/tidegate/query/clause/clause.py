@@ -30,7 +30,8 @@ class Clause:
       `example` a call of it.
     - `beside` are columns that follow each aggregate, by the endings of their names; they have
       the type of the aggregate. `last` are columns after all others, with their types.
-    - `sheds` says whether tuples are dropped for it.
+    - `sheds` says whether tuples are dropped for it, `early` whether rows come before the last one
+      of their window and group.
     - `only_for` and `remedy` are said where there is nothing that it could be put on.
 
     Lowering finds it on an aggregate or a join by its word.
@@ -44,6 +45,7 @@ class Clause:
     beside: ClassVar[tuple[str, ...]] = ()
     last: ClassVar[tuple[tuple[str, pa.DataType], ...]] = ()
     sheds: ClassVar[bool] = False
+    early: ClassVar[bool] = False
     only_for: ClassVar[str] = "is for an aggregate"
     remedy: ClassVar[str] = "Write it after the SELECT that has the aggregate."
 

@@ -27,6 +27,7 @@ class EmitEvery(Clause):
     lead: ClassVar = ""
     parts: ClassVar = (SyntaxPart("every_us", DurationValue(), "EVERY", required=True),)
     last: ClassVar = ((FINAL, pa.bool_()),)
+    early: ClassVar = True
 
     every_us: int
 
@@ -57,7 +58,8 @@ class EmitEvery(Clause):
                     f"also {other.where}",
                     "Leave one of them out.",
                 )
-        if self.every_us >= aggregate.window.reach_us:
+        longest_us = aggregate.window.longest_us
+        if longest_us is not None and self.every_us >= longest_us:
             raise QueryError(
                 "EMIT EVERY",
                 "must be shorter than the window, which gives its last row at its end",

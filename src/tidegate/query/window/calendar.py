@@ -28,7 +28,6 @@ class CalendarWindow(Window):
     argument: ClassVar = "range"
     refusals: ClassVar = {
         Use.SHED: "is for windows of one length; days and months of a time zone differ",
-        Use.EARLY: "is for windows of one length; days and months of a time zone differ",
     }
     event_offset_us: ClassVar = -1
 

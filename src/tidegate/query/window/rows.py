@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tidegate.duration import rows_text
 from tidegate.errors import QueryError
 from tidegate.query.grammar import CountValue, SyntaxPart
+from tidegate.query.row_key import RowKey
 from tidegate.query.window.window import JoinWindow, Use, Window, slides
 
 MOST_ROWS = 10**12
@@ -74,6 +76,9 @@ class TupleWindow(Window, JoinWindow):
     @property
     def extent(self) -> tuple[None, int]:
         return None, self.rows
+
+    def row_key(self, keys: Sequence[str], early: bool) -> RowKey:
+        return RowKey(lack="windows of tuples, which may begin and end at the same times")
 
     def __str__(self) -> str:
         return rows_text(self.rows, self.slide)

@@ -8,6 +8,7 @@ from typing import ClassVar, NoReturn
 from tidegate.duration import Duration, duration_text, duration_us, session_text
 from tidegate.errors import QueryError
 from tidegate.query.grammar import DurationValue, SyntaxPart
+from tidegate.query.name import WINDOW
 from tidegate.query.window.window import Use, Window
 
 
@@ -31,8 +32,9 @@ class SessionWindow(Window):
         Use.SHED: "is for windows of time: a session would fall apart where tuples are shed",
         Use.ORDER: "each session ends at a time of its own, and comes then: there is nothing to "
         "order it among",
-        Use.EARLY: "is for windows of time; where a session ends is not known before it does",
     }
+
+    told_by: ClassVar = WINDOW[:1]
 
     gap_us: int
     max_us: int | None = None
@@ -64,6 +66,10 @@ class SessionWindow(Window):
     @property
     def reach_us(self) -> int:
         return self.gap_us
+
+    @property
+    def longest_us(self) -> int | None:
+        return None if self.max_us is None else self.max_us + self.gap_us
 
     def __str__(self) -> str:
         return session_text(self.gap_us, self.max_us)

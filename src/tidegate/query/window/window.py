@@ -6,11 +6,13 @@ A new kind of window is one file here and a line in `registry.py`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tidegate.errors import QueryError
+from tidegate.query.name import WINDOW
+from tidegate.query.row_key import RowKey
 
 if TYPE_CHECKING:
     from tidegate.query.grammar import SyntaxPart
@@ -32,7 +34,7 @@ class Window(ABC):
     `word` begins it in SQL, `parts` follow; `argument` is its size in Python's `window`, which
     `options` may follow.
     `refusals` says which uses are not possible, and why. `event_offset_us` is from the end of a
-    window to the event time of its rows.
+    window to the event time of its rows. `told_by` are the ends that tell its rows apart.
     """
 
     word: ClassVar[str]
@@ -41,6 +43,7 @@ class Window(ABC):
     options: ClassVar[tuple[str, ...]] = ("slide",)
     refusals: ClassVar[Mapping[Use, str]] = {}
     event_offset_us: ClassVar[int] = 0
+    told_by: ClassVar[tuple[str, ...]] = WINDOW
 
     @classmethod
     @abstractmethod
@@ -62,9 +65,18 @@ class Window(ABC):
     def reach_us(self) -> int:
         """How much time it may cover; 0 where it is not measured in time."""
 
+    @property
+    def longest_us(self) -> int | None:
+        """How long one may be; None where there is no limit."""
+        return self.reach_us
+
     @abstractmethod
     def __str__(self) -> str:
         """As SQL has it between brackets."""
+
+    def row_key(self, keys: Sequence[str], early: bool) -> RowKey:
+        """What tells its rows apart, given the columns of GROUP BY; `early` ones are replaced."""
+        return RowKey((*self.told_by, *keys), replaces=early)
 
     def allows(self, use: Use) -> bool:
         return use not in self.refusals

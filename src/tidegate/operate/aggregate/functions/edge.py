@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidegate.batch import MAX_US, MIN_US
 from tidegate.operate.aggregate.definition import ANYTHING, AggregateFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
@@ -54,6 +55,9 @@ class EdgeValue(ChosenValue):
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         ts, src, seq = (column.to_numpy() for column in columns[1:])
+        if not len(ts):  # any tuple counts before none
+            never = pa.array(np.full(groups.n, MIN_US if self.last else MAX_US))
+            return [pa.nulls(groups.n, self.type), never, never, never]
         rows = rows_in_order(ts, src, seq)
         rows = rows if self.last else rows[::-1]
         chosen = np.empty(groups.n, np.int64)
