@@ -161,6 +161,17 @@ def test_a_value_within_an_interval_of_the_table(data: st.DataObject, kind: str)
     check("s.x >= z.low", lambda row, other: below(other["low"], row["x"]), left, right)
 
 
+def test_intervals_of_one_key_are_for_tuples_of_that_key() -> None:
+    left = pa.table({"x": [1, 1, 15, 7], "a": [1, 2, 1, None]})
+    right = pa.table({"low": [0, 10], "high": [5, 20], "b": [1, 1]})
+    check(
+        "s.a = z.b AND z.low <= s.x AND s.x <= z.high",
+        lambda row, other: both(row["a"] == other["b"], other["low"] <= row["x"] <= other["high"]),
+        left,
+        right,
+    )
+
+
 @given(st.data())
 def test_a_band_of_tuples_around_a_value_of_the_table(data: st.DataObject) -> None:
     left, right = data.draw(tables({"x": "near"})), data.draw(tables({"y": "near"}))
