@@ -147,7 +147,7 @@ def write_data(folder: Path) -> None:
     rates = folder / "rates.parquet"
     if not rates.exists():
         keys = range(KEYS)
-        ends = {"low": keys, "high": [k + 0.5 for k in keys]}
+        ends = {"low": keys, "high": keys}
         pq.write_table(pa.table({"key": keys, **ends, "rate": [k % 7 / 4 for k in keys]}), rates)
 
 
