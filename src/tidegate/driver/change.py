@@ -84,7 +84,7 @@ def check_query(
         raise _refused(location, change, got, "" if finished else allowed)
     if change.empty and not start_empty:
         why = [*([states(old, new)] if change.fresh else []), *change.lacks]
-        why.append(f"{', '.join(change.empty)} would start empty")
+        why += [] if finished else [f"{', '.join(change.empty)} would start empty"]
         got = f"one of a query that differs: {', and '.join(why)}"
         raise _refused(location, change, got, "" if finished else _EMPTY)
     if not same and not change.parts:
