@@ -242,7 +242,7 @@ def test_a_new_file_of_a_folder_came_halfway_between_two_looks(tmp_path: Path) -
     assert ms_of(report) == same(pytest.approx((clock.now() - came) * 1e3), 2)
     assert report.backlog is not None
     left = report.backlog.total
-    assert left == {"rows": 0, "bytes": 3 * 67, "files": 1}, "two were read ahead, one may grow"
+    assert left == {"rows": 0, "bytes": 2 * 67, "files": 2}, "one was read ahead, one may grow"
     loop.close()
 
 
