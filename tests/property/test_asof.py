@@ -100,7 +100,7 @@ def check(scenario: Scenario) -> None:
         assert bits(result.rows) == bits(answer.rows)
 
 
-@share(60, least=60)
+@share(60, least=30)
 @given(scenarios(JOINED).map(numbered))
 def test_rows_do_not_depend_on_the_run(scenario: Scenario) -> None:
     check(scenario)

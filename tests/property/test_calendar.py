@@ -53,7 +53,7 @@ stretches = st.builds(
 )
 
 
-@share(30, least=60)
+@share(30, least=30)
 @given(stretches)
 def test_windows_do_not_depend_on_the_run(scenario: Scenario) -> None:
     check(scenario)

@@ -56,7 +56,7 @@ def small_splits() -> Iterator[None]:
         yield
 
 
-@share(30, least=40)
+@share(30, least=20)
 @given(scenarios(ROWS))
 def test_distinct_rows_do_not_depend_on_the_run(scenario: Scenario) -> None:
     check(scenario)

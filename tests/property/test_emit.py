@@ -25,7 +25,7 @@ __all__ = ["small_splits"]
 SEEDS = seeds(2)
 
 
-@share(30, least=60)
+@share(30, least=30)
 @given(scenarios(EMITTED))
 def test_early_rows_do_not_depend_on_the_run(scenario: Scenario) -> None:
     check(scenario)

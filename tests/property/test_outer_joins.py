@@ -38,7 +38,7 @@ ANY = (
 )
 
 
-@share(80, least=80)
+@share(80, least=40)
 @given(scenarios(OUTER).map(numbered), st.sampled_from(WAYS))
 def test_rows_do_not_depend_on_the_run(scenario: Scenario, way: Way) -> None:
     check(scenario, way)
@@ -52,7 +52,7 @@ def test_rows_do_not_depend_on_the_run_tuple_by_tuple(
     check(cut_finely(scenario, batch_rows), way)
 
 
-@share(60, least=60)
+@share(60, least=30)
 @given(ANY.flatmap(scenarios).map(numbered), st.sampled_from(WAYS))
 def test_rows_of_any_condition_do_not_depend_on_the_run(scenario: Scenario, way: Way) -> None:
     check(scenario, way)

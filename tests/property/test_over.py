@@ -190,7 +190,7 @@ def small_splits() -> Iterator[None]:
         yield
 
 
-@share(30, least=60)
+@share(30, least=30)
 @given(scenarios(ROWS))
 def test_columns_over_keys_do_not_depend_on_the_run(scenario: Scenario) -> None:
     check(scenario)

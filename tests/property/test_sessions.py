@@ -30,7 +30,7 @@ def small_splits() -> Iterator[None]:
         yield
 
 
-@share(30, least=60)
+@share(30, least=30)
 @given(scenarios(SESSIONS))
 def test_sessions_do_not_depend_on_the_run(scenario: Scenario) -> None:
     check(scenario)

@@ -172,7 +172,7 @@ def check(scenario: Scenario, plainly: bool = True) -> None:
         assert bits(reference.rows) == bits(list(query.rows(scenario.streams)))
 
 
-@share(30, least=60)
+@share(30, least=30)
 @given(scenarios(QUERIES))  # type: ignore[arg-type]
 def test_rows_do_not_depend_on_the_run(scenario: Scenario) -> None:
     check(scenario)
@@ -185,7 +185,7 @@ def test_rows_of_crowded_streams_do_not_depend_on_the_run(name: str) -> None:
         check(crowded(query, f"{name} {seed}"))
 
 
-@share(20, least=40)
+@share(20, least=20)
 @given(st.data())
 def test_what_reads_the_rows_does_not_depend_on_the_run(data: st.DataObject) -> None:
     inner = QUERIES["inner by a key"]
