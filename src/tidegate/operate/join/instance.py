@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -189,9 +189,12 @@ class InstanceJoin:
         own = not self.placement.spread.holds_all
         leave(self.work, self._name, (chains[LEFT], chains[RIGHT]), own)
 
-    @cached_property
+    @property
     def _name(self) -> str:
-        """The name of what stays in memory; what of others is seen is up to all owners."""
+        """The name of what stays in memory; what of others is seen is up to all owners.
+
+        It may read files, and Python 3.11 locks a cached property for all objects of a class.
+        """
         if not self.placement.spread.holds_all:
             return _STORED
         owners = zlib.crc32(self.work.mapping.owner_array.tobytes())
