@@ -16,7 +16,7 @@ from tidegate.state.lock import LOCK
 from tidegate.state.segment import Segment, read_segment
 from tidegate.state.store import Store
 
-CERTAIN = {"aggregate/tuples": 5, "over/tuples": 1}
+CERTAIN = {"aggregate/tuples": 5, "aggregate2/tuples": 5, "over/tuples": 1}
 """Of [ROWS 8 SLIDE 3] the next window ends three tuples on at most, so it has these of a group; of
 running sums the newest tuple has all."""
 
