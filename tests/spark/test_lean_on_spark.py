@@ -59,17 +59,26 @@ def test_memory_of_workers_does_not_grow(spark: SparkSession, tmp_path: Path) ->
 
 
 def _workers() -> list[int]:
-    """The processes that Spark's Python daemon has forked."""
+    """The processes that the Python daemon of this process's Spark has forked, and no other's."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                command = (folder / "cmdline").read_bytes()
+                mine = b"pyspark.daemon" in (folder / "cmdline").read_bytes() and _is_mine(folder)
             except OSError:
                 continue  # it has ended
-            if b"pyspark.daemon" in command:
+            if mine:
                 found.append(int(folder.name))
     return found
+
+
+def _is_mine(folder: Path) -> bool:
+    """Whether a process, or one that it is of, was started by this one."""
+    while (parent := int((folder / "stat").read_text().rpartition(")")[2].split()[1])) > 1:
+        if parent == os.getpid():
+            return True
+        folder = Path(f"/proc/{parent}")
+    return False
 
 
 def _cpu_ticks(pid: int) -> int:
