@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.order import Flags
+
 Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.number[Any]]
 
 
