@@ -1,19 +1,22 @@
 # The one entry point: `make` lists what there is.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup s3-server demo cluster newcomer ready test test-inner test-fast fuzz test-long mutants gates lint types layers rooms docs check \
+.PHONY: help setup s3-server postgres-server postgres prometheus-server browser kafka-server schema-registry kafka demo cluster newcomer ready test test-inner test-fast test-spark fuzz test-long mutants gates lint types layers rooms docs check \
         format bench cliffs lock \
         clean clean-venv FORCE
 
 BIN := .venv/bin
 STAMP := .venv/.setup-done
+CLASSES := .venv/spark-classes.jsa
 PYTEST_ARGS ?=
 CLUSTER_ARGS ?=
+KAFKA_ARGS ?=
+TOPICS ?=
 # Tests that share a JVM run in one worker, beside the others (tests/conftest.py).
 WORKERS ?= -n auto --maxprocesses 4
 
 help: ## list the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv with the locked versions, find or install Java (PYTHON=, LOCKED=no)
 
@@ -29,6 +32,28 @@ FORCE:
 s3-server: setup ## build the S3 server that tests/s3 runs against, once, into the user's cache
 	@tools/s3_server.sh >/dev/null
 
+postgres-server: ## install the Postgres server that tests/postgres runs against, where it is missing
+	@tools/postgres.sh >/dev/null
+
+browser: ## install the browser that tests/browser looks through, and fetch axe-core, where they are missing
+	@tools/browser.sh >/dev/null
+
+postgres: ## a Postgres server on this machine, until Ctrl-C (PORT=5433)
+	@PORT="$(PORT)" tools/postgres.sh until-ctrl-c
+
+prometheus-server: ## fetch the Prometheus server that tests/prometheus runs against, once, into the user's cache
+	@tools/prometheus.sh >/dev/null
+
+kafka-server: setup ## fetch the Kafka broker and the schema registry of tests/kafka, once, into the user's cache
+	@tools/jars.sh kafka >/dev/null
+	@tools/jars.sh schema-registry >/dev/null
+
+schema-registry: kafka-server ## a schema registry on this machine until Ctrl-C (REGISTRY_ARGS='--port P')
+	@$(BIN)/python tools/schema_registry.py $(REGISTRY_ARGS)
+
+kafka: kafka-server ## a Kafka broker on this machine until Ctrl-C (TOPICS='rides:6 answers', KAFKA_ARGS='--port P')
+	@$(BIN)/python tools/kafka.py $(KAFKA_ARGS) $(TOPICS)
+
 demo: setup ## watch a continuous query over taxi rides; ends by itself
 	$(BIN)/tidegate demo taxi
 
@@ -38,26 +63,34 @@ cluster: setup ## a Spark cluster on this machine, a master and three workers, u
 newcomer: ## make demo from a fresh clone of the commit, in an empty home
 	@tools/newcomer.sh
 
-ready: setup ## what all workers of the tests would do at once, done once: compile loops and tests
+ready: setup $(CLASSES) ## what processes of the tests would do again and again, done once: compile, load classes
 	$(BIN)/python tools/compile_loops.py
 	@said=$$($(BIN)/python -m pytest --collect-only --quiet --quiet) || { echo "$$said"; exit 1; }
 
-test: setup s3-server ## all tests, with and without Spark, with the seeds of CI (PYTEST_ARGS=...)
+# Mapped by the JVMs of the tests, if it is there: they start in half the time.
+$(CLASSES): $(STAMP) tools/jvm.py
+	@rm -f $@
+	$(BIN)/python tools/jvm.py $@
+
+test: setup s3-server postgres-server kafka-server prometheus-server browser ## all tests, with and without Spark, with the seeds of CI (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
 
 test-inner: setup ## the tests of single parts: under a minute, for every change
 	$(BIN)/python -m pytest -m "not whole" $(WORKERS) $(PYTEST_ARGS)
 
-test-fast: setup s3-server ## the tests that need no JVM
+test-fast: setup s3-server postgres-server kafka-server prometheus-server browser ## the tests that need no JVM
 	$(BIN)/python -m pytest -m "not spark" $(WORKERS) $(PYTEST_ARGS)
+
+test-spark: setup s3-server ## the tests of Spark with another PySpark, in .venv-spark-VERSION (VERSION=4.0.5)
+	@tools/test_spark.sh "$(VERSION)" $(PYTEST_ARGS)
 
 # `make fuzz TIDEGATE_TEST_SEED=N` draws again what a run with seed N drew.
 fuzz test-long: export TIDEGATE_TEST_SEED ?= new
 
-fuzz: setup s3-server ## all tests with new seeds; the first line says which
+fuzz: setup s3-server postgres-server kafka-server prometheus-server browser ## all tests with new seeds; the first line says which
 	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
 
-test-long: setup s3-server ## all tests in long mode: new seeds, more examples, more kills
+test-long: setup s3-server postgres-server kafka-server prometheus-server browser ## all tests in long mode: new seeds, more examples, more kills
 	TIDEGATE_TEST_MODE=long $(BIN)/python -m pytest --timeout 3600 $(WORKERS) $(PYTEST_ARGS)
 
 mutants: setup ## make mistakes on purpose, one by one, and see that tests find them (WORDS=...)
@@ -107,5 +140,5 @@ clean: ## remove what builds, tests and runs leave
 		.ruff_cache .import_linter_cache .hypothesis
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-clean-venv: ## remove the virtual environment
-	rm -rf .venv
+clean-venv: ## remove the virtual environments
+	rm -rf .venv .venv-spark-*

@@ -49,7 +49,11 @@ def common_arguments(parser: argparse.ArgumentParser, rounds: int) -> None:
 
 
 def in_child(
-    program: str, *arguments: str, instances: int | None = None, cores: int = CORES
+    program: str,
+    *arguments: str,
+    instances: int | None = None,
+    cores: int = CORES,
+    python: str = sys.executable,
 ) -> Any:
     """Run a benchmark in a process of its own, and give what it hands to `give`.
 
@@ -59,8 +63,8 @@ def in_child(
     if instances is not None:
         arguments = (*arguments, "--instances", str(instances))
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as work:
-        command = [sys.executable, program, *arguments, "--work", work]
-        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, _CORES: str(cores)}
+        command = [python, program, *arguments, "--work", work]
+        environment = {**os.environ, "PYSPARK_PYTHON": python, _CORES: str(cores)}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     found = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
     if done.returncode or not found:
@@ -72,6 +76,26 @@ def in_child(
 def give(result: Any) -> None:
     """Hand a result to the process that called `in_child`."""
     print(MARK + json.dumps(result), flush=True)
+
+
+def own_session() -> None:
+    """Make this process the first of a session, for `cpu_seconds`; called where it begins."""
+    os.setsid()
+
+
+def cpu_seconds(session: int = 0) -> float:
+    """Processor time of all processes of a session, of this one unless given, and of those that
+    have ended: the driver, the JVM and its workers."""
+    session = session or os.getsid(0)
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            continue
+        if int(fields[3]) == session:
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
     python benchmarks/skew.py                                  five inputs, 1 and 2 instances
     python benchmarks/skew.py --cores 16 --instances 1,16 --window-rows 40000 --batch-rows 160000
     python benchmarks/skew.py --inputs uniform equal --batches 3 --window-rows 4000
+    python benchmarks/skew.py --one-process --instances 1,4,16
 
 uniform   all values alike
 zipf      Zipf's law with exponent 1.1: value 0 has an eighth of the tuples, its neighbours follow
@@ -15,17 +16,22 @@ candidate of a million pass, so that what is measured is the search and not the 
 band, and so no index. Measured are batches after the windows filled, each run in a process of its
 own, and the number of results must be that of a count without Tidegate. Of each input: the busiest
 instance beside the mean, by pairs compared and by CPU time; nanoseconds of matching for a pair that
-was compared, beside `uniform`; and CPU time at n instances beside the least n. Results go to
-benchmarks/results/skew.json.
+was compared, beside `uniform`; and CPU time at n instances beside the least n. Where instances run
+side by side the time of matching is that of a clock on the wall: it also counts what else the cores
+did. With `--one-process` they run one after the other, without Spark, and it is the CPU time of
+their thread: so total work can be told on any machine. Results go to benchmarks/results/skew.json,
+or to skew-one-process.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import measure
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -99,14 +105,24 @@ def run(data: Path, work: Path, arguments: argparse.Namespace) -> dict[str, Any]
     """One run through the command line."""
     sql = QUERY.format(data=data, range=_window_us(arguments) // 1_000, band=BAND)
     instances = arguments.instances[0]
+    if arguments.one_process:
+        _count_cpu_time()
     return run_sql(sql, work, "--batch-rows", arguments.batch_rows, instances=instances)
+
+
+def _count_cpu_time() -> None:
+    """Run without Spark from here on, by a clock that only goes on while the thread computes."""
+    from tidegate.clock import SystemClock
+
+    measure.MASTER = "none"
+    SystemClock.now = lambda self: time.thread_time()  # type: ignore[method-assign]
 
 
 def _window_us(arguments: argparse.Namespace) -> int:
     return int(arguments.window_rows * 1_000_000 // PER_SECOND)
 
 
-def measure(name: str, arguments: argparse.Namespace, instances: int) -> dict[str, Any]:
+def measured(name: str, arguments: argparse.Namespace, instances: int) -> dict[str, Any]:
     """One checked run of an input, reduced to work by instance."""
     rows = arguments.window_rows + (arguments.batches + 2) * arguments.batch_rows // 2
     folder = Path(arguments.data) / f"skew-{name}-{rows}"
@@ -114,7 +130,8 @@ def measure(name: str, arguments: argparse.Namespace, instances: int) -> dict[st
     window_us = _window_us(arguments)
     wanted = kept(folder, f"{window_us}", lambda: bounded_pairs(folder, window_us, BAND))
     sizes = ("--window-rows", str(arguments.window_rows), "--batch-rows", str(arguments.batch_rows))
-    options = ("--child", name, "--data", str(folder), *sizes)
+    options = ["--child", name, "--data", str(folder), *sizes]
+    options += ["--one-process"] if arguments.one_process else []
     done = in_child(__file__, *options, instances=instances, cores=CORES_GIVEN or instances)
     check_count(f"{name}, {instances}", wanted, done["rows_out"])
     full = steady(done["batches"], done["batches"][0]["frontier_us"] + window_us)
@@ -187,6 +204,7 @@ def main() -> None:
     parser.add_argument("--window-rows", type=int, default=20_000, help="of each side")
     parser.add_argument("--batch-rows", type=int, default=40_000, help="of both sides together")
     parser.add_argument("--batches", type=int, default=8, help="to measure")
+    parser.add_argument("--one-process", action="store_true", help="one instance after the other")
     common_arguments(parser, rounds=1)
     sweep_arguments(parser, [1, CORES])
     arguments = parser.parse_args()
@@ -194,13 +212,14 @@ def main() -> None:
         give(run(Path(arguments.data), Path(arguments.work), arguments))
         return
     runs = {
-        name: {n: measure(name, arguments, n) for n in arguments.instances}
+        name: {n: measured(name, arguments, n) for n in arguments.instances}
         for name in arguments.inputs
     }
     found = reduced(runs)
     print("\n".join(table(found, runs)))
     sizes = {key: getattr(arguments, key) for key in ("window_rows", "batch_rows", "batches")}
-    write_report("skew", {**sizes, "wanted": WANTED, "inputs": found, "runs": runs})
+    name = "skew-one-process" if arguments.one_process else "skew"
+    write_report(name, {**sizes, "wanted": WANTED, "inputs": found, "runs": runs})
 
 
 if __name__ == "__main__":

@@ -9,14 +9,14 @@ Figures 5 and 7 of ScaleJoin and figure 5 of STRETCH: a band join of two streams
 them, and when all are taken goes on in real time at the rate that is tried (of both sides
 together), for `--seconds` after a few to settle. A rate is sustained where 99 of 100 tuples of the
 last third were answered within `--within` seconds; latency is from arrival to commit, by the
-engine's own account. The first tries are at what the query took while it was filled, later ones
-between the highest rate that was sustained and the lowest that was not.
+engine's own account. Rates are doubled until one is not sustained; later tries are between the
+highest that was and the lowest that was not.
 
 `shared` are instances of one host that read the same files (STRETCH's V_SN), `shuffle` exchanges
-tuples as executors do (P_SN); beside them stands what STRETCH's model makes of one and two
-instances. With the most instances and the shortest window the query is also switched, from half of
-them to all, in the middle of a run at three quarters of that rate. All tries with one number of
-instances are in one process. Results go to benchmarks/results/sustained.json and sustained-*.svg.
+tuples as executors do (P_SN); handover.py has what STRETCH's model makes of them. With the most
+instances and the shortest window the query is also switched, from half of them to all, in the
+middle of a run at three quarters of that rate. All tries with one number of instances are in one
+process. Results go to benchmarks/results/sustained.json and sustained-*.svg.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ import numpy as np
 import pyarrow as pa
 from chart import Chart, Line
 from data import START_US
-from handover import modelled, stages_of
 from measure import (
     CORES,
     CORES_GIVEN,
@@ -132,7 +131,7 @@ class Feed(threading.Thread):
 
 
 def tried(session: Any, setup: Setup, work: Path) -> dict[str, Any]:
-    """One try: its capacity while it was filled, and its latency at the rate."""
+    """One try: its latency at the rate."""
     import tidegate as tg
 
     feed = Feed(setup)
@@ -156,14 +155,11 @@ def tried(session: Any, setup: Setup, work: Path) -> dict[str, Any]:
 
 
 def reduced(batches: Sequence[Batch], paced_us: int, setup: Setup) -> dict[str, Any]:
-    """What was measured while the windows filled, and in real time after some seconds."""
-    filling = [b for b in batches[1:] if b["frontier_us"] <= paced_us and b["rows"]]
-    full = filling[-max(len(filling) // 4, 1) :]
+    """What was measured in real time, after some seconds."""
     since_us = paced_us + int(SETTLE_S * 1e6)
     paced = [b for b in batches if b["frontier_us"] > since_us and b["latency_ms"]][:-1]
     late = [b for b in paced if b["frontier_us"] > since_us + setup.seconds * 2e6 / 3]
     found: dict[str, Any] = {
-        "capacity": speed(full)["rows_per_second"] if full else 0.0,
         "latency_ms": latency(paced),
         "sustained": bool(late) and latency(late)["p99"] <= setup.within_s * 1e3,
     }
@@ -173,7 +169,6 @@ def reduced(batches: Sequence[Batch], paced_us: int, setup: Setup) -> dict[str, 
             "comparisons_per_second": sum(b["comparisons"] for b in paced) / setup.seconds,
             "batch_ms": speed(paced)["batch_ms_median"],
             "serial": serial(paced),
-            "stages": stages_of(full or paced, setup.instances),
         }
     if setup.switch_to is not None and paced:
         switched = [b for b in paced if b["task_time"][3] != setup.instances]
@@ -212,7 +207,7 @@ def highest(attempt: Callable[[float], dict[str, Any]], rate: float, tries: int)
         done.append(attempt(rate))
         if done[-1]["sustained"]:
             low = rate
-            rate = max(2 * low, done[-1]["capacity"]) if math.isinf(high) else _between(low, high)
+            rate = 2 * low if math.isinf(high) else _between(low, high)
         else:
             high = rate
             rate = _between(low, high) if low else rate / 2
@@ -263,30 +258,19 @@ def setup_of(arguments: argparse.Namespace) -> Setup:
 
 
 def table(runs: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> Iterator[str]:
-    """In Markdown, with what STRETCH's model makes of the first two numbers of instances."""
-    yield "| exchange | minutes | instances | tuples/s | p50 | p99 | serial | by the model |"
+    """In Markdown."""
+    yield "| exchange | minutes | instances | tuples/s | p50 | p99 | comparisons/s | serial |"
     yield "|---|---|---|---|---|---|---|---|"
     for exchange, by in runs.items():
         for minutes in (name for name in next(iter(by.values())) if name != "switch"):
             found = {n: of[minutes]["best"] for n, of in by.items() if of[minutes]["best"]}
-            expected = predicted(found)
             for n, best in found.items():
                 times = best["latency_ms"]
                 yield (
                     f"| {exchange} | {minutes} | {n} | {best['rate']:,.0f} | {times['p50']:.0f} ms "
-                    f"| {times['p99']:.0f} ms | {best['serial']['serial_time']:.0%} "
-                    f"| {expected.get(n, '-')} |"
+                    f"| {times['p99']:.0f} ms | {best['comparisons_per_second']:.1e} "
+                    f"| {best['serial']['serial_time']:.0%} |"
                 )
-
-
-def predicted(found: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
-    """Tuples a second of full windows by the model, for each number but the two it is made of."""
-    if len(found) < 3:
-        return {}
-    model = modelled(
-        {n: [{**best, "rows_per_second": best["capacity"]}] for n, best in found.items()}
-    )
-    return {n: f"{of['batch_rate']:,.0f}" for n, of in list(model["model"].items())[2:]}
 
 
 def draw(runs: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> None:

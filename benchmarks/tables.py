@@ -20,6 +20,7 @@ import autoscale_engine
 import batch_cost
 import cod
 import execution
+import first_week
 import latency
 import many_cores
 import model_accuracy
@@ -29,7 +30,10 @@ import promise
 import resident_memory
 import shedpart
 import spear
+import sustained
 from measure import HERE, RESULTS
+
+import kafka
 
 DOCS = HERE.parent / "docs"
 
@@ -51,6 +55,12 @@ PAGES: dict[str, dict[str, Table]] = {
         "latency": Table("latency", lambda report: latency.table(report["latency"])),
         "refused": Table("latency", lambda report: latency.refused_table(report["refused"])),
         "many_cores": Table("many_cores-sweep", many_cores.table),
+        "sustained": Table("sustained", lambda report: sustained.table(report["runs"])),
+        "first_week": Table("first_week", lambda report: first_week.table(report["cases"])),
+        "kafka": Table("kafka", lambda report: kafka.table(report["cases"])),
+        "kafka_latency": Table(
+            "kafka", lambda report: kafka.latency_table(report["latency"]["engines"])
+        ),
         "resident_memory": Table(
             "resident_memory", lambda report: resident_memory.table(report["cases"])
         ),

@@ -17,14 +17,16 @@ from tests.seed import FIXED, SEED, VARIABLE
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
 NEEDS_JVM = ("spark", "cluster")
 WHOLE = (
-    "cases cli crash docs driver duckdb examples fuzz property s3 session simulation testing"
+    "browser cases cli crash dashboard docs driver duckdb examples fuzz kafka lineage postgres "
+    "prometheus property s3 secrets session simulation testing"
 ).split()
 """Folders whose tests run whole queries, or processes; the others test one thing at a time."""
 
 TOGETHER = (
-    "crash/ s3/ approx/ cli/test_calibrate.py docs/test_new_ docs/test_touched.py "
-    "driver/test_change.py execute/resident/test_crew.py operate/aggregate/test_coverage.py "
-    "property/test_balance.py property/test_bounds.py sink/test_batch_ledger.py"
+    "browser/ crash/ s3/ postgres/ kafka/ approx/ cli/test_calibrate.py docs/test_new_ "
+    "docs/test_touched.py driver/test_change.py execute/resident/test_crew.py "
+    "operate/aggregate/test_coverage.py property/test_balance.py property/test_bounds.py "
+    "sink/test_batch_ledger.py"
 ).split()
 """How the paths of tests begin that share what is dear to make: processes, runs to compare with.
 Each worker would make it again; so one of them runs all that begin alike."""

@@ -21,7 +21,6 @@ from tidegate.memory import (
 )
 from tidegate.operate import kept
 from tidegate.operate.join import run_index
-from tidegate.operate.table_join import held
 from tidegate.source.piece import PIECES
 from tidegate.state import segment
 
@@ -195,7 +194,7 @@ class TestMemory:
 
 
 def test_all_that_a_process_keeps_is_in_its_memory() -> None:
-    caches = (PIECES, kept._VALUES, run_index._INDEXES, segment._remote, held._INDEXES)
+    caches = (PIECES, kept._VALUES, run_index._INDEXES, segment._remote)
     assert {id(c) for c in caches} <= {id(c) for c in MEMORY._caches}
     assert sum(c.share for c in MEMORY._caches) == 1
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -20,6 +25,7 @@ from tidegate.memory_limit import (
 )
 
 GB = 2**30
+T = TypeVar("T")
 
 
 def limits(folder: Path, groups: str, files: dict[str, str]) -> list[int]:
@@ -69,27 +75,43 @@ def test_a_limit_below_what_a_process_needs_is_refused() -> None:
         Allowance.of(10 * 2**20)
 
 
+def alone(work: Callable[[], T]) -> T:
+    """Run it in a new process: in that of the tests, allocators give memory of earlier tests back
+    at any moment."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
+        return processes.submit(work).result()
+
+
 def test_a_limit_counts_what_the_process_holds_itself() -> None:
+    grown, held_bytes, said = alone(_hold)
+    assert grown > 0.8 * held_bytes
+    assert re.search(r"in one process and needs 1.0 GB more, where .* allowed", said)
+
+
+def _hold() -> tuple[int, int, str]:
+    """By how much memory grows with an array, its size, and what is said of too much more."""
     before = used_bytes()
     held = np.ones(2**24)
-    assert used_bytes() - before > 0.8 * held.nbytes
+    grown = used_bytes() - before
     limit = MemoryLimit(used_bytes() + 2**28)
     limit.check()
-    with pytest.raises(
-        MemoryError, match=r"in one process and needs 1.0 GB more, where .* allowed"
-    ):
+    with pytest.raises(MemoryError) as raised:
         limit.check(more_bytes=GB)
+    return grown, held.nbytes, str(raised.value)
 
 
 def test_what_can_be_had_again_is_given_up_before_work_fails() -> None:
-    for action in MemoryLimit().release:  # what earlier tests left behind is not counted below
-        action()
+    assert alone(_give_up) == []
+    assert MEMORY.clear in LIMIT.release
+
+
+def _give_up() -> list[np.ndarray]:
+    """What is left of what may be released, after a check beyond the limit."""
     held = [np.ones(2**24)]
     limit = MemoryLimit(used_bytes() - 2**26)
     limit.release.append(held.clear)
     limit.check()
-    assert not held
-    assert MEMORY.clear in LIMIT.release
+    return held
 
 
 def test_an_allowance_is_that_of_the_process_until_the_next() -> None:

@@ -65,6 +65,21 @@ BREAKAGES = (
         own_home=True,
     ),
     Breakage(
+        "postgres-server",
+        "tools/postgres.sh",
+        "/usr/lib/nowhere",
+        "needs the programs of a Postgres server; got none",
+        old="/usr/lib/postgresql/*/bin",
+    ),
+    Breakage(
+        "prometheus-server",
+        "tools/prometheus.sh",
+        "apt-get download -q nowhere",
+        "needs prometheus and promtool; got none",
+        old="apt-get download -q prometheus",
+        own_home=True,
+    ),
+    Breakage(
         "setup",
         "requirements.lock",
         "nowhere==1.0 --hash=sha256:" + "0" * 64 + "\n",

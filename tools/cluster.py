@@ -25,6 +25,10 @@ import tidegate
 from tidegate.clock import SystemClock
 from tidegate.execute.java import ensure_java
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tools.jvm import light
+
 HOST = "127.0.0.1"
 PORT = 7077
 """Where users of Spark look for a master; taken where it is free."""
@@ -34,7 +38,7 @@ REPOSITORY = HERE.parents[1]
 SOURCE = Path(tidegate.__file__).parents[1]
 SPARK = Path(pyspark.__file__).parent
 PATIENCE_S = 120
-LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+LIGHT = light()
 """What makes a JVM start quickly that has little to do."""
 
 NAMESPACE = ["unshare", "--mount", *(["--map-root-user"] if os.geteuid() else [])]

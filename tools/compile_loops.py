@@ -19,6 +19,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
         exact_moment_loop,
         exact_round_loop,
         exact_sum_loop,
+        grid_loop,
         key_loop,
         pair_loop,
         place_loop,
@@ -28,6 +29,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     )
     from tidegate.operate.kernels.pair import LOOP_TESTS
     from tidegate.route import choice_loop
+    from tidegate.source.message.avro import decode_loop
 
     of_choice = choice_loop.by_load, choice_loop.with_sets, choice_loop.with_sketches
     to_choice = choice_loop.add_to_sets, choice_loop.grow, choice_loop.add_to_sketches
@@ -36,6 +38,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield from ((asof_loop.__name__, lambda n=name: asof_loop.loop(n)) for name in asof_loop.LOOPS)
     yield exact_round_loop.__name__, exact_round_loop.rounded
     yield key_loop.__name__, key_loop.ranges
+    yield from ((decode_loop.__name__, make) for make in (decode_loop.decode, decode_loop.gather))
     yield session_loop.__name__, session_loop.sessions
     yield dedup_loop.__name__, dedup_loop.compiled_first
     yield place_loop.__name__, place_loop.compiled_places
@@ -47,6 +50,8 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
             yield module.__name__, lambda m=module, n=name: m.loop(n)
     for kind in ("int64", "float64"):
         yield sort_loop.__name__, lambda k=kind: sort_loop.loop(k)
+        yield grid_loop.__name__, lambda k=kind: grid_loop.starts(k)
+        yield grid_loop.__name__, lambda k=kind: grid_loop.places(k)
     for tests in range(1, LOOP_TESTS + 1):
         for number in ("float32", "float64"):
             yield pair_loop.__name__, lambda t=tests, n=number: pair_loop.compiled(t, n)

@@ -57,9 +57,22 @@ if [ ! -x "$venv/bin/python" ]; then
 fi
 
 pip=("$venv/bin/python" -m pip --disable-pip-version-check --no-input)
+
+# uv is quicker than pip, but knows nothing of an index or a proxy that pip was told of.
+install_with_uv() {
+    ! "${pip[@]}" config list | grep -qE 'index|proxy|trusted-host|client-cert' &&
+        "${pip[@]}" install --quiet --require-hashes \
+            -r <(sed -n '/^uv==/,/[^\\]$/p' requirements.lock) &&
+        "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --require-hashes \
+            -r requirements.lock
+}
+
+# PySpark comes as source, of which a wheel is made: its jars are packed already.
+export DIST_EXTRA_CONFIG=$PWD/tools/stored_wheel.cfg
 if [ "$locked" = yes ]; then
     echo "Installing the versions of requirements.lock"
-    if ! "${pip[@]}" install --quiet --require-hashes -r requirements.lock; then
+    if ! install_with_uv &&
+        ! "${pip[@]}" install --quiet --require-hashes -r requirements.lock; then
         echo "pip: the versions of requirements.lock must install; got the failure above." \
             "For other versions within the ranges of pyproject.toml: \`make setup LOCKED=no\`." >&2
         exit 1

@@ -102,12 +102,13 @@ class ListedSource(NamedTuple):
 
 
 class Source(ABC):
-    """One physical stream on the driver; positions count from 0 and never change their row.
+    """One physical stream on the driver; positions never change their row.
 
-    The gate calls, in one thread: at a restart `check` with what `mark` gave before; then for each
-    batch `extend`, `times` and `ended` as far as it looks, `reader` for what the batch takes,
-    `confirm` before the commit and `mark` for its manifest. `extent` and `untaken` are asked at any
-    time between, by who watches. Abstract methods must be there; the others have defaults.
+    The gate calls, in one thread: at a restart `check` with what `mark` gave before, and `start`,
+    else `begin`; then for each batch `extend`, `times` and `ended` as far as it looks, `reader` and
+    `absent` for what the batch takes, `confirm` before the commit and `mark` for its manifest.
+    `extent` and `untaken` are asked at any time between, by who watches. Abstract methods must be
+    there; the others have defaults.
     """
 
     id: str
@@ -118,6 +119,16 @@ class Source(ABC):
 
     arrivals: ArrivalTimes | None = None
     """When its tuples arrived; None where all of them were there from the first."""
+
+    first = 0
+    """The position it begins with; read when it joins, after `begin` or `start`."""
+
+    promised_us = MIN_US
+    """A time that its tuples are not below; read when it joins for the first time."""
+
+    newest_before_us = MIN_US
+    """The newest event time before `first`, of a source whose beginning another one has given;
+    read when it joins for the first time."""
 
     pieced = False
     """Whether event times are decoded by pieces (row groups, blocks of text); only then the gate
@@ -143,6 +154,32 @@ class Source(ABC):
     @abstractmethod
     def reader(self, start: int, stop: int) -> Reader:
         """A reader of the known positions [start, stop)."""
+
+    def begin(self) -> None:
+        """Find where to begin, because no earlier run has read of its URI. Default: nothing."""
+        return None
+
+    def start(self, position: int | None) -> None:
+        """Begin at a position, because those before it are not needed any more.
+
+        None where a run with other sources of the URI has begun without it: begin with the oldest
+        row there is. Refuses where rows from there on are gone. Default: nothing to do.
+        """
+        return None
+
+    def absent(self, start: int, stop: int) -> int:
+        """How many of the positions of a range, read for the first time, have no row at all.
+
+        Default: none.
+        """
+        return 0
+
+    def outside(self, start: int, stop: int) -> int:
+        """How many of those `absent` have a row that is left to another source of the stream.
+
+        Default: none.
+        """
+        return 0
 
     def breaks(self, start: int, stop: int) -> Sequence[int] | None:
         """The positions inside (start, stop) where a reader may begin and none decodes twice.
@@ -200,11 +237,12 @@ class Connector(ABC):
     """All sources that one URI stands for, or one object of the program.
 
     The driver calls, in this order: `for_run` for objects of the program, `take_as_of_now` in a run
-    with --available-now, `attach` once, `tell`; then for every batch `discover` (or `list_new` and
-    `open` where there are `several`), `live`, and after the commit `forget` or `let_go`; between
-    batches `expected_s`, `arriving` and `unseen_rows`; at the end `close` and `tell_no_more`. A
-    look at the columns calls the constructor and reads `schema`, no more. Only `discover` and
-    `live` must be there; SourceError from any of them ends the run with its words.
+    with --available-now, and `legs`; then of each of these `attach` once, `tell`; for every batch
+    `discover` (or `list_new` and `open` where there are `several`, at a restart after `resume`),
+    `live`, and after the commit `committed`, and `forget` or `let_go`; between batches
+    `expected_s`, `arriving` and `unseen_rows`; at the end `close` and `tell_no_more`. A look at the
+    columns calls the constructor and reads `schema`, no more. Only `discover` and `live` must be
+    there; SourceError from any of them ends the run with its words.
     """
 
     schema: pa.Schema
@@ -216,6 +254,10 @@ class Connector(ABC):
     once = False
     """Whether it delivers each source once: then `forget` is called, and nobody reads it for a
     look at the first rows."""
+
+    frozen = False
+    """Whether what the first run lists is all there ever is: a restart passes over other sources,
+    and refuses those that are needed and have changed. Asked where `several`."""
 
     @property
     def types_from(self) -> str:
@@ -248,6 +290,10 @@ class Connector(ABC):
         At least `rows` where there are so many. Default: itself, of which no more is read.
         """
         return self
+
+    def legs(self) -> Sequence[Connector]:
+        """The connectors that are let in for it, in this order. Default: itself."""
+        return (self,)
 
     def for_run(self, use: int) -> Connector:
         """A connector of the same input for one run; `use` counts its places in the query.
@@ -294,8 +340,24 @@ class Connector(ABC):
         """The rows of whole sources that came since the last `discover`. Default: not known."""
         return None
 
+    def committed(self, positions: Mapping[str, int]) -> None:
+        """A manifest was committed in which open sources, by id, are read up to these positions.
+
+        For those who watch from outside: a restart asks the manifest. Default: nothing.
+        """
+        return None
+
     def forget(self, ids: Sequence[str]) -> None:
         """Drop sources that a committed manifest has consumed; called where `once`."""
+        return None
+
+    def resume(self, listed: Sequence[str], unread: Sequence[str]) -> None:
+        """Go on after the sources that earlier runs have listed; called before `list_new`, if any.
+
+        `unread` are those that were not consumed: they have to be listed again, whatever else is.
+        `listed` are all that the manifest still knows, in their order. Default: nothing, all that
+        is there is listed each time.
+        """
         return None
 
     def list_new(self) -> Sequence[ListedSource]:

@@ -31,6 +31,8 @@ class Due:
         self._files: dict[str, None] = {}
         self._folders: dict[str, None] = {}
         self._begun: list[Future[None]] = []
+        self.waited_s: float | None = None
+        """How long `sync` has taken, all calls together; None where there was nothing to sync."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -67,10 +69,14 @@ class Due:
     def sync(self) -> None:
         """Take all of it to the disk; an OSError of any of it is raised."""
         begun, self._begun = self._begun, []
+        steps, clock = self._taken(), schedule.current().clock
+        began = clock.now()
         try:
-            _synced(self._taken())
+            _synced(steps)
         finally:
             schedule.wait(begun)
+            if steps or begun:
+                self.waited_s = (self.waited_s or 0.0) + clock.now() - began
         for done in begun:
             done.result()
 

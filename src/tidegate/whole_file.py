@@ -106,7 +106,8 @@ def sole_file(
             disk.current().unlink(aside)
         raise
     if named:
-        disk.current().sync_folder(os.path.dirname(path) or ".")
+        due.add_folder(os.path.dirname(path) or ".")
+        due.sync()
     return named
 
 

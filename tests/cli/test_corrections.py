@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.mistake import command, option, simulate, stream
-from tests.cli.mistake.correction import BEFORE, CORRECTIONS, ELSEWHERE, NO_WAY, PLAIN
+from tests.cli.mistake.correction import BEFORE, CORRECTIONS, ELSEWHERE, PLAIN
 from tests.cli.mistake.kind import COUNT
 from tests.cli.test_mistakes import ROWS, put
 from tidegate.cli.main import invoke
@@ -65,7 +65,7 @@ def shown(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_every_refusal_is_in_one_list() -> None:
-    listed = [*dict.fromkeys(name for name, *_ in CORRECTIONS), *ELSEWHERE, *NO_WAY, *PLAIN]
+    listed = [*dict.fromkeys(name for name, *_ in CORRECTIONS), *ELSEWHERE, *PLAIN]
     assert len(listed) == len(set(listed))
     assert [name for name in CATALOGUE if name not in listed] == []
     assert [name for name in listed if name not in CATALOGUE] == []
@@ -100,11 +100,6 @@ def test_a_remedy_gives_what_was_asked_for(
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_plain_requirement_has_nothing_to_type(name: str) -> None:
     assert not TO_RUN.search(remedy(CATALOGUE[name].message))
-
-
-@pytest.mark.parametrize("name", NO_WAY)
-def test_where_there_is_no_way_the_message_says_so(name: str) -> None:
-    assert "There is no way yet." in CATALOGUE[name].message
 
 
 def test_results_that_were_moved_away_on_purpose(

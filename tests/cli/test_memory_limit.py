@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tidegate.memory import bytes_of
+
 CAP_BYTES = 2 * 2**30
 LIMIT = "300MB"
 LINE_BYTES = 64 * 2**20
@@ -39,6 +41,11 @@ SELECT k, COUNT(*) AS n, MAX(v) AS m, MEDIAN(v) AS d FROM s [RANGE 1 HOUR] GROUP
 TEXT = """
 CREATE STREAM s FROM '{uri}' TIME ts;
 SELECT k, COUNT(*) AS n FROM s [RANGE 10 SECONDS] GROUP BY k
+"""
+LOOKED_UP = """
+CREATE STREAM l FROM 'l.parquet' TIME ts;
+CREATE TABLE t FROM 't.parquet';
+SELECT l.k, t.w FROM l LEFT JOIN t ON l.k = t.id
 """
 PROCESS = """
 import sys
@@ -130,6 +137,24 @@ def test_a_process_that_makes_many_rows(tmp_path: Path) -> None:
     side(tmp_path, "l", 2_500, keys=50)
     (tmp_path / "p.py").write_text(PROCESS)
     check_told(capped(["p.py", LIMIT], tmp_path), "process", "batch ")
+
+
+def test_a_table_that_is_larger_than_the_limit_is_read_by_key(tmp_path: Path) -> None:
+    """Its rows alone are more than the process may hold, and with an index three times as many."""
+    rows = np.random.default_rng(7).permutation(10_000_000)
+    table = pa.table({"id": 3 * rows, "w": rows / 2, "u": rows / 4, "v": rows / 8})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=2**18, compression="none")
+    side(tmp_path, "l", 50_000, keys=30_000)
+    done = run(LOOKED_UP, tmp_path, "--batch-rows", "20000", "--checkpoint", "c")
+    assert done.returncode == 0, done.stderr
+    files = sorted((tmp_path / "o").glob("batch=*/part-*.parquet"))
+    found = pa.concat_tables([pq.read_table(f, partitioning=None) for f in files])
+    assert found.column("k").to_pylist() == [n % 30_000 for n in range(50_000)]
+    wanted = [None if k % 3 else k / 6 for k in found.column("k").to_pylist()]
+    assert found.column("w").to_pylist() == wanted
+    parts = list((tmp_path / "c" / "table").iterdir())
+    assert len(parts) > 16
+    assert sum(part.stat().st_size for part in parts) > table.nbytes > bytes_of(LIMIT, "")
 
 
 def csv_line(path: Path, opened: Callable[[Path], object]) -> None:

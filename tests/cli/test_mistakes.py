@@ -14,6 +14,7 @@ from tests.cli.mistake import (
     command,
     elsewhere,
     keyed,
+    lineage,
     option,
     query,
     simulate,
@@ -29,7 +30,7 @@ ts,route,fare,note
 2024-01-01T00:00:01Z,a,5.0,x
 2024-01-01T00:00:02Z,b,7.5,y
 """
-TABLES = (query, elsewhere, clause, table, stream, option, command, simulate, keyed)
+TABLES = (query, elsewhere, clause, table, stream, option, command, simulate, keyed, lineage)
 MISTAKES = [
     pytest.param(mistake, id=f"{module.__name__.rpartition('.')[2]}: {name}")
     for module in TABLES

@@ -44,6 +44,7 @@ STATUS = {
     "subqueries": {"join": {"instances": 2, "epoch": 1}},
     "executors": None,
     "policy": {"name": "model", "failure": None, "remark": None},
+    "advice": [],
     "pending": [],
     "window_lines": [],
     "change_lines": [],

@@ -8,16 +8,19 @@ saves the imports; it answers with the process id, and with the exit status once
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
 import traceback
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import obstore
+from tools.compile_loops import loops
 
 from tests.crash.process import wait_for
 from tests.crash.scene import SCENES
@@ -40,6 +43,11 @@ from tidegate.sink.registry import at
 from tidegate.testing import FailAtChange, FullAtByte, KillAt, KillAtChange, KillInOperate, kill
 
 BUCKETS = 16
+IMPORTED_LATE = (
+    "pyarrow.acero pyarrow.dataset tidegate.source.files tidegate.source.parquet "
+    "tidegate.source.text.csv tidegate.source.text.json"
+).split()
+"""What a run imports when it needs it: each forked process would do so again."""
 
 
 def run(request: dict[str, Any], executor: JobRunner | None = None) -> None:
@@ -64,7 +72,8 @@ def run(request: dict[str, Any], executor: JobRunner | None = None) -> None:
         switches={int(b): n for b, n in request.get("switches", scene.switches).items()},
     )
     format_ = request.get("format", scene.format)
-    out = Address.parse(f"{request['out']}?format={format_}", "--out")
+    form = f"?format={format_}" if format_ else ""
+    out = Address.parse(f"{request['out']}{form}", "--out")
     sinks = {o.name: at(out, o.name) for o in outputs}
     loop = prepare(
         plan, place.connected(), sinks, options, request["checkpoint"], observer=observer
@@ -155,9 +164,15 @@ def main(request: dict[str, Any]) -> int:
 
 def serve() -> None:
     """Answer requests until standard input ends."""
+    for name in IMPORTED_LATE:
+        import_module(name)
     load_loops()
+    gc.collect()
+    gc.freeze()  # what is here stays; forked processes need not look through it
     for line in sys.stdin:
         request = json.loads(line)
+        for module in request.get("imports", ()):  # once, for all that are forked
+            import_module(module)
         pid = os.fork()
         if pid == 0:
             os._exit(_child(request))
@@ -173,6 +188,8 @@ def load_loops() -> None:
     xx = sum_products(one, np.ones(1), np.ones(1))
     round_sums(add_sums(one, x))
     covariances(np.ones(1, np.int64), 1, x, x, xx)
+    for _, load in loops():
+        load()
 
 
 def _child(request: dict[str, Any]) -> int:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tools.jvm import light
+
 ROOT = Path(__file__).parents[2]
 DRIVER = Path(__file__).with_name("driver.py")
 KILLED = -signal.SIGKILL
@@ -25,8 +27,10 @@ ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 
-# Short-lived JVMs: no optimising compiler, no collector threads.
-QUICK_JVM = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx512m"}
+QUICK_JVM = {"JDK_JAVA_OPTIONS": f"{light()} -Xmx512m"}
+
+WARM_WORKERS = {"spark.python.daemon.module": "tests.spark.daemon"}
+"""Settings of a Spark whose Python workers are forked with what they import."""
 
 
 class Nursery:

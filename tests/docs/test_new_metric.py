@@ -16,6 +16,8 @@ import tidegate as tg
 from rich.console import Console
 from tidegate.cli.ctl import status_text
 from tidegate.cli.view import LiveView
+from tidegate.driver.exposition.observer import MetricsObserver
+from tidegate.driver.exposition.text import PLAIN, written
 from tidegate.driver.status import status_of
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
@@ -31,6 +33,8 @@ def run(batches):
     view = LiveView(Console(width=100, file=sys.stderr), "q")
     options = RunOptions(instances=2, batch_rows=300)
     loop = prepare(plan, place, {None: MemorySink()}, options, "state", on_batch=view.batch)
+    observer = MetricsObserver(loop)
+    loop.books.observe(observer)
     view.continue_from(loop.summary.counters)
     reports = [loop.step() for _ in range(batches)]
     console = Console(width=100, record=True, file=open("view", "w"))
@@ -43,6 +47,7 @@ def run(batches):
         "text": loop.summary.text(),
         "summary": loop.summary.as_dict()["groups_closed"],
         "rows_out": loop.summary.as_dict()["rows_out"],
+        "metrics": written({"q": observer}, PLAIN),
     }
     loop.close()
     return told
@@ -74,6 +79,7 @@ def test_it_is_told_wherever_a_run_is(package: PackageCopy, tmp_path: Path) -> N
         for place in ("text", "ctl"):
             assert f"groups closed {told['summary']:,}" in told[place].splitlines()
         assert f"groups closed         {told['summary']:,}" in told["view"]
+        assert f'tidegate_groups_closed_total{{query="q"}} {told["summary"]}' in told["metrics"]
     files = package.touched()
     assert files.pop("driver/metric/registry.py") == 1
     assert list(files) == ["driver/metric/groups.py"]

@@ -130,4 +130,4 @@ def test_the_command_line_knows_it(run: Run, tmp_path: Path) -> None:
     assert code == 2
     assert re.search(r"out: must be without results; got 0{8}-0{5}\.arrow\.", said)
     _, said = run(tmp_path / "cli", *words, "arow:out")
-    assert "Did you mean arrow? There are: arrow, file, console, s3" in said
+    assert "Did you mean arrow? There are: arrow, file, console, " in said

@@ -14,6 +14,8 @@ from tests.oracle.gate import PlainSource, plain_frontier
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Connector
 from tidegate.errors import GateError, SourceError
+from tidegate.gate.again import Goal, rewound
+from tidegate.gate.extent import silent_of
 from tidegate.gate.intake import Intake
 
 
@@ -196,6 +198,55 @@ def test_an_idle_source_stops_holding_back_after_its_time():
     assert intake.next_cut(10, now=0.0).frontier_us == 2
     assert intake.next_cut(10, now=4.0) is None
     assert intake.next_cut(10, now=5.0).frontier_us == 9
+
+
+def test_of_several_sources_of_one_uri_the_silent_ones_are_let_go():
+    a, b, c = Scripted("a", [1, 9]), Scripted("b", [2]), Scripted("c", [])
+    intake = Intake(hold=True)
+    intake.add(0, Feeding([a, b, c]), 0, idle_us=5_000_000)
+    assert intake.next_cut(10, now=0.0).frontier_us == MIN_US
+    assert intake.next_cut(10, now=4.0) is None
+    a.values.append(12)
+    assert intake.next_cut(10, now=4.0).frontier_us == MIN_US
+    assert intake.next_cut(10, now=5.0).frontier_us == 12  # only a has spoken since
+    assert intake.next_cut(10, now=9.0) is None  # all are silent: no further than the newest
+    a.values.append(20)
+    b.values.append(15)
+    assert intake.next_cut(10, now=10.0).frontier_us == 15
+
+
+def test_a_source_that_begins_later_is_cut_once_more_from_there():
+    source = Scripted("a", [1, 2, 3, 4, 5, 6])
+    source.first = 3
+    source.absent = lambda start, stop: len(range(start, stop)) // 2
+    before = Intake(hold=True)
+    before.add(0, Feeding([source], more=True), 0)
+    cut = before.next_cut(10, now=0.0)
+    assert (cut.rows, cut.absent_rows) == (3, 1)
+    after = before.saved()
+    assert (after[0]["first"], after[0]["position"]) == (3, 6)
+    goal = Goal.of(after, rows=2, frontier_us=cut.frontier_us, finished=False)
+    source.first = 6  # as one would say that begins with what comes next
+    again = Intake(hold=True)
+    again.restore(MIN_US, rewound((), after, None))
+    again.add(0, Feeding([source], more=True), 0)
+    same = again.cut_again(goal)
+    assert (same.rows, same.frontier_us) == (cut.rows, cut.frontier_us)
+    assert [(p.slice.start, p.slice.stop) for p in same.parts] == [(3, 6)]
+
+
+def test_a_silent_source_that_holds_others_back_is_named():
+    a, b = Scripted("a", [1, 9]), Scripted("b", [2])
+    intake = Intake(hold=True)
+    intake.add(3, Feeding([a, b]), 0)
+    assert intake.next_cut(10, now=1.0).frontier_us == 2
+    assert silent_of(intake.inlets, now=10.0, after_s=10.0) is None
+    named = silent_of(intake.inlets, now=11.0, after_s=10.0)
+    assert (named.stream, named.source, named.newest_us, named.spoke_at) == (3, "b", 2, 1.0)
+    b.values.append(9)
+    assert silent_of(intake.inlets, now=11.0, after_s=10.0) is None  # it has spoken
+    assert intake.next_cut(10, now=12.0).frontier_us == 9
+    assert silent_of(intake.inlets, now=30.0, after_s=10.0) is None  # nobody is ahead
 
 
 @given(st.lists(source_values, min_size=1, max_size=3), st.integers(1, 4), st.integers(0, 4))

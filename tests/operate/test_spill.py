@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tidegate.errors import StateError
 from tidegate.operate import spill
-from tidegate.operate.spill import Spill
+from tidegate.operate.spill import Spill, spilling
 from tidegate.state.store import Store
 
 
@@ -29,9 +29,12 @@ def test_the_rows_are_those_given_in_their_order(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spill, "SPILL_BYTES", limit)
         made = Spill(Store.open(folder), "00000007-rows")
-        for each in given_rows:
-            made.add(each.slice(0))
-        table = made.table()
+        with spilling() as spilled:
+            for each in given_rows:
+                made.add(each.slice(0))
+            table = made.table()
+    size = sum(each.nbytes for each in given_rows)
+    assert spilled == ([size] if size > limit else []), "what was written is counted, once"
     assert table.equals(pa.concat_tables(given_rows))
     assert [p for p in folder.rglob("*") if p.is_file()] == []
 

@@ -33,11 +33,10 @@ class Emitted:
             seen = [row for row in numbered if row["ts"] < time]
             early, final = [], []
             for start, end, keys, members in groups_of(spec, seen):
-                results = [result(f, members, {}) for f in spec.functions]
-                if end == time:
-                    final.append((start, end, *keys, *results, True))
-                elif end > time and self._changed(members, time):
-                    early.append((start, end, *keys, *results, False))
+                if end == time or (end > time and self._changed(members, time)):
+                    results = [result(f, members, {}) for f in spec.functions]
+                    given_now = final if end == time else early
+                    given_now.append((start, end, *keys, *results, end == time))
             given += self._ordered(spec, early) + self._ordered(spec, final)
         return given
 

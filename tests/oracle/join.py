@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,15 @@ LEFT, RIGHT = 0, 1
 
 @dataclass(frozen=True)
 class Within:
-    """A window over time: the tuples at most so long before the one that arrives."""
+    """A window over time: the tuples at most so long before the one that arrives.
+
+    Those before it are in the order of time.
+    """
 
     range_us: int
 
     def held(self, earlier: Sequence[Row], ts: int) -> Sequence[Row]:
-        return [row for row in earlier if ts - row["ts"] <= self.range_us]
+        return earlier[bisect_left(earlier, ts - self.range_us, key=lambda row: row["ts"]) :]
 
 
 @dataclass(frozen=True)

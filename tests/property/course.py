@@ -19,6 +19,7 @@ from tidegate.execute.local import LocalRunner
 from tidegate.plan.physical import Plan
 from tidegate.sink.memory import MemorySink
 from tidegate.source.memory import MemorySource
+from tidegate.source.table import MOST_BYTES
 from tidegate.state.store import Store
 
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -79,6 +80,7 @@ class Course:
     instances: int | None = 1
     switches: tuple[tuple[int, int], ...] = ()
     handover: str = "auto"
+    whole_table_bytes: int = MOST_BYTES
 
 
 AT_ONCE = Course(1_000_000)
@@ -130,6 +132,7 @@ class _Run:
             batch_rows=self.course.batch_rows,
             switches=dict(self.course.switches),
             handover=self.course.handover,
+            whole_table_bytes=self.course.whole_table_bytes,
         )
         store = Store.open(self.folder)
         return Loop(

@@ -156,17 +156,26 @@ BELOW = {
     "of pairs": "SELECT p.i, p.j, t.w FROM (SELECT a.i, b.i AS j, a.k FROM s AS a "
     "[RANGE 3 MICROSECONDS] JOIN s AS b [RANGE 1 MICROSECOND] ON a.k = b.k) AS p "
     "JOIN t ON p.k = t.id",
+    "grouped by a text of the table": "SELECT t.id, COUNT(*) AS n FROM s [RANGE 5 MICROSECONDS] "
+    "JOIN t ON s.k = t.id GROUP BY t.id",
     "grouped at once": "SELECT t.w, COUNT(*) AS n FROM s [RANGE 5 MICROSECONDS] "
     "JOIN t ON s.k = t.id GROUP BY t.w",
 }
 """Joins to a table after a stateful operator, and below one in the same SELECT."""
 
 
-def check(scenario: Scenario, plainly: bool = True) -> None:
+SMALL_BYTES = 120
+"""The table is larger, so that it is read by key where a join has one."""
+
+
+def check(scenario: Scenario, plainly: bool = True, by_key: bool = False) -> None:
     query: Any = scenario.query
     plan = query.plan([len(s.sources) for s in scenario.streams], scenario.streams[0].disorder)
     reference = run(plan, scenario.streams, AT_ONCE)
-    result = run(plan, scenario.streams, scenario.course)
+    course = scenario.course
+    if by_key:
+        course = replace(course, whole_table_bytes=SMALL_BYTES)
+    result = run(plan, scenario.streams, course)
     assert bits(result.rows) == bits(reference.rows)
     if plainly:
         assert bits(reference.rows) == bits(list(query.rows(scenario.streams)))
@@ -202,3 +211,30 @@ def test_what_reads_crowded_rows_does_not_depend_on_the_run(name: str) -> None:
     for seed in SEEDS:
         query: Any = replace(inner, sql=text)
         check(crowded(query, f"{name} {seed}"), plainly=False)
+
+
+BY_KEY = {name: query for name, query in QUERIES.items() if "s.k = t.id" in query.sql}
+
+
+def test_the_table_is_too_large_to_be_held() -> None:
+    assert KEYED.nbytes > SMALL_BYTES
+    assert len(BY_KEY) == 5
+
+
+@share(30, least=30)
+@given(scenarios(BY_KEY))  # type: ignore[arg-type]
+def test_rows_by_key_are_those_of_the_whole_table(scenario: Scenario) -> None:
+    check(scenario, by_key=True)
+
+
+@pytest.mark.parametrize("name", BY_KEY)
+def test_crowded_rows_by_key_are_those_of_the_whole_table(name: str) -> None:
+    query: Any = QUERIES[name]
+    check(crowded(query, f"{name} {SEEDS[0]}"), by_key=True)
+
+
+@pytest.mark.parametrize("name", [*ABOVE, *BELOW])
+def test_what_reads_crowded_rows_by_key_does_not_depend_on_the_run(name: str) -> None:
+    inner = QUERIES["inner by a key"]
+    query: Any = replace(inner, sql=(ABOVE | BELOW)[name].format(inner.sql))
+    check(crowded(query, f"{name} {SEEDS[0]}"), plainly=False, by_key=True)

@@ -8,8 +8,10 @@ import subprocess
 import time
 from pathlib import Path
 
+from tests.secrets.planted import PLANTED
+
 BUCKET = "bucket"
-KEYS = {"AWS_ACCESS_KEY_ID": "tidegate", "AWS_SECRET_ACCESS_KEY": "of-no-worth"}
+KEYS = {"AWS_ACCESS_KEY_ID": "tidegate", "AWS_SECRET_ACCESS_KEY": PLANTED["s3"].value}
 TOOL = Path(__file__).parents[2] / "tools" / "s3_server.sh"
 
 

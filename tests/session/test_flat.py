@@ -12,6 +12,7 @@ import pytest
 
 import tidegate as tg
 from tidegate.driver import latency, observe
+from tidegate.driver.journal import journal
 from tidegate.driver.metrics import Reports
 
 _BATCHES, _ROWS = 128, 5
@@ -60,12 +61,13 @@ def only_new() -> Iterator[None]:
 def test_objects_do_not_grow_with_batches(
     query: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the middle of a run to its end; reports and loads, which are bounded, aside.
+    """From the middle of a run to its end; what is kept of newest batches, which is bounded, aside.
 
     Segments come and go, and so does what other threads have in hand: the least of many looks
     counts. That of the middle is there before the end is looked at.
     """
     monkeypatch.setattr(Reports, "append", lambda self, report: None)
+    monkeypatch.setattr(journal.Journal, "committed", lambda self, batch: None)
     monkeypatch.setattr(observe, "_MOST_WAITING", 1)
     monkeypatch.setattr(latency, "RECENT_BATCHES", 8)
     least: dict[range, Counter[str]] = {}

@@ -123,7 +123,7 @@ class Check:
         store = Store.open(CHECKPOINT)
         kept = store.kept()
         left = [e.name for e in store.unreferenced(kept)]
-        known = re.compile(rf"({'|'.join(FOLDERS)})/[^.].*|meta\.json|lock|owner/.*")
+        known = re.compile(rf"({'|'.join(FOLDERS)}|journal)/[^.].*|meta\.json|lock|owner/.*")
         left += [
             p
             for p in disk.files(CHECKPOINT)

@@ -27,18 +27,18 @@ def test_paths_file_uris_and_generators(tmp_path: Path, monkeypatch: pytest.Monk
     ("uri", "message"),
     [
         ("", "stream rides: the URI must not be empty"),
-        ("kafka:topic", "kafka: is not available yet; got kafka:topic. There is no way yet."),
-        ("kafkb:topic", "rides, kafkb:topic: must be a path or of a known scheme; got kafkb:. Th"),
-        ("kafkb:topic", "generator, file, s3, gs, abfs, hdfs. A file or folder of this name is ./"),
+        ("kafka:topic", "must be of the form kafka://host:port/topic; got kafka:topic. Write it"),
+        ("kafkb:topic", "rides, kafkb:topic: must be a path or of a known scheme; got kafkb:. Di"),
+        ("kafkb:topic", "kafka, delta, delta+s3, iceberg, file, s3, gs, abfs, hdfs. A file or fol"),
         ("s4://bucket/a.csv", "got s4:. Did you mean s3"),
-        ("htp://host/a.csv", "got htp:. There are: generator, file, s3"),
+        ("htp://host/a.csv", "got htp:. There are: generator, kafka, delta, delta+s3"),
         (
             "s3:/bucket/a.csv",
             "a URI of s3 must have its slashes; got s3:/bucket/a.csv. Write s3://",
         ),
         (
-            "s3://k:secret@/a.csv",
-            "stream rides, s3://k:...@/a.csv: must name a bucket or container",
+            "s3://k:secret@b/a.csv",
+            "stream rides, s3://k:...@b/a.csv: a URI must be without keys and passwords",
         ),
         (
             "s3://b/a.csv?regin=x",

@@ -90,7 +90,8 @@ class Cluster:
         assert after["verified"]["problems"] == []
         assert after["state"]["counters"] == golden.facts["state"]["counters"]
         assert {p.name for p in Path(request["checkpoint"]).iterdir()} <= {
-            *("meta.json", "lock", "manifest", "segment", "gate", "staged", "epoch", "table")
+            *("meta.json", "lock", "manifest", "segment", "gate", "staged", "epoch", "table"),
+            "journal",
         }
 
     def died(self, request: dict[str, Any]) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Tasks of Spark read their input from an S3 server and write results and state there.
 
-They have the URI alone: the server and the keys are not in the environment of the workers.
+They have the server from the URI, and the keys from the environment that Spark gives its workers.
 """
 
 from __future__ import annotations
@@ -76,10 +76,11 @@ def test_files_of_a_run_in_one_process(
     run(Place("none"), str(folder), str(tmp_path / "out"), str(tmp_path / "checkpoint"))
     monkeypatch.setattr(task_runner, "LARGE_ROWS", 500)
     monkeypatch.setattr(task_runner, "PART_ROWS", 1_000)
-    keys = ":".join(KEYS.values())
-    uri, out, beside = [
-        server.uri(name).replace("s3://", f"s3://{keys}@") for name in ("in", "out", "beside")
-    ]
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+        # What spark.executorEnv sets; the session was started before.
+        monkeypatch.setitem(spark.sparkContext.environment, name, value)
+    uri, out, beside = [server.uri(name) for name in ("in", "out", "beside")]
     place, checkpoint = Place(session=spark), str(tmp_path / "on-spark")
     with pytest.raises(Died):
         run(place, uri, out, checkpoint, dies)

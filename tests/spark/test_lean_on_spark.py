@@ -64,7 +64,8 @@ def _workers() -> list[int]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                mine = b"pyspark.daemon" in (folder / "cmdline").read_bytes() and _is_mine(folder)
+                words = Path(f"/proc/{_parent(folder)}/cmdline").read_bytes().split(b"\0")
+                mine = b"tests.spark.daemon" in words and _is_mine(folder)
             except OSError:
                 continue  # it has ended
             if mine:
@@ -74,11 +75,15 @@ def _workers() -> list[int]:
 
 def _is_mine(folder: Path) -> bool:
     """Whether a process, or one that it is of, was started by this one."""
-    while (parent := int((folder / "stat").read_text().rpartition(")")[2].split()[1])) > 1:
+    while (parent := _parent(folder)) > 1:
         if parent == os.getpid():
             return True
         folder = Path(f"/proc/{parent}")
     return False
+
+
+def _parent(folder: Path) -> int:
+    return int((folder / "stat").read_text().rpartition(")")[2].split()[1])
 
 
 def _cpu_ticks(pid: int) -> int:

@@ -45,7 +45,7 @@ def test_what_was_submitted_stays() -> None:
     ("name", "value", "part"),
     [
         ("spark.sql.adaptive.enabled", "true", "must be false, so that every run gives the same"),
-        ("spark.remote", "sc://there", "Spark Connect cannot be used"),
+        ("spark.remote", "sc://there", "Use --master sc://host:port"),
         ("spark.submit.deployMode", "cluster", "spark-submit --deploy-mode cluster"),
         ("executor.memory", "4g", "Did you mean spark.executor.memory?"),
         ("spark.tidegate.executors", "auto", "must be fixed or follow; got auto"),

@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyspark
 import pytest
 
+from tests.crash.process import QUICK_JVM
 from tidegate.execute.java import ensure_java
 
 PAGE = Path(__file__).parents[2] / "docs/cluster.md"
@@ -23,7 +24,7 @@ def environment(first: Path) -> dict[str, str]:
     """Nothing is said of any Python, but that commands are found in this folder first."""
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("PYSPARK_", "SPARK_"))}
     home = str(ensure_java(dict(os.environ)).home)
-    return kept | {"PATH": f"{first}:{os.environ['PATH']}", "JAVA_HOME": home}
+    return kept | QUICK_JVM | {"PATH": f"{first}:{os.environ['PATH']}", "JAVA_HOME": home}
 
 
 @pytest.mark.parametrize("way", ["activated", "named"])

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 import tidegate as tg
+from tidegate.driver.options import RunOptions
+from tidegate.query.definition import StreamDef
 from tidegate.query.surface.table import Table
+from tidegate.query.table import TableDef
+from tidegate.session.launch import prepare
+from tidegate.session.place import Place
+from tidegate.session.planning import plan_for
+from tidegate.sink.memory import MemorySink
+from tidegate.source.memory import MemorySource
+from tidegate.sql.bind import bind
+from tidegate.sql.script import read_script
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,3 +95,27 @@ def test_dataframes_and_tables_of_the_catalog(spark: SparkSession) -> None:
     text = f"CREATE TABLE zones FROM TABLE zones_of_spark; {TABLE}"
     session.sql(text, rides=rides).start(sink=sink).wait()
     assert sink.table().to_pylist() == wanted
+
+
+def test_a_large_table_is_read_by_key_in_workers(spark: SparkSession, tmp_path: Path) -> None:
+    rides = StreamDef("rides", ("memory:rides",), "ts", 0, None, RIDES.schema)
+    given = TableDef("zones", (), ZONES.schema, given=lambda: ZONES)
+    outputs = bind(read_script(GROUPED), {"rides": rides, "zones": given})
+    source = MemorySource(RIDES, time="ts", id="rides")
+    source.end()
+    sink, place = MemorySink(), Place(session=spark)
+    options = RunOptions(instances=2, buckets=8, batch_rows=17, whole_table_bytes=8)
+    loop = prepare(
+        plan_for(outputs, place),
+        place,
+        {None: sink},
+        options,
+        str(tmp_path),
+        {"memory:rides": source},
+    )
+    while loop.step() is not None:
+        pass
+    manifest = loop.manifest
+    loop.close()
+    assert "by_key" in manifest.tables["zones"][0]
+    assert sink.table().to_pylist() == rows(tg.Session(master="none"), GROUPED)

@@ -22,6 +22,8 @@ ROUND_TRIPS = [
     "INSERT INTO x WITH t AS (SELECT a FROM y) SELECT a FROM t [ROWS 9 SLIDE 3] GROUP BY a",
     "INSERT INTO x (SELECT a FROM y)",
     "CREATE STREAM x AS SELECT COUNT(*) AS n FROM y [RANGE 1 DAY] WITH LATENCY 2 SECONDS",
+    "CREATE STREAM x FROM 'delta:y' THEN 'kafka://h:9/z?from=history' TIME ts",
+    "CREATE STREAM x FROM 'y' THEN 'kafka://h:9/z' UNTIL '2024-01-31T12:00:00Z' DISORDER 1 SECOND",
     "SELECT COUNT(*) AS n FROM rides [RANGE 15 MINUTES SLIDE 5 MINUTES]",
     "SELECT COUNT(*) AS n FROM rides [RANGE '15 minutes' SLIDE '5 minutes']",
     "SELECT COUNT(*) AS n FROM rides [RANGE 0.5 SECONDS]",
@@ -151,6 +153,14 @@ MISTAKES = {
     "got y.",
     "CREATE STREAM x FROM 'y' TIM z": "line 1, column 26: expected TIME, DISORDER, IDLE, OPTIONS "
     "or ; at the end of the statement; got TIM.",
+    "CREATE STREAM x FROM 'y' THEN z": "line 1, column 31: expected the address of a topic in "
+    "quotes after THEN; got z.",
+    "CREATE STREAM x FROM 'y' THEN 'z' UNTIL noon": "line 1, column 41: expected a time in quotes "
+    "after UNTIL; got noon.",
+    "CREATE STREAM x FROM 'y', 'w' THEN 'z'": "line 1, column 31: expected one address, of files "
+    "or a table, before THEN; got THEN.",
+    "CREATE STREAM x FROM TABLE y THEN 'z'": "line 1, column 30: expected one address, of files "
+    "or a table, before THEN; got THEN.",
     "CREATE STREAM x FROM 'y' TIME a TIME b": "line 1, column 33: expected TIME only once; "
     "got TIME.",
     "CREATE STREAM x FROM 'y' DISORDER five": "line 1, column 35: expected a duration such as "

@@ -88,6 +88,7 @@ SAMPLES = (
     "SELECT spark.`default`.rides.route FROM rides",
     "CREATE STREAM r (`a` STRING, b STRUCT<c: INT>, d DECIMAL(10, 2)) FROM 'u' TIME a DISORDER 2"
     " SECONDS IDLE '3 seconds' OPTIONS (header false); SELECT route FROM r",
+    "CREATE STREAM r FROM 'u' THEN 'kafka://h:1/t' UNTIL '2024-01-01' TIME a; SELECT route FROM r",
     "CREATE STREAM r AS SELECT route FROM rides; SELECT route FROM r",
     "CREATE TABLE z (`a` STRING, b TIMESTAMP) FROM 'u', 'v' VALID FROM b OPTIONS (header false);"
     " SELECT route FROM rides",

@@ -19,6 +19,10 @@ from mutants import (
     join,
     kernel,
     keyed,
+    lake,
+    lineage,
+    message,
+    metrics,
     model,
     output,
     owner,
@@ -39,6 +43,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *routing.MUTANTS,
     *kernel.MUTANTS,
     *keyed.MUTANTS,
+    *lake.MUTANTS,
     *window.MUTANTS,
     *join.MUTANTS,
     *state.MUTANTS,
@@ -55,6 +60,9 @@ MUTANTS: tuple[Mutant, ...] = (
     *balanced.MUTANTS,
     *shed.MUTANTS,
     *ahead.MUTANTS,
+    *lineage.MUTANTS,
+    *metrics.MUTANTS,
+    *message.MUTANTS,
 )
 
 __all__ = ["MUTANTS", "Mutant"]

@@ -15,8 +15,8 @@ MUTANTS = (
     Mutant(
         "what is gathered is not synced",
         "whole_file.py",
-        "        due.sync()\n",
-        "",
+        "        due.sync()\n        named",
+        "        named",
         DURABLE,
     ),
     Mutant(

@@ -43,6 +43,29 @@ MUTANTS = (
         "tests/sink/test_nonfinite.py",
     ),
     Mutant(
+        "Postgres gets a batch that it has",
+        "sink/postgres/sink.py",
+        "            if entry.batch is not None and entry.batch >= batch:\n"
+        "                cursor.connection.rollback()",
+        "            if False:\n                cursor.connection.rollback()",
+        "tests/postgres/test_postgres_sink.py",
+    ),
+    Mutant(
+        "a run that was taken over writes to Postgres",
+        "sink/postgres/sink.py",
+        "if entry.owner > self.opening.owner:",
+        "if False:",
+        "tests/postgres/test_postgres_sink.py",
+    ),
+    Mutant(
+        "the number of a batch is not in the transaction of its rows",
+        "sink/postgres/sink.py",
+        "            self._ledger(target).write(cursor, self.opening.owner, batch, rows)\n",
+        "            cursor.connection.commit()\n"
+        "            self._ledger(target).write(cursor, self.opening.owner, batch, rows)\n",
+        "tests/postgres/test_postgres_sink.py",
+    ),
+    Mutant(
         "a damaged ledger is believed",
         "sink/batch_ledger.py",
         "    if stated != ",

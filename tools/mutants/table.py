@@ -18,8 +18,8 @@ MUTANTS = (
     Mutant(
         "an interval is found for a tuple of another key",
         "operate/table_join/candidate.py",
-        "(keys != NO_KEY) & (self._highs[place] >= values)",
-        "(self._highs[place] >= values)",
+        "(keys != NO_KEY) & (self._ends[place] >= values)",
+        "(self._ends[place] >= values)",
         _INDEX,
     ),
     Mutant(
@@ -44,11 +44,39 @@ MUTANTS = (
         "tests/operate/kernels/test_group.py",
     ),
     Mutant(
+        "the rows of a key of a large table come in another order",
+        "operate/table_join/deal.py",
+        "np.lexsort((rows.places, rows.hashes))",
+        "np.lexsort((-rows.places, rows.hashes))",
+        _INDEX,
+    ),
+    Mutant(
+        "a part of a large table ends before its last key",
+        "operate/table_join/dealt.py",
+        "np.append(np.searchsorted(hashes, starts), len(hashes))",
+        "np.append(np.searchsorted(hashes, starts), len(hashes) - 1)",
+        _INDEX,
+    ),
+    Mutant(
+        "a large table is dealt although a join compares no column with =",
+        "plan/table_use.py",
+        "            use.check_by_key(table, left, [name",
+        "            list([name",
+        "tests/driver/test_tables_by_key.py",
+    ),
+    Mutant(
         "a restart reads a table anew",
         "driver/tables.py",
-        "            if recorded is None:",
+        "            if table.name not in manifest.tables:",
         "            if True:",
         _DRIVER,
+    ),
+    Mutant(
+        "each table has the whole limit to itself",
+        "plan/table_use.py",
+        "max(most - others, 0)",
+        "max(most, 0)",
+        "tests/driver/test_tables_by_key.py",
     ),
     Mutant(
         "a table that is read again counts only with the next start",

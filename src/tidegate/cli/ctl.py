@@ -13,7 +13,7 @@ import click
 from tidegate.cli.option import Command
 from tidegate.cli.value import Whole
 from tidegate.control.client import ask
-from tidegate.control.command import POLICY, STATUS
+from tidegate.control.command import PAUSE, POLICY, RESUME, STATUS, STOP
 from tidegate.driver.metric.metric import Where
 from tidegate.driver.metric.registry import lines_at, rows_line
 from tidegate.driver.metric.text import backlog_text, ms_text
@@ -136,6 +136,27 @@ def policy(checkpoint: str, policy: str) -> None:
 
 
 @ctl.command()
+@click.pass_obj
+def pause(checkpoint: str) -> None:
+    """Begin no batch after the running one, until `resume`; input waits where it is."""
+    click.echo(ask(checkpoint, {"command": PAUSE})["state"])
+
+
+@ctl.command()
+@click.pass_obj
+def resume(checkpoint: str) -> None:
+    """Go on after `pause`."""
+    click.echo(ask(checkpoint, {"command": RESUME})["state"])
+
+
+@ctl.command()
+@click.pass_obj
+def stop(checkpoint: str) -> None:
+    """End the query after the running batch; the same command starts it again."""
+    click.echo(ask(checkpoint, {"command": STOP})["state"])
+
+
+@ctl.command()
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.pass_obj
 def status(checkpoint: str, as_json: bool) -> None:
@@ -206,6 +227,7 @@ def status_text(found: Mapping[str, Any]) -> str:
         )
     lines += found["window_lines"]
     lines += found["change_lines"]
+    lines += found["advice"]
     switches = [e for e in found["epochs"] if "by" in e]
     if switches:
         lines.append("switches" + (", the newest" if len(switches) > SHOWN else ""))

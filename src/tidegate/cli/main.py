@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 import click
 
 from tidegate.cli.exit_code import EXIT_FAILED, EXIT_MISTAKE
+from tidegate.cli.line import lines_as_text, say, say_error, say_summary
 from tidegate.cli.stop import EXIT_STOPPED, Stopped, leave
 from tidegate.cli.value import in_shape
 from tidegate.errors import TidegateError, UserError
@@ -19,15 +22,29 @@ COMMANDS = {
     "run": "Run a query over its streams.",
     "sql": "Ask for statements, and show the first rows of each query.",
     "ctl": "Look at a query that runs, and change its instances.",
+    "dashboard": "Show queries in a browser, also such that have ended.",
     "explain": "Print the plan of a query, and where each part runs.",
     "plan": "Propose how many instances a query needs, from its first rows.",
     "calibrate": "Measure what the tuples of a query cost here.",
     "simulate": "Predict throughput and latency of a join over time.",
     "demo": "Show a query at work.",
     "generate": "Write rows of a generator to a file.",
+    "report": "Write one page with all pictures of a run, to keep or to send.",
     "state": "Look inside a checkpoint; changes nothing.",
 }
 """Each is the module of that name beside this one, and the command of that name in it."""
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """What is imported is no garbage: to look for some would take a tenth of the start."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 class _Commands(click.Group):
@@ -39,8 +56,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         # All of them for a name that is none: click says which is near.
         asked = (cmd_name,) if cmd_name in COMMANDS else tuple(COMMANDS)
-        for name in asked:
-            self.add_command(getattr(import_module(f"tidegate.cli.{name}"), name))
+        with _no_collection():
+            for name in asked:
+                self.add_command(getattr(import_module(f"tidegate.cli.{name}"), name))
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -72,6 +90,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def invoke(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; messages are one line on standard error."""
+    with lines_as_text():
+        return _invoke(arguments)
+
+
+def _invoke(arguments: Sequence[str] | None) -> int:
     try:
         code = commands.main(arguments, prog_name="tidegate", standalone_mode=False)
     except UserError as mistake:
@@ -83,9 +106,10 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as mistake:
         return _say(in_shape(mistake), EXIT_MISTAKE)
     except (click.Abort, KeyboardInterrupt):
-        return _say("interrupted", EXIT_STOPPED)
+        say("interrupted")
+        return EXIT_STOPPED
     except Stopped as stopped:
-        click.echo(stopped.summary.text(), err=True)
+        say_summary(stopped.summary)
         return EXIT_STOPPED
     except BrokenPipeError:
         sys.stderr.close()
@@ -93,6 +117,6 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _say(message: object, code: int) -> int:
-    click.echo(f"tidegate: {message}", err=True)
+def _say(error: object, code: int) -> int:
+    say_error(error)
     return code

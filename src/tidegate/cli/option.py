@@ -35,7 +35,8 @@ _OPTIONS = {
         multiple=True,
         metavar="NAME=URI",
         help="A source of a stream: a file, a folder, a URI such as s3://bucket/folder, "
-        "generator:NAME. Repeat for several.",
+        "kafka://host:port/topic, generator:NAME, or 'HISTORY THEN kafka://...'. Repeat for "
+        "several.",
     ),
     "--time": click.option(
         "--time",

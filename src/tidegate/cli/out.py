@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.errors import OptionError
-from tidegate.remote.scheme import REMOTE, without_keys
-from tidegate.sink.address import FILE, Address
-from tidegate.sink.form import check_format
+from tidegate.errors import OptionError, near
+from tidegate.remote.scheme import shown, without_keys
+from tidegate.sink.address import Address
 from tidegate.sink.nothing import NothingSink
-from tidegate.sink.protocol import Sink
-from tidegate.sink.registry import IN_PROGRAM, SINKS, at
+from tidegate.sink.protocol import Formatted, SidePlaces, Sink
+from tidegate.sink.registry import IN_PROGRAM, SINKS, at, class_at
 from tidegate.sink.side_text import SHOWN_ROWS, SideText
 
 CONSOLE = "console"
@@ -30,14 +29,17 @@ def address_of(out: str | None, format: str | None) -> Address:
             f"{address.scheme}: is for Python programs. Use a folder, or {CONSOLE}:.",
         )
     if format is not None:
-        check_format(format)
-        if address.scheme not in (FILE, *REMOTE):
+        sinks = class_at(address, SCHEMES)
+        if not isinstance(sinks, Formatted):
             raise OptionError(
                 "--format",
-                "is for results in files",
-                f"{format} for {address.text}",
+                "is for results in files and topics",
+                f"{format} for {shown(address.text)}",
                 "Give a folder as --out, or leave --format out.",
             )
+        if format not in sinks.formats:
+            remedy = near(format, sinks.formats)
+            raise OptionError("--format", "must be a known format", format, remedy)
         address = address.with_parameter("--format", "format", format)
     at(address, None, SCHEMES)
     return address
@@ -62,11 +64,14 @@ def sinks_of(
 
 def side_places(address: Address) -> dict[str, str]:
     """What becomes of late and of rejected rows, for the summary of a run."""
+    sink = at(address)
+    if isinstance(sink, SidePlaces):
+        return dict(sink.side_places)
     folder = without_keys(address.text.partition("?")[0]).rstrip("/")
     if address.scheme != CONSOLE:
         return {kind: f"are in {folder}/_{kind}" for kind in ("late", "rejected")}
-    shown = f"were only shown, the first {SHOWN_ROWS}"
-    return {kind: f"{shown}; --out DIR keeps them in DIR/_{kind}" for kind in ("late", "rejected")}
+    seen = f"were only shown, the first {SHOWN_ROWS}"
+    return {kind: f"{seen}; --out DIR keeps them in DIR/_{kind}" for kind in ("late", "rejected")}
 
 
 def beside_view(sinks: dict[str | None, Sink], address: Address) -> dict[str | None, Sink]:

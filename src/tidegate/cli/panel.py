@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,6 +79,7 @@ class Scene:
     at_hand: AtHand | None = None
     expected: Expectation | None = None
     figures: str = ""
+    advice: Sequence[str] = ()
 
 
 def picture(scene: Scene, width: int, height: int) -> RenderableType:
@@ -90,12 +91,14 @@ def picture(scene: Scene, width: int, height: int) -> RenderableType:
     above.append(_grid(facts if double else ((*facts[0], *facts[1]),)))
     every = (*_latency(scene), _predicted(scene), _figures(scene), _held(scene), _switches(scene))
     notes = [note for note in every if note is not None]
+    notes += [Text(line, style="yellow", overflow="fold") for line in scene.advice]
     table = _subqueries(scene, max(height // 4, 2))
     above += notes
     above += [Text(), table] if table is not None else []
     # Beside them: the head and its rule, an empty line, and one line less than the terminal has,
     # so that it does not scroll.
-    taken = lines + len(notes) + (table.row_count + 2 if table is not None else 0) + 4
+    folded = sum(len(line) // max(width, 1) for line in scene.advice)
+    taken = lines + len(notes) + folded + (table.row_count + 2 if table is not None else 0) + 4
     return Group(*above, *_results(scene, width, height - taken))
 
 

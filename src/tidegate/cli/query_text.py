@@ -35,6 +35,10 @@ class QueryText:
     read: Callable[[], str]
     path: Path | None = None
 
+    def __post_init__(self) -> None:
+        # Standard input can be read once, and a file may change while its query runs.
+        object.__setattr__(self, "read", functools.cache(self.read))
+
     @staticmethod
     def of_file(name: str) -> QueryText:
         """The query in a file."""

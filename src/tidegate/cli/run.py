@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
-import logging
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from tidegate.cli.dashboard import tell_page
+from tidegate.cli.line import FORMATS, TEXT, log_to_stderr, say, say_summary, use
 from tidegate.cli.option import (
     asked_instances,
     policy_option,
@@ -22,17 +24,19 @@ from tidegate.cli.query_text import QueryText
 from tidegate.cli.stop import EXIT_STOPPED, Stopped
 from tidegate.cli.value import OneOf, SizeType, Whole
 from tidegate.cli.view import LiveView
-from tidegate.cli.watch import LogHandler, run_until_signal, view_of
+from tidegate.cli.watch import run_until_signal, view_of
+from tidegate.driver.lineage.options import lineage_options
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
 from tidegate.elastic import registry as policies
-from tidegate.errors import OptionError, UnavailableError
+from tidegate.errors import OptionError
 from tidegate.json_text import json_text
 from tidegate.memory import Allowance
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.remote.scheme import is_remote_uri
+from tidegate.session.dashboard import ServedPage
 from tidegate.session.launch import prepare
 from tidegate.session.options import trigger_seconds
 from tidegate.session.place import EXECUTIONS, Place
@@ -48,17 +52,18 @@ from tidegate.sink.terminal import drawable
     "--out",
     metavar="URI",
     help="Where results go: a folder, as a path or a URI (file:///path, s3://bucket/path, gs://, "
-    "abfs://, hdfs://), gets one folder per batch; "
+    "abfs://, hdfs://), gets one folder per batch; postgresql://user@host:port/db?table=t: rows; "
     "console: shows the newest window in the live view, or prints all rows as CSV when standard "
     "output is no terminal.  [default: console:]",
 )
 @click.option(
     "--format",
     "format_",
-    metavar="parquet|csv|json",
-    help="Format of results in files; --out 'DIR?format=csv' says the same. JSON has no NaN and no "
+    metavar="parquet|csv|json|avro",
+    help="Format of results in files (parquet, csv, json) or topics (json, csv, avro); --out "
+    "'DIR?format=csv' says the same. JSON has no NaN and no "
     "infinities: they end the run, or are texts with --out 'DIR?format=json&nonfinite=text'.  "
-    "[default: parquet]",
+    "[default: parquet, in topics json]",
 )
 @click.option(
     "--checkpoint",
@@ -122,21 +127,43 @@ from tidegate.sink.terminal import drawable
     help="Write the summary as JSON; docs/operations.md, The summary, defines every figure.",
 )
 @click.option(
+    "--lineage",
+    metavar="URL|FILE",
+    help="Where OpenLineage events go: a server, http://host:5000, or a file that gets one on each "
+    "line. The key of a server is in OPENLINEAGE_API_KEY.",
+)
+@click.option(
+    "--lineage-every",
+    metavar="TIME",
+    help="Least time between two events of a run that goes on.  [default: 10 minutes]",
+)
+@click.option(
     "--dashboard",
     is_flag=False,
-    flag_value=0,
-    type=Whole(),
+    flag_value="0",
     default=None,
     metavar="[PORT]",
-    help="Serve a dashboard.",
+    help="Show the query in a browser, at a port of this host, or at HOST:PORT; without one at any "
+    "that is free, which is told.",
 )
 @click.option(
     "--log",
-    "log",
     type=OneOf(["debug", "info", "warning", "error"]),
     default="warning",
     show_default=True,
+    expose_value=False,
+    callback=lambda context, parameter, value: log_to_stderr(value),
     help="What is logged to standard error.",
+)
+@click.option(
+    "--log-format",
+    type=OneOf(FORMATS),
+    default=TEXT,
+    show_default=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, parameter, value: use(value),
+    help="How lines on standard error are written: for people, or each as a JSON object.",
 )
 @click.option(
     "--memory-limit",
@@ -173,8 +200,9 @@ def run(
     available_now: bool,
     trigger: str | None,
     summary: str | None,
-    dashboard: int | None,
-    log: str,
+    lineage: str | None,
+    lineage_every: str | None,
+    dashboard: str | None,
     memory_limit: int | None,
 ) -> None:
     """Run the query in QUERY.sql over its streams.
@@ -185,9 +213,7 @@ def run(
     runs, a live view shows rates, event-time lag, batch times, state, instances and the newest
     window, if standard output is a terminal. A summary follows on standard error.
     """
-    _log_to_stderr(log)
     refuse_all(strategy, "tidegate run")
-    _refuse_dashboard(dashboard)
     options = RunOptions(
         **vars(asked_instances(instances, switch)),
         buckets=buckets,
@@ -201,45 +227,30 @@ def run(
         start_empty=start_empty,
     )
     options.memory.take()  # streams are looked at before there is a loop
-    place = Place.at(master, exchange=exchange, execution=execution, conf=settings(conf))
-    place = place.titled(query.title)
+    place = Place.at(master, None, exchange, settings(conf), execution).titled(query.title)
     address = address_of(out, format_)
     check_places(query.path, address, checkpoint, summary)
+    told = lineage_options(lineage, lineage_every, "--lineage", query.stem)
     joins = JoinOptions(method, routing, buckets)
     planning = PlanOptions(joins, strategy, partitioner, max_windows_per_tuple, partial)
     outputs = read_query(query, streams, times)
     plan = plan_for(outputs, place, planning)
     view = view_of(drawable(sys.stdout), query.stem, plan, place)
     sinks = sinks_of([o.name for o in outputs], address, viewed=view is not None)
-    loop = prepare(
-        plan,
-        place,
-        sinks if view is None else beside_view(sinks, address),
-        options,
-        checkpoint,
-        on_batch=view.batch if view else None,
-        on_rows=(lambda name, rows: view.rows(rows, name)) if view else None,
-        observer=view.step if view else None,
-    )
-    _run_to_its_end(loop, view, checkpoint, address, summary)
-
-
-def _log_to_stderr(level: str) -> None:
-    logging.basicConfig(
-        level=level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        handlers=[LogHandler()],
-    )
-
-
-def _refuse_dashboard(dashboard: int | None) -> None:
-    if dashboard is not None:
-        raise UnavailableError(
-            "--dashboard",
-            "is not available yet",
-            None,
-            "Leave it out; a terminal shows a live view.",
+    with ServedPage(dashboard or False, "--dashboard") as page:
+        loop = prepare(
+            plan,
+            place,
+            sinks if view is None else beside_view(sinks, address),
+            options,
+            checkpoint,
+            on_batch=view.batch if view else None,
+            on_rows=(lambda name, rows: view.rows(rows, name)) if view else None,
+            observer=view.step if view else None,
+            lineage=told and replace(told, sql=query.read()),
         )
+        tell_page(page.show(loop, query.stem))
+    _run_to_its_end(loop, view, checkpoint, address, summary)
 
 
 def _run_to_its_end(
@@ -250,15 +261,13 @@ def _run_to_its_end(
         reachable(loop)
     loop.summary.places = side_places(out)
     if loop.manifest.finished:
-        click.echo(
-            f"tidegate: {checkpoint} is finished already, and there is no new input.", err=True
-        )
+        say(f"{checkpoint} is finished already, and there is no new input.")
     gc.freeze()  # what has been imported stays; it need not be looked through again and again
     try:
         done = run_until_signal(loop, view)
     except Stopped as stopped:
         report(stopped.summary, summary)
-        click.echo(how_to_continue(checkpoint, out), err=True)
+        say(how_to_continue(checkpoint, out), title="")
         raise click.exceptions.Exit(EXIT_STOPPED) from None
     report(done, summary)
 
@@ -308,6 +317,6 @@ def _is_of(checkpoint: str, out: Address) -> bool:
 
 def report(summary: Summary, path: str | None) -> None:
     """Say what was done, on standard error and as JSON."""
-    click.echo(summary.text(), err=True)
+    say_summary(summary)
     if path is not None:
         Path(path).write_text(json_text(summary.as_dict(), indent=2) + "\n", encoding="utf-8")

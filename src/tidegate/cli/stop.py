@@ -17,9 +17,8 @@ from contextlib import contextmanager
 from threading import Event, Lock
 from typing import TYPE_CHECKING, NoReturn
 
-import click
-
 from tidegate import schedule
+from tidegate.cli.line import say
 from tidegate.execute.shutdown import clean_now
 
 if TYPE_CHECKING:  # commands that run no query start without the engine
@@ -52,8 +51,8 @@ class Stopped(Exception):
 def run_stoppable(loop: Loop, ending: Callable[[str], None]) -> Summary:
     """Run a loop: the first signal ends it after the batch at hand, the second aborts that.
 
-    `ending` is told in words how it ends. Raises Stopped where a signal came before the end of the
-    input, and what the loop raises otherwise.
+    `ending` is told in words how it ends. Raises Stopped where a signal, or somebody who asked the
+    query to stop, came before the end of the input, and what the loop raises otherwise.
     """
     signals = 0
     with _pipe() as (ear, tell):
@@ -64,10 +63,10 @@ def run_stoppable(loop: Loop, ending: Callable[[str], None]) -> Summary:
             if signals == 1:
                 loop.stop()
                 ending(STOPPING)
-                _say(f"{STOPPING}; Ctrl-C again aborts it, and what is committed stays")
+                say(f"{STOPPING}; Ctrl-C again aborts it, and what is committed stays")
             elif signals == 2:
                 ending("aborting")
-                _say("aborting the batch")
+                say("aborting the batch")
                 if not _aborted(loop, running, ear):
                     _abandoned.append(loop)
                     raise Stopped(loop.summary)
@@ -75,9 +74,15 @@ def run_stoppable(loop: Loop, ending: Callable[[str], None]) -> Summary:
     failure = running.exception()
     if failure is not None and signals < 2:  # else it is the abort that failed
         raise failure
-    if signals and not (loop.summary.finished or loop.summary.up_to_date):
+    if not (loop.summary.finished or loop.summary.up_to_date):
         raise Stopped(loop.summary)
     return loop.summary
+
+
+def wait_for_signal() -> None:
+    """Block until somebody wants this process to end."""
+    with _pipe() as (ear, _):
+        os.read(ear, 1)
 
 
 def leave(code: int) -> NoReturn:
@@ -138,7 +143,3 @@ def _pipe() -> Iterator[tuple[int, Callable[[int], None]]]:
             ended.set()
             os.close(ear)
             os.close(mouth)
-
-
-def _say(text: str) -> None:
-    click.echo(f"tidegate: {text}", err=True)

@@ -57,6 +57,7 @@ class LiveView:
         self._tasks: Callable[[], TaskCounts | None] = lambda: None
         self._expected: Callable[[], Expectation | None] = lambda: None
         self._figures: Callable[[], str] = str
+        self._advice: Callable[[], Sequence[str]] = tuple
 
     def __enter__(self) -> LiveView:
         # What others print goes above the picture, unless it goes elsewhere than this terminal.
@@ -93,13 +94,14 @@ class LiveView:
         tasks: Callable[[], TaskCounts | None],
         expected: Callable[[], Expectation | None] = lambda: None,
         figures: Callable[[], str] = str,
+        advice: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         """Where to ask for the rows and the tasks of the batch that runs, and what is expected.
 
-        `figures` gives those of the newest window, in words.
+        `figures` gives those of the newest window, in words; `advice` what streams need.
         """
         self._rows, self._tasks, self._expected = rows, tasks, expected
-        self._figures = figures
+        self._figures, self._advice = figures, advice
 
     def step(self, step: str, batch: int) -> None:
         """Called by the loop when it reaches a step of a batch."""
@@ -139,6 +141,7 @@ class LiveView:
             at_hand=self._at_hand(now),
             expected=self._expected(),
             figures=self._figures(),
+            advice=self._advice(),
         )
         return picture(scene, self._console.width, self._console.height)
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sys
-from typing import TextIO
-
 from rich.console import Console
 
 from tidegate.cli.stop import Stopped, run_stoppable
@@ -48,6 +44,7 @@ def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
         loop.tasks,
         loop.books.forecast.newest,
         lambda: newest_figures(loop.summary.windows()),
+        loop.books.advice.lines,
     )
     with view:
         try:
@@ -57,14 +54,3 @@ def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
             raise
         view.ending(summary.state)
     return summary
-
-
-class LogHandler(logging.StreamHandler[TextIO]):
-    """Logs to standard error as it is at the time, because a live view puts itself before it."""
-
-    def __init__(self) -> None:
-        logging.Handler.__init__(self)
-
-    @property
-    def stream(self) -> TextIO:  # type: ignore[override]
-        return sys.stderr

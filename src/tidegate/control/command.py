@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tidegate.driver.journal.picture import picture_of
 from tidegate.driver.loop import Loop
-from tidegate.driver.status import buckets_of as buckets_by_instance
-from tidegate.driver.status import status_of
 from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
 from tidegate.elastic.request import MappingChange, Move, Rebalance, Request, Scale, Switch, text_of
-from tidegate.errors import OptionError, near
+from tidegate.errors import OptionError, UserError, near
 
 BY = "ctl"
+PAGE = "page"
 """Who has asked, in the timeline."""
 
 Arguments = Mapping[str, Any]
@@ -30,26 +30,40 @@ CHANGES: dict[str, Callable[[Arguments], MappingChange]] = {
 
 STATUS = "status"
 POLICY = "policy"
+PAUSE, RESUME, STOP = "pause", "resume", "stop"
 
 
 def answer(loop: Loop, question: Arguments) -> dict[str, Any]:
     """Do what a question asks of a query; what cannot be done is a UserError.
 
-    Called by the thread of the socket while batches run in another.
+    Called by the thread of the socket, or of a page, while batches run in another. What changes
+    something is noted in the journal, with who asked and what became of it.
     """
     command = text_of(question.get("command"), "ctl", "command")
     if command == STATUS:
-        return {**status_of(loop), "buckets": buckets_by_instance(loop)}
-    if command == POLICY:
-        policy = text_of(question.get("policy"), POLICY, "policy")
-        loop.manager.use(policies.of(policy, POLICY))
-        return loop.manager.status()
-    if command not in CHANGES:
-        raise OptionError(
-            "ctl", "must be a known command", command, near(command, [*CHANGES, STATUS, POLICY])
-        )
-    change, why = CHANGES[command](question), question.get("why", "")
-    request = Request(change, question.get("subquery"), by=BY, why=why)
+        return picture_of(loop)
+    try:
+        done = _done(loop, command, question)
+    except UserError as error:
+        loop.books.journal.asked(question, f"refused: {error}")
+        raise
+    loop.books.journal.asked(question, "done")
+    return done
+
+
+def _done(loop: Loop, command: str, question: Arguments) -> dict[str, Any]:
+    if command in CHANGES:
+        return _changed(loop, CHANGES[command](question), question)
+    if command not in ACTIONS:
+        known = [*CHANGES, *ACTIONS, STATUS]
+        raise OptionError("ctl", "must be a known command", command, near(command, known))
+    loop.controls.refuse_ended(command)
+    return ACTIONS[command](loop, question)
+
+
+def _changed(loop: Loop, change: MappingChange, question: Arguments) -> dict[str, Any]:
+    by = PAGE if question.get("by") == PAGE else BY
+    request = Request(change, question.get("subquery"), by=by, why=question.get("why", ""))
     made = loop.controls.ask(request)
     return {
         "request": str(request.change),
@@ -62,3 +76,33 @@ def answer(loop: Loop, question: Arguments) -> dict[str, Any]:
             for name, of in made.items()
         },
     }
+
+
+def _use_policy(loop: Loop, question: Arguments) -> dict[str, Any]:
+    policy = text_of(question.get("policy"), POLICY, "policy")
+    loop.manager.use(policies.of(policy, POLICY))
+    return loop.manager.status()
+
+
+def _pause(loop: Loop, question: Arguments) -> dict[str, Any]:
+    loop.pause()
+    return {"state": loop.books.journal.state}
+
+
+def _resume(loop: Loop, question: Arguments) -> dict[str, Any]:
+    loop.resume()
+    return {"state": loop.books.journal.state}
+
+
+def _stop(loop: Loop, question: Arguments) -> dict[str, Any]:
+    loop.stop()
+    return {"state": "stopping"}
+
+
+ACTIONS: dict[str, Callable[[Loop, Arguments], dict[str, Any]]] = {
+    POLICY: _use_policy,
+    PAUSE: _pause,
+    RESUME: _resume,
+    STOP: _stop,
+}
+"""What changes something else, by the name of the command."""

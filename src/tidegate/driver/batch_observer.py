@@ -12,8 +12,14 @@ class BatchObserver:
     counts: the next run goes on after it.
     """
 
+    def started(self) -> None:
+        """When `Loop.run` begins; a loop whose batches somebody else asks for never does."""
+
     def committed(self, batch: CommittedBatch) -> None:
         """After each batch that counts, once it is published; costs time of every batch."""
+
+    def ended(self, failure: BaseException | None) -> None:
+        """When `Loop.run` has ended, after `close`; what it raised, but for an abort asked for."""
 
     def close(self) -> None:
         """When the run ends, before the runner and the parts of the pipeline are closed."""

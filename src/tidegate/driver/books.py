@@ -9,8 +9,10 @@ from dataclasses import replace
 from functools import cache, partial
 
 from tidegate.clock import Clock
+from tidegate.driver.advice import InputAdvice
 from tidegate.driver.batch_observer import BatchObserver
 from tidegate.driver.inputs import Inputs
+from tidegate.driver.journal.journal import Journal
 from tidegate.driver.latency import LatencyLog
 from tidegate.driver.manager import Manager
 from tidegate.driver.metric.metric import BETWEEN, BOOKS, START, CommittedBatch
@@ -111,6 +113,7 @@ class Books:
         ask: Callable[[Request], object],
         waiting: Callable[[], Mapping[str, WaitingRequest]],
         runner: Callable[[], JobRunner],
+        paused: Callable[[], bool],
     ) -> None:
         plan, subqueries = pipeline.plan, pipeline.subqueries
         slots = cache(lambda: options.slots or runner().slots())
@@ -118,21 +121,40 @@ class Books:
         self.summary = Summary(names=plan.names)
         self.latency = LatencyLog(clock.now())
         self.load = LoadWatch(subqueries, clock)
+        late_level = logging.WARNING if options.follow else logging.DEBUG
+        self.advice = InputAdvice(plan, pipeline.inputs, clock, late_level)
         self.manager = Manager(
             options.policy, ask=ask, waiting=waiting, slots=slots, shared=subqueries.shared
         )
         self.forecast = Forecast(options.trigger_s, plan.hold, slots, lambda: self.manager.decides)
+        self.journal = Journal(clock, self.summary, self.forecast, paused)
         self.summary.latencies = self.latency.as_dict
         self.observers: tuple[BatchObserver, ...] = (
             _Latencies(self.latency),
             _Consumption(pipeline, runner),
             _FanOut(),
             _Progress(pipeline.inputs),
+            self.advice,
             self.load,
             _Forecasts(self),
             _Decisions(self),
             _Summing(self, pipeline),
+            self.journal,
         )
+
+    def observe(self, observer: BatchObserver) -> None:
+        """Have one more observer, behind the others: batches that it sees are reported."""
+        self.observers = (*self.observers, observer)
+
+    def started(self) -> None:
+        """Tell every observer that the run begins."""
+        for observer in self.observers:
+            observer.started()
+
+    def ended(self, failure: BaseException | None) -> None:
+        """Tell every observer how the run ended."""
+        for observer in self.observers:
+            observer.ended(failure)
 
     def ready(self, spans: Spans) -> None:
         """The runner was started for the first batch; that is not counted as its time."""

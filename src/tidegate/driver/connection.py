@@ -50,7 +50,8 @@ def connections_of(
                         "one of another session",
                         "Make all its streams with one session.",
                     )
-                connections.append(Connection(position, opened(uri, stream, options), uri))
+                legs = opened(uri, stream, options).legs()
+                connections += [Connection(position, leg, uri) for leg in legs]
                 continue
             connector = given[uri].for_run(uses[uri])
             uses[uri] += 1

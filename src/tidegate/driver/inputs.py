@@ -15,7 +15,7 @@ from tidegate.driver.connection import Connection, opened
 from tidegate.driver.options import RunOptions
 from tidegate.gate.again import Goal, rewound
 from tidegate.gate.backlog import Backlog
-from tidegate.gate.extent import Extent, Holder
+from tidegate.gate.extent import Extent, Holder, InletReach, reaches_of, silent_of
 from tidegate.gate.intake import Cut, Intake
 from tidegate.plan.physical import Plan
 from tidegate.schedule import beside
@@ -183,6 +183,16 @@ class Inputs:
         """How much of the input is read, and who holds the frontier back; after a cut."""
         with self._newest():
             return self._intake.standing()
+
+    def silent(self, now: float, after_s: float) -> Holder | None:
+        """The source that holds the frontier back and has said nothing for so long."""
+        with self._newest():
+            return silent_of(self._intake.inlets, now, after_s)
+
+    def reaches(self) -> tuple[InletReach, ...]:
+        """How far each URI of each stream is; after a cut."""
+        with self._newest():
+            return reaches_of(self._intake.inlets)
 
     def backlog(self) -> Backlog | None:
         """What has arrived and was not taken; None where no source is live."""

@@ -100,6 +100,13 @@ class Sketch:
                 self._counts[oldest.buckets] -= oldest.counts
                 self._most_s = max(one.most_s for one in self._newest)
 
+    def upto(self, bounds_s: Sequence[float]) -> tuple[list[int], int]:
+        """How many are at most each of these bounds, which count as within RELATIVE_ERROR of where
+        they are, and how many there are."""
+        upto = np.cumsum(self._counts)
+        places = np.floor(np.log(np.array(bounds_s) / _LEAST_S) / math.log(_RATIO) + 0.5)
+        return upto[places.astype(np.int64)].tolist(), int(upto[-1])
+
     def quantiles(self) -> Quantiles | None:
         """Over all that counts; None where that is nothing."""
         upto = np.cumsum(self._counts)
@@ -123,6 +130,7 @@ class LatencyLog:
         self._ready_at = now
         self._first: Quantiles | None = None
         self._run, self._later, self._recent = Sketch(), Sketch(), Sketch(RECENT_BATCHES)
+        self._total_s = 0.0
         self.newest_sum: tuple[float, int] = 0.0, 0
         """Of the newest batch: the latencies of its tuples added up in seconds, and how many."""
 
@@ -136,11 +144,17 @@ class LatencyLog:
         seconds = np.maximum(at - np.concatenate([np.empty(0), *arrived]), 0.0)
         counts = np.concatenate([np.empty(0, np.int64), *(one.counts for one in completed)])
         self.newest_sum = float(seconds @ counts), int(counts.sum())
+        self._total_s += self.newest_sum[0]
         found, binned = exact(seconds, counts), LatencyBins.of(seconds, counts)
         for sketch in (self._run, self._recent, *([self._later] if self._first else [])):
             sketch.add(binned)
         self._first = self._first or found
         return found
+
+    def upto(self, bounds_s: Sequence[float]) -> tuple[list[int], int, float]:
+        """How many tuples of the run took at most each of these times, how many there are, and
+        their latencies added up in seconds; called by any thread."""
+        return *self._run.upto(bounds_s), self._total_s
 
     def recent(self) -> Quantiles | None:
         """The latencies of recent batches; None where there were none to measure."""

@@ -23,12 +23,16 @@ from tidegate.spans import Spans
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
+_PAUSED_LOOK_S = 0.5
+"""How often a run that is paused looks whether it goes on."""
+
 
 class Loop:
     """Decides when the next batch starts, and has it prepared, committed, published and booked.
 
     `step` runs one batch; `run` goes on until the input ends or `stop` is called. Not for several
-    threads, except `stop`, which takes effect after the batch, `abort`, and `controls`.
+    threads, except `stop` and `pause`, which take effect after the batch, `resume`, `abort`, and
+    `controls`.
     """
 
     def __init__(
@@ -58,6 +62,8 @@ class Loop:
         self._news = threading.Event()
         """Given when there may be something to do before the next look for input."""
         self._closed = False
+        self._aborted = False
+        self._paused = False
         self._opening: list[Callable[[], None]] = []
         self._closing: list[Callable[[], None]] = []
         try:
@@ -76,6 +82,7 @@ class Loop:
             ask=self.controls.ask,
             waiting=self.controls.waiting,
             runner=lambda: self.runner,
+            paused=lambda: self._paused,
         )
         self.summary, self.manager = self.books.summary, self.books.manager
         try:
@@ -99,10 +106,20 @@ class Loop:
 
         A run over what is available now ends when it has taken that, and leaves windows open.
         """
+        try:
+            self._run()
+        except BaseException as failure:
+            self.books.ended(None if self._aborted else failure)
+            raise
+        self.books.ended(None)
+        return self.summary
+
+    def _run(self) -> None:
         inputs, enough = self.pipeline.inputs, self.pipeline.enough
         try:
             for action in self._opening:
                 action()
+            self.books.started()
             while not self.manifest.finished and not enough() and self._next_start():
                 if self.step() is not None:
                     continue
@@ -110,6 +127,8 @@ class Loop:
                     self.summary.up_to_date = True
                     break
                 self.books.load.waited()
+                self.books.advice.look()
+                self.books.journal.idle()
                 self._clock.wait(self._news, inputs.expected_s())
         except BaseException:
             with suppress(StateError):  # the first error is the one to tell
@@ -117,7 +136,6 @@ class Loop:
             raise
         self.close()
         self.summary.finished |= enough()
-        return self.summary
 
     def _next_start(self) -> bool:
         """Wait until the next batch may start; false where it is not to."""
@@ -127,6 +145,11 @@ class Loop:
             if wait_s > 0:
                 self.books.load.waited()
                 self._clock.wait(self._stop, wait_s)
+        while self._paused and not self._stop.is_set():
+            self.books.load.waited()
+            self.books.journal.idle()
+            self._clock.wait(self._news, _PAUSED_LOOK_S)
+            self._news.clear()
         return not self._stop.is_set()
 
     def step(self) -> BatchReport | None:
@@ -179,7 +202,7 @@ class Loop:
             self.books.close()
             self.runner.close()  # first: subqueries wait for what it still has of theirs
             self.pipeline.close()
-            self.abandon()
+            self._let_go()
             self.pipeline.checkpoint.release()
 
     def on_run(self, action: Callable[[], None]) -> None:
@@ -189,6 +212,15 @@ class Loop:
     def on_close(self, action: Callable[[], None]) -> None:
         """Something to do when the loop is closed."""
         self._closing.append(action)
+
+    def pause(self) -> None:
+        """Begin no batch after the one that is running, until `resume`; input waits where it is."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Go on with batches."""
+        self._paused = False
+        self._news.set()
 
     def stop(self) -> None:
         """End after the batch that is running."""
@@ -204,10 +236,15 @@ class Loop:
 
         Nothing of it counts. `run` then raises what the batch has failed with.
         """
+        self._aborted = True
         self.stop()
         return self.runner.abort()
 
     def abandon(self) -> None:
         """Remove what only this run could use, when its batch cannot be waited for."""
+        self.books.ended(None)
+        self._let_go()
+
+    def _let_go(self) -> None:
         for action in self._closing:
             action()

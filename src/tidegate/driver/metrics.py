@@ -148,6 +148,8 @@ class Summary:
     """Gives what the tasks of each subquery have changed by themselves in this run."""
     forecast: Callable[[], ForecastSummary] = ForecastSummary
     """Gives what was predicted of this run, where its input is live."""
+    lineage: Callable[[], Mapping[str, int]] = dict
+    """Gives how many lineage events were sent and lost, where they were asked for."""
 
     def __repr__(self) -> str:
         counts = self.counters
@@ -219,6 +221,7 @@ class Summary:
             else {name: saso.as_dict() for name, saso in forecast.saso.items()},
             "epochs": [dict(e) for e in self.epochs],
             "epochs_logged": self.epochs_logged,
+            "lineage": dict(self.lineage()) or None,
         }
 
     def window_lines(self) -> list[str]:
@@ -250,6 +253,8 @@ class Summary:
             for e in self.epochs
             if e["epoch"] or "by" in e
         ]
+        lost = self.lineage().get("lost")
+        lines += [f"{counted(lost, 'lineage event')} lost; the log says why"] if lost else []
         lines += side_lines(self.sides, self.counters, self.places)
         return "\n".join(lines)
 

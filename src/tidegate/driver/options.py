@@ -12,6 +12,8 @@ from tidegate.elastic.handover import AUTO
 from tidegate.elastic.policy import Policy
 from tidegate.errors import OptionError, near
 from tidegate.memory import ANY, Allowance
+from tidegate.plan.table_use import TableLimit
+from tidegate.source.table import MOST_BYTES
 
 T = TypeVar("T")
 
@@ -39,6 +41,8 @@ class RunOptions:
     and finishes every window. `handover` is how buckets come to other instances at a switch
     (`elastic.handover`), and `one_host` whether all instances are on the driver's. With
     `start_empty` a changed query may have subqueries of which its checkpoint has no state.
+    `whole_table_bytes` is how large a table may be that every task holds; a `memory` for which less
+    is left in caches lowers it.
     """
 
     instances: int | None = None
@@ -58,6 +62,7 @@ class RunOptions:
     policy: Policy = field(default_factory=Fixed)
     slots: int | None = None
     start_empty: bool = False
+    whole_table_bytes: int = MOST_BYTES
 
     def __post_init__(self) -> None:
         self._positive("--buckets", self.buckets)
@@ -175,6 +180,13 @@ class RunOptions:
             return BatchLimit(self.batch_rows)
         first = FIRST_ROWS if multiplies else None
         return BatchLimit(DEFAULT_BATCH_ROWS, by_output=True, first_rows=first)
+
+    @property
+    def table_limit(self) -> TableLimit:
+        """How large tables may be; who limits the memory has larger ones than caches hold read by
+        key."""
+        most, cached = self.whole_table_bytes, self.memory.cache_bytes
+        return TableLimit(most if cached is None else min(most, cached), most)
 
     @property
     def first_instances(self) -> int:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tidegate.batch import BatchId, from_bytes
 from tidegate.collect.order import OutputOrder
 from tidegate.driver.replay import Replay
-from tidegate.errors import LostOutputError
+from tidegate.errors import LostOutputError, OptionError, near
 from tidegate.execute.job import LATE, REJECTED, Outcome, Parcel
 from tidegate.execute.runner import Outcomes
 from tidegate.operate.port import Port
@@ -82,17 +82,30 @@ class Outlets:
         self._replay: Replay | None = None
         self._batch = -1
 
-    def open(self, manifest: Manifest | None, owner: int = 0) -> None:
+    def sink_of(self, output: str | None) -> Sink:
+        """The sink of an output; the only one where no name is given."""
+        names = [name for name in self._sinks if name is not None]
+        if output is None and not names:
+            return self._sinks[None]
+        if output not in names:
+            got = "none" if output is None else output
+            raise OptionError("output", "must be one of the query", got, near(got, names))
+        return self._sinks[output]
+
+    def open(self, manifest: Manifest | None, owner: int = 0, checkpoint: str = "") -> None:
         """Open every sink; the newest manifest is None before the first batch.
 
-        `owner` is the number of this run in the checkpoint, greater than those of all before it.
+        `owner` is the number of this run in the checkpoint, greater than those of all before it;
+        `checkpoint` tells the checkpoint from all others.
         """
         committed = None if manifest is None else BatchId(manifest.batch)
         for target in self._plan.targets:
             schema = self._plan.port(target.edge).schema
             written = [] if manifest is None else manifest.written_of(target.name or "")
             key = self._keys.get(target.name, ())
-            opening = Opening(schema, target.name, committed, self._keep, owner, written, key)
+            opening = Opening(
+                schema, target.name, committed, self._keep, owner, written, key, checkpoint
+            )
             self._sinks[target.name].open(opening)
 
     def begin(self, batch: int, replay: Replay | None = None) -> None:

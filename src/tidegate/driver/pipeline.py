@@ -94,7 +94,7 @@ class Pipeline:
         self.checkpoint = Checkpoint(store)
         self.outlets = Outlets(plan, sinks, store)
         self.inputs = Inputs(plan, store, clock, options, wake)
-        self.tables = Tables(plan.tables, store, clock)
+        self.tables = Tables(plan, store, clock, options.table_limit)
         self.subqueries = Subqueries(plan, store, options, self.tables)
         self.manifest = self.subqueries.first_manifest()
         """The newest that was committed; batch -1 before the first."""
@@ -188,6 +188,7 @@ class Pipeline:
             work=prepared.work,
             spans=prepared.spans,
             committed_at=self._clock.now(),
+            sync_s=prepared.due.waited_s,
             replaced=None if replaced is None else replaced.after,
         )
 

@@ -18,6 +18,7 @@ from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
 from tidegate.errors import CheckpointError
 from tidegate.plan.physical import Plan
+from tidegate.state.identity import IDENTITY, identity_of, new_identity
 from tidegate.state.lock import Lock
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
@@ -51,8 +52,9 @@ def enter(
                 "manifests without it",
                 "Restore the file, or start from an empty checkpoint.",
             )
-        outlets.open(None)
-        _begin(store, lock, plan, wanted)
+        identity = new_identity()
+        outlets.open(None, checkpoint=identity)
+        _begin(store, lock, plan, {**wanted, IDENTITY: identity})
         return first
     lock.take()
     # Read again: until it was locked, another run may have begun with it or ended.
@@ -62,7 +64,8 @@ def enter(
     manifest = store.enter(first, first.holder)
     # Where locks do not reach it may be that of another run.
     check_query(store.location, meta, manifest, plan, options.start_empty)
-    outlets.open(manifest if manifest.batch >= 0 else None, manifest.owner)
+    newest = manifest if manifest.batch >= 0 else None
+    outlets.open(newest, manifest.owner, identity_of(store.location, meta))
     return manifest
 
 

@@ -1,4 +1,4 @@
-"""Keeps who was late and what was rejected first, and writes the summary's lines about them.
+"""Keeps who was late and what was rejected first, and writes the lines about them.
 
 A manifest keeps it as plain data, so that it holds over restarts: by stream how many rows came
 late, the DISORDER that would have taken them all in, and the source that was furthest behind; and
@@ -18,7 +18,10 @@ from tidegate.microsecond import UNITS_US
 from tidegate.state.epoch import counted
 
 NOTICED = 0.001
-"""The share of late rows from which on a summary says who was late, and by how much."""
+"""The share of late rows from which on people are told who was late, and by how much."""
+
+ANEW = "and start from an empty checkpoint"
+"""What a clause of a stream takes that is changed."""
 
 Sides = Mapping[str, Any]
 
@@ -55,18 +58,27 @@ def side_lines(
     return lines
 
 
+def late_advice(sides: Sides, counters: Mapping[str, int]) -> list[str]:
+    """By stream who was late and the DISORDER that takes the rows in; none where few were late."""
+    if counters.get("rows_late", 0) < NOTICED * counters.get("rows_in", 0):
+        return []
+    lines = []
+    for stream, known in sides.get("late", {}).items():
+        said = f"{counted(known['rows'], 'row')} came late, the latest in {known['source']}"
+        remedy = ""
+        if (needed_us := known["disorder_us"]) > 0:
+            clause = f"DISORDER {disorder_text(needed_us)}"
+            remedy = f" Write {clause} after its TIME to take them in, {ANEW}."
+        lines.append(f"stream {stream}: {said}.{remedy}")
+    return lines
+
+
 def _late(sides: Sides, counters: Mapping[str, int]) -> list[str]:
     rows, whole = counters.get("rows_late", 0), counters.get("rows_in", 0)
     if not whole or rows < NOTICED * whole:
         return [f"{counted(rows, 'row')} came late, less than {NOTICED:.1%} of all"]
-    lines = [f"{counted(rows, 'row')} came late, {rows / whole:.1%} of all"]
-    for stream, known in sides.get("late", {}).items():
-        lines.append(
-            f"  {stream}: {counted(known['rows'], 'row')}, the latest in {known['source']}"
-        )
-        if (needed_us := known["disorder_us"]) > 0:
-            lines.append(f"    DISORDER {disorder_text(needed_us)} would have taken them in")
-    return lines
+    whom = [f"  {line}" for line in late_advice(sides, counters)]
+    return [f"{counted(rows, 'row')} came late, {rows / whole:.1%} of all", *whom]
 
 
 def _rejected(sides: Sides, counters: Mapping[str, int]) -> list[str]:
@@ -76,7 +88,7 @@ def _rejected(sides: Sides, counters: Mapping[str, int]) -> list[str]:
     if first is None:
         return [said]
     source, reason = first["source"], first["reason"]
-    own = reason.startswith("line ")  # it says itself where in the file
+    own = reason.startswith(("line ", "partition "))  # it says itself where in the source
     place = f"in {source}" if own else f"row {first['seq'] + 1:,} of {source}"
     return [f"{said}; the first, {place}: {reason}"]
 

@@ -37,6 +37,7 @@ def status_of(loop: Loop) -> dict[str, Any]:
         "policy": loop.manager.status(),
         "pending": pending_of(loop),
         "window_lines": loop.summary.window_lines(),
+        "advice": loop.books.advice.lines(),
         "change_lines": lines_of(loop.summary.changes(), SHOWN_CHANGES),
         "newest_windows": {
             name: digest.newest_as_dict() for name, digest in loop.summary.windows().items()

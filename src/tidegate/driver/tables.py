@@ -1,19 +1,28 @@
 """Holds the tables of a running query: what was read of each, and from which event time it counts.
 
-What a table was when it was read is a file of the checkpoint, and which one a batch has used is in
-its manifest. So a restart has the same rows, whatever has become of the files they came from.
+What a table was when it was read is in files of the checkpoint, and which ones a batch has used is
+in its manifest. So a restart has the same rows, whatever has become of what they were read from.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection
 
-from tidegate.batch import MIN_US, from_bytes
+from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
-from tidegate.errors import CheckpointError, TidegateError
-from tidegate.operate.table_join.held import FOLDER, TableVersion
+from tidegate.driver.table_capture import (
+    KeyedCapture,
+    TableRecord,
+    WholeCapture,
+    capture,
+    version_of,
+    with_keys,
+)
+from tidegate.errors import CheckpointError, StateError, TidegateError
+from tidegate.operate.table_join.held import FOLDER, DealtVersion, TableVersion
+from tidegate.plan.physical import Plan
+from tidegate.plan.table_use import TableLimit, TableRoom, table_uses, whole_first
 from tidegate.query.table import TableContent, TableDef
 from tidegate.state.epoch import time_of
 from tidegate.state.manifest import Manifest
@@ -22,34 +31,42 @@ from tidegate.state.store import Store
 
 _log = logging.getLogger(__name__)
 
-TableRecord = Mapping[str, Any]
-"""One version in the manifest: `digest`, `file`, `from_us`, `rows`, `bytes`, `read`."""
-
-
 MOST_TOLD = 8
 """So many versions of a table the manifest tells of; it has the rows of the newest alone."""
 
 
 class Tables:
-    """What each table is for the next batch, with the newest versions of it for people."""
+    """What each table is for the next batch, with the newest versions of it for people.
 
-    def __init__(self, tables: Sequence[TableDef], store: Store, clock: Clock) -> None:
-        self._tables = tables
+    Tasks hold those that are within a limit together, and read others by key.
+    """
+
+    def __init__(self, plan: Plan, store: Store, clock: Clock, limit: TableLimit) -> None:
+        self._tables = plan.tables
+        self._uses = table_uses(plan)
         self._store = store
         self._clock = clock
+        self._limit = limit
+        self._room = TableRoom(limit)
         self._held: dict[str, tuple[TableRecord, ...]] = {}
         self._read_at: dict[str, float] = {}
 
     def enter(self, manifest: Manifest) -> None:
         """Before the first batch of a run: go on with what a manifest has, read what it has not."""
+        batch = manifest.batch + 1
         for table in self._tables:
-            recorded = manifest.tables.get(table.name)
-            if recorded is None:
-                first = self._kept(table, self._read(table), manifest.batch + 1, MIN_US)
+            if table.name in manifest.tables:
+                *older, newest = manifest.tables[table.name]
+                self._check(table, newest)
+                use, stem = self._uses[table.name], self._stem(batch, newest["digest"])
+                newest = with_keys(newest, use, self._store, stem, self._limit)
+                self._held[table.name] = (*older, newest)
+                if "file" in newest:
+                    self._room.hold(table.name, use, newest["rows"], newest["bytes"])
+        for table in whole_first(self._tables, self._uses):
+            if table.name not in manifest.tables:
+                first = self._kept(table, self._read(table, batch), batch, MIN_US)
                 self._held[table.name] = (first,)
-            else:
-                self._held[table.name] = tuple(recorded)
-                self._check(table, recorded[-1])
 
     def refresh(self, batch: int, from_us: int) -> None:
         """Before a batch: read tables again whose time has come; the new rows are for tuples from
@@ -62,7 +79,9 @@ class Tables:
             if every_us is None or (now - self._read_at[table.name]) * 1e6 < every_us:
                 continue
             try:
-                content = self._read(table)
+                content = self._read(table, batch)
+            except StateError:
+                raise
             except TidegateError as error:
                 _log.warning("%s cannot be read again: %s. Its rows stay.", table.where, error)
                 continue
@@ -71,10 +90,9 @@ class Tables:
                 added = self._kept(table, content, batch, from_us)
                 self._held[table.name] = (*held, added)[-MOST_TOLD:]
 
-    def versions(self, names: Collection[str]) -> dict[str, TableVersion]:
+    def versions(self, names: Collection[str]) -> dict[str, TableVersion | DealtVersion]:
         """What the next batch has of some tables."""
-        newest = {name: held[-1] for name, held in self._held.items() if name in names}
-        return {name: TableVersion(v["digest"], v["file"]) for name, v in newest.items()}
+        return {name: version_of(held[-1]) for name, held in self._held.items() if name in names}
 
     def recorded(self) -> dict[str, list[TableRecord]]:
         """What the next manifest says of them."""
@@ -83,33 +101,36 @@ class Tables:
     @property
     def files(self) -> tuple[str, ...]:
         """The files of the checkpoint that have their rows."""
-        return tuple(held[-1]["file"] for held in self._held.values())
+        return tuple(file for held in self._held.values() for file in version_of(held[-1]).files)
 
     def _kept(
-        self, table: TableDef, content: TableContent, batch: int, from_us: int
+        self, table: TableDef, content: WholeCapture | KeyedCapture, batch: int, from_us: int
     ) -> TableRecord:
         """Keep what was read of a table in the checkpoint."""
-        file = f"{FOLDER}/{owned(batch, self._store.owner)}-{content.digest[:16]}.arrow"
         self._store.files.make(FOLDER)
-        self._store.write(file, content.data)
-        size = len(content.data)
-        _log.info("%s: %d rows, %d bytes read", table.where, content.rows, size)
+        where = content.keep(self._store, self._stem(batch, content.digest))
+        _log.info("%s: %d rows, %d bytes read", table.where, where["rows"], where["bytes"])
         return {
             "digest": content.digest,
-            "file": file,
+            **where,
             "from_us": from_us,
-            "rows": content.rows,
-            "bytes": size,
             "read": time_of(utc_now()),
         }
 
-    def _read(self, table: TableDef) -> TableContent:
+    def _stem(self, batch: int, digest: str) -> str:
+        return f"{FOLDER}/{owned(batch, self._store.owner)}-{digest[:16]}"
+
+    def _read(self, table: TableDef, batch: int) -> WholeCapture | KeyedCapture:
         self._read_at[table.name] = self._clock.now()
-        return table.read()
+        use, name = self._uses[table.name], f"{owned(batch, self._store.owner)}-{FOLDER}"
+        return capture(self._room.read(table, use), use, self._store, name, self._limit)
 
     def _check(self, table: TableDef, newest: TableRecord) -> None:
-        """Tell where a table is not what it was, and refuse one that has other columns."""
-        kept = from_bytes(self._store.files.buffer(newest["file"])).schema
+        """Tell where a table is not what it was, and refuse one that has other columns.
+
+        One by key is not read for it.
+        """
+        kept = version_of(newest).schema(self._store)
         for field in table.schema:
             if field.name not in kept.names or kept.field(field.name).type != field.type:
                 raise CheckpointError(
@@ -119,14 +140,16 @@ class Tables:
                     "Run with another --checkpoint to use the new columns.",
                 )
         self._read_at[table.name] = self._clock.now()
-        if table.refresh_us is not None:
+        if "by_key" in newest:
+            self._uses[table.name].check_by_key(table, self._limit)
+        if table.refresh_us is not None or "by_key" in newest:
             return
         try:
-            changed = self._read(table).digest != newest["digest"]
+            content = table.read()
         except TidegateError as error:
             _log.warning("%s cannot be read: %s. %s", table.where, error, _GOES_ON)
             return
-        if changed:
+        if not isinstance(content, TableContent) or content.digest != newest["digest"]:
             told = (table.where, newest["read"], _GOES_ON)
             _log.warning("%s has changed since it was read at %s. %s", *told)
 

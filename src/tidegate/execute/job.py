@@ -20,7 +20,7 @@ from tidegate.operate.figures import WindowFigures
 from tidegate.operate.kept import Kept
 from tidegate.operate.operator import OUT, InstanceWork, MapWork, Operator
 from tidegate.operate.port import Port
-from tidegate.operate.table_join.held import HeldTables, TableVersion
+from tidegate.operate.table_join.held import DealtVersion, HeldTables, TableVersion
 from tidegate.plan.physical import Edge, Subquery
 from tidegate.route import mapping as route
 from tidegate.sink.protocol import PartWriter
@@ -103,7 +103,7 @@ class Job:
     run: str = ""
     before: str | None = None
     same: frozenset[int] | None = None
-    tables: Mapping[str, TableVersion] = field(default_factory=dict)
+    tables: Mapping[str, TableVersion | DealtVersion] = field(default_factory=dict)
     name: str = field(init=False)
 
     @property

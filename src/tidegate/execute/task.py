@@ -41,6 +41,7 @@ from tidegate.operate.change import MOST_CHANGES
 from tidegate.operate.figures import newest_windows
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.operator import Arrival
+from tidegate.operate.spill import spilling
 from tidegate.operate.table_join.held import HeldTables
 from tidegate.operate.table_join.join import PlacedRows, join_tables
 from tidegate.plan.physical import Edge, Prefix
@@ -274,7 +275,7 @@ def _operated(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
     dealt = [p for p in ordered if p.kind == ROWS]
     arrived = [Arrival(job.splits[p.split].input, p.rows(), p.label) for p in dealt]
-    with fetching() as fetched:
+    with fetching() as fetched, spilling() as spilled:
         result = job.operator.run(job.instance_work(instance, spans), arrived)
     side = tuple(p for p in ordered if p.kind in (LATE, REJECTED))
     told = [(p.instance, json.loads(bytes(p.data))) for p in ordered if p.kind == SPANS]
@@ -291,6 +292,8 @@ def _operated(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
         + result.counts.get("shed", 0),
         "fetched_bytes": sum(fetched.values()),
     }
+    if spilled:
+        own |= {"spills": len(spilled), "spilled_bytes": sum(spilled)}
     work = packed(result.bucket_work, job.mapping, instance)
     spans.mark("instance report")
     return Outcome(

@@ -24,7 +24,7 @@ _UNREAD = {
     "ended": False,
     "removed": False,
 }
-_KEPT = ("inlet", "stream", "uri", "id", "order", "promised_us")
+_KEPT = ("inlet", "stream", "uri", "id", "order", "promised_us", "before_us")
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,10 @@ def rewound(before: Sequence[Entry], after: Sequence[Entry], store: Store) -> li
         elif earlier is not None:
             entries.append(earlier)
         elif entry["id"] != CONSUMED and entry["inlet"] not in folders:
-            entries.append({**{k: entry[k] for k in _KEPT if k in entry}, **_UNREAD})
+            begin = {k: entry.get("first", 0) for k in ("position", "waiting_from")}
+            before_us = entry.get("before_us", MIN_US)
+            begin |= dict.fromkeys(("floor_us", "waiting_floor_us"), before_us)
+            entries.append({**{k: entry[k] for k in _KEPT if k in entry}, **_UNREAD, **begin})
     return entries + list(known.values())
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tidegate.batch import MIN_US
 from tidegate.connector import ListedSource, Source
-from tidegate.errors import GateError
+from tidegate.errors import GateError, SourceError
 from tidegate.gate.entry import CONSUMED, Entry, check_same, check_whole, gone, is_needed, waits
 from tidegate.gate.folder import WatchedFolder
 from tidegate.gate.inlet import Absent, Inlet
@@ -75,8 +75,13 @@ class Arrivals:
             if saved is not None:
                 self._resume(inlet, source, saved)
             else:
+                if any(place == inlet.place for place, _ in self._saved):
+                    source.start(None)
+                else:
+                    source.begin()
                 order = self._new_order(inlet.stream)
-                inlet.open(self._track(inlet, source, order, promised_us))
+                promise_us = max(promised_us, source.promised_us)
+                inlet.open(self._track(inlet, source, order, promise_us))
             joined = True
         return joined
 
@@ -141,11 +146,20 @@ class Arrivals:
     def _list(self, inlet: Inlet, promised_us: int) -> bool:
         """Take in the files of a folder that were not listed before; few of them are opened."""
         known: dict[str, ListedFile] = {}
+        later = inlet.connector.frozen and (inlet.place, CONSUMED) in self._saved
         if inlet.folder is None:
             inlet.folder = self._folder(inlet)
             known = inlet.folder.names.read(self._store)
+            if known:
+                listed = sorted(known.values())
+                unread = [k.name for k in listed if not inlet.folder.is_consumed(k.order)]
+                inlet.connector.resume([k.name for k in listed], unread)
         arrived = inlet.connector.list_new()
         for found in arrived:
+            if later and _is_left_out(inlet.folder, found, known):
+                known.pop(found.id, None)
+                inlet.connector.let_go(found.id)
+                continue
             self._let_in(inlet, inlet.folder, found, known.pop(found.id, None), promised_us)
         if known:
             self._drop_gone(inlet, inlet.folder, known.values())
@@ -192,8 +206,10 @@ class Arrivals:
                 del self._saved[inlet.place, file.name]
 
     def _resume(self, inlet: Inlet, source: Source, saved: Entry) -> None:
-        track = self._track(inlet, source, saved["order"], saved["promised_us"])
         check_same(source, saved)
+        if is_needed(saved):
+            source.start(saved["waiting_from"])
+        track = self._track(inlet, source, saved["order"], saved["promised_us"])
         check_whole(source, saved, inlet.connector.live())
         track.restore(saved)
         inlet.open(track)
@@ -207,3 +223,23 @@ class Arrivals:
         order = self.next_order(stream)
         self._next_order[stream] = order + 1
         return order
+
+
+def _is_left_out(
+    folder: WatchedFolder, found: ListedSource, known: Mapping[str, ListedFile]
+) -> bool:
+    """Whether a frozen listing has no use for a source: it is new, or all of it was consumed.
+
+    Refuses one that is needed and is not what it was.
+    """
+    listed = known.get(found.id)
+    if listed is None or folder.is_consumed(listed.order):
+        return True
+    if (found.extent, found.digest) != (listed.extent, listed.digest):
+        raise SourceError(
+            found.id,
+            "is part of a history, and must be as it was when the first run began",
+            "other content",
+            "Put it back as it was, or start from an empty checkpoint.",
+        )
+    return False

@@ -31,8 +31,7 @@ def backlog_of(inlets: Sequence[Inlet]) -> Backlog | None:
     rows: dict[tuple[int, int], tuple[str, int | None]] = {}
     for inlet in inlets:
         if inlet.live and not inlet.removed:
-            name = inlet.uri or next(iter(inlet.tracks), f"stream {inlet.stream}")
-            sources.setdefault(name, Counter()).update(_of(inlet, rows))
+            sources.setdefault(inlet.name, Counter()).update(_of(inlet, rows))
     if not sources:
         return None
     total: Counter[str] = Counter()

@@ -5,8 +5,9 @@ Nothing here decides anything: it is read off the inlets after a cut, and opens 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.gate.inlet import Inlet
@@ -30,11 +31,42 @@ class Extent:
 
 @dataclass(frozen=True)
 class Holder:
-    """The source that is furthest behind: its stream, by number, and its newest event time."""
+    """The source that is furthest behind: its stream, by number, and its newest event time.
+
+    `spoke_at` is when it last had something to read, on the clock of the run.
+    """
 
     stream: int
     source: str
     newest_us: int
+    spoke_at: float = field(default=-math.inf, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InletReach:
+    """How far one URI of a stream, by number, is: its newest event time; -inf before it has one.
+
+    The frontier may go as far as `reach_us` for its sake; +inf when it has ended.
+    """
+
+    stream: int
+    name: str
+    newest_us: int
+    reach_us: int
+
+
+def reaches_of(inlets: Sequence[Inlet]) -> tuple[InletReach, ...]:
+    """How far each is, but for those that have left."""
+    return tuple(
+        InletReach(
+            inlet.stream,
+            inlet.name,
+            max((t.floor_us for t in inlet.tracks.values()), default=inlet.consumed_us),
+            inlet.open_reach_us(),
+        )
+        for inlet in inlets
+        if not inlet.removed
+    )
 
 
 def extent_of(inlets: Sequence[Inlet]) -> Extent | None:
@@ -60,11 +92,29 @@ def holder_of(inlets: Sequence[Inlet]) -> Holder | None:
         return None
     reading = [t for t in inlet.tracks.values() if not t.exhausted()]
     if reading:
-        slowest = min(reading, key=lambda t: (t.progress().newest_us, t.order))
-        return Holder(inlet.stream, slowest.source.id, slowest.floor_us)
+        awake = [t for t in reading if not t.idle]
+        slowest = min(awake or reading, key=lambda t: (t.progress().newest_us, t.order))
+        return Holder(inlet.stream, slowest.source.id, slowest.floor_us, slowest.spoke_at)
     ended = max((t.floor_us for t in inlet.tracks.values()), default=MIN_US)
     newest_us = max(ended, inlet.folder.newest_us if inlet.folder is not None else MIN_US)
-    return Holder(inlet.stream, inlet.uri or "", newest_us)
+    return Holder(inlet.stream, inlet.uri or "", newest_us, inlet.spoke_at)
+
+
+def silent_of(inlets: Sequence[Inlet], now: float, after_s: float) -> Holder | None:
+    """The source that the frontier waits for, where it is silent and another is ahead of it.
+
+    Not one of a stream with IDLE: that is let go in its time.
+    """
+    holder = holder_of(inlets)
+    if holder is None or not after_s <= now - holder.spoke_at < math.inf:
+        return None
+    own = [i for i in inlets if i.stream == holder.stream]
+    tracks = [i.tracks[holder.source] for i in own if holder.source in i.tracks]
+    waits = any(t.has_rows() for t in tracks) if tracks else any(i.has_rows() for i in own)
+    if waits or any(i.idle_us is not None for i in own):
+        return None
+    ahead = any(t.floor_us > holder.newest_us for i in inlets for t in i.tracks.values())
+    return holder if ahead else None
 
 
 def _extent(inlet: Inlet) -> Extent | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -34,6 +35,11 @@ class Inlet:
     """Whether its tuples arrive while they are read, so that their latency means something."""
     forgotten_us: int = MIN_US
     """The newest event time of sources that have left no other trace (see `Intake.forget`)."""
+
+    @property
+    def name(self) -> str:
+        """What people are told: its URI, or its first source where it has none."""
+        return self.uri or next(iter(self.tracks), f"stream {self.stream}")
 
     @property
     def removed(self) -> bool:
@@ -70,6 +76,26 @@ class Inlet:
             self.open(track)
         return track
 
+    def listen(self, now: float) -> None:
+        """Note who has something to read; with tuples that wait for their turn one is not silent.
+
+        A source that is new counts as heard now. Of a folder only the newest file may get more, so
+        that it is silent as a whole.
+        """
+        if self.unread():
+            self.spoke_at = now
+        for track in self.tracks.values():
+            speaks = not track.removed and track.has_rows()
+            if speaks or track.spoke_at == -math.inf:
+                track.spoke_at = now
+            if speaks:
+                self.spoke_at = now
+            track.idle = self.folder is None and self._is_over(track.spoke_at, now)
+
+    def is_idle(self, now: float) -> bool:
+        """Whether all its sources have been silent for longer than the IDLE of the stream."""
+        return self._is_over(self.spoke_at, now)
+
     def has_rows(self) -> bool:
         """Whether there is something to read now."""
         return self.unread() > 0 or any(t.has_rows() for t in self.tracks.values() if not t.removed)
@@ -104,10 +130,23 @@ class Inlet:
                 self.folder.consume(track)
                 del self.tracks[track.source.id]
 
+    def _is_over(self, spoke_at: float, now: float) -> bool:
+        return self.idle_us is not None and (now - spoke_at) * 1e6 >= self.idle_us
+
     def _open_members(self) -> tuple[Progress, ...]:
         consumed_us = self.consumed_us
         consumed = (Progress(consumed_us, ended=True),) if consumed_us > MIN_US else ()
-        return (*(t.progress() for t in self.tracks.values()), *consumed)
+        return (*(t.progress() for t in self._holding()), *consumed)
+
+    def _holding(self) -> list[Track]:
+        """The tracks that hold the frontier: of silent ones, where all are, the newest."""
+        idle = [t for t in self.tracks.values() if t.idle and not t.exhausted()]
+        if not idle:
+            return list(self.tracks.values())
+        others = [t for t in self.tracks.values() if t not in idle]
+        if any(not t.exhausted() for t in others):
+            return others
+        return [*others, max(idle, key=lambda t: t.floor_us)]
 
     def _may_get_more(self) -> bool:
         return self.connector.live() and not self.removed

@@ -49,6 +49,11 @@ class Cut:
     newest_us: int = MIN_US
     """No tuple that was read up to now is after it."""
 
+    @property
+    def absent_rows(self) -> int:
+        """How many of the rows are positions of their sources without a row."""
+        return sum(part.slice.absent_rows for part in self.parts)
+
 
 class Intake:
     """All sources of one query; linear in the rows taken, and owned by the driver's loop.
@@ -171,8 +176,7 @@ class Intake:
     def next_cut(self, limit_rows: int, now: float) -> Cut | None:
         """The next batch of at most `limit_rows` new tuples; None where nothing would change."""
         for inlet in self.inlets:
-            if inlet.has_rows():
-                inlet.spoke_at = now  # with tuples that wait for their turn it is not silent
+            inlet.listen(now)
         counts = self._cut(limit_rows)
         self._marked = GateMarks.of(self.inlets, self.frontier_us)
         parts = self._taken(counts)
@@ -257,13 +261,14 @@ class Intake:
         if rows_taken < goal.rows and awaited:
             return None
         parts = self._taken(counts)
-        if rows_taken != goal.rows or not all(
+        rows = rows_taken - sum(p.slice.absent_rows for p in parts)
+        if rows != goal.rows or not all(
             goal.is_met(i.place, t) for i in self.inlets for t in i.tracks.values()
         ):
             raise GateError(
                 "the input of a batch that has to run again",
                 f"must be the {goal.rows} rows that it was",
-                f"{rows_taken} rows" if rows_taken != goal.rows else "other rows",
+                f"{rows} rows" if rows != goal.rows else "other rows",
                 "Put the input back as it was.",
             )
         for (place, id_), entry in goal.entries.items():
@@ -345,6 +350,7 @@ class Intake:
         event time and nothing else, however many there were.
         """
         for inlet in self.inlets:
+            inlet.connector.committed({id_: t.position for id_, t in inlet.tracks.items()})
             if not inlet.connector.once:
                 continue
             done = [t for t in inlet.tracks.values() if t.consumed()]
@@ -432,7 +438,7 @@ class Intake:
 
         Where open sources hold it, unread ones need not be looked into that begin later.
         """
-        idle = [self._is_idle(inlet, now) for inlet in self.inlets]
+        idle = [inlet.is_idle(now) for inlet in self.inlets]
         holding = [i for i, is_idle in zip(self.inlets, idle, strict=True) if not is_idle]
         below_us = min((i.open_reach_us() for i in holding), default=MAX_US)
         if below_us <= self.frontier_us:
@@ -441,7 +447,3 @@ class Intake:
             inlet.feed(is_idle, MAX_US if is_idle else below_us)
             for inlet, is_idle in zip(self.inlets, idle, strict=True)
         ]
-
-    def _is_idle(self, inlet: Inlet, now: float) -> bool:
-        silent_us = (now - inlet.spoke_at) * 1e6
-        return inlet.idle_us is not None and silent_us >= inlet.idle_us

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,10 @@ class Slice:
     high_us: int
     disorder_us: int = 0
     """The disorder with which none of them would have been late."""
+    absent_rows: int = 0
+    """How many positions of those that are new have no row."""
+    outside_rows: int = 0
+    """How many of these have one that is left to another source."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +83,14 @@ class Track:
         self.disorder_us = disorder_us
         self.hold = hold
         self.promised_us = promised_us
-        self.position = 0
-        self.floor_us = MIN_US
-        self.waiting_from = 0
-        self.waiting_floor_us = MIN_US
+        self.position = self.waiting_from = source.first
+        self.newest_before_us = source.newest_before_us
+        self.floor_us = self.waiting_floor_us = self.newest_before_us
         self.removed = False
+        self.spoke_at = -math.inf
+        """When it last had something to read."""
+        self.idle = False
+        """Whether it has been silent for longer than the IDLE of its stream."""
         self._ahead = Times.empty()
         self._held = Times.empty()
         self._known = 0
@@ -198,7 +206,20 @@ class Track:
         )
         low, high = (int(kept.min()), int(kept.max())) if len(kept) else (MAX_US, MIN_US)
         mask = late if late.any() else None
-        return Slice(start, new_from, self.position, mask, new_late_rows, low, high, needed_us)
+        absent = self.source.absent(new_from, self.position)
+        outside = self.source.outside(new_from, self.position) if absent else 0
+        return Slice(
+            start,
+            new_from,
+            self.position,
+            mask,
+            new_late_rows,
+            low,
+            high,
+            needed_us,
+            absent,
+            outside,
+        )
 
     def _needed_us(self, taken: Times, late: Bools, consumed_us: int) -> int:
         before = np.concatenate([[self.floor_us], taken.keys[:-1]])
@@ -282,6 +303,8 @@ class Track:
             "promised_us": self.promised_us,
             "ended": self.exhausted(),
             "removed": self.removed,
+            **({"first": self.source.first} if self.source.first else {}),
+            **({"before_us": self.newest_before_us} if self.newest_before_us > MIN_US else {}),
             **({} if self._mark is None else {"mark": self._mark}),
         }
 
@@ -293,6 +316,7 @@ class Track:
         self.waiting_from = saved["waiting_from"]
         self.waiting_floor_us = saved["waiting_floor_us"]
         self.promised_us = saved["promised_us"]
+        self.newest_before_us = saved.get("before_us", MIN_US)
         self.removed = saved["removed"]
         self._mark = saved.get("mark")
         if self.hold and self.waiting_from < self.position:

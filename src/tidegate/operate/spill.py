@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import IO
 
 import pyarrow as pa
@@ -29,6 +31,24 @@ _SHARE = 8
 """The ports of all instances hold one in so many bytes of the limit of the process."""
 
 
+class _Tally(threading.local):
+    sizes: list[int] | None = None
+
+
+_TALLY = _Tally()
+
+
+@contextmanager
+def spilling() -> Iterator[list[int]]:
+    """The bytes of each spill that this thread writes in the block; not one inside another."""
+    found: list[int] = []
+    _TALLY.sizes = found
+    try:
+        yield found
+    finally:
+        _TALLY.sizes = None
+
+
 class Spill:
     """The rows of one port. `name` is that of the instance's files in this batch.
 
@@ -41,7 +61,7 @@ class Spill:
         self._name = name
         self._most_bytes = SPILL_BYTES if most_bytes is None else most_bytes
         self._held: list[pa.Table] = []
-        self._bytes = 0
+        self._bytes = self._spilled_bytes = 0
         self._path: str | None = None
         self._file: IO[bytes] | None = None
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
@@ -67,6 +87,8 @@ class Spill:
         self._write()
         assert self._file is not None
         assert self._path is not None
+        if _TALLY.sizes is not None:
+            _TALLY.sizes.append(self._spilled_bytes)
         try:
             self._writer.close()
             self._file.close()
@@ -93,6 +115,7 @@ class Spill:
         except OSError as error:
             self.drop()
             raise self._failed(error) from error
+        self._spilled_bytes += self._bytes
         self._held, self._bytes = [], 0
 
     def _place(self) -> str:

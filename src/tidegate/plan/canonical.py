@@ -25,9 +25,9 @@ from tidegate.query.definition import StreamDef
 from tidegate.query.name import WINDOW, NamedExpr, is_column
 from tidegate.query.node import Order
 from tidegate.query.ranking import TopRanked
-from tidegate.query.table import TableDef
 from tidegate.remote.scheme import shown
 from tidegate.schema import columns_text, type_name
+from tidegate.source.backfill.address import BackfillAddress, is_backfill
 
 _VERSION = "tidegate plan 2"
 
@@ -109,25 +109,13 @@ class StreamForm:
         lines = [
             f"{own.name}: time {own.time}, disorder {disorder}, idle {idle}, sources: {sources}"
         ]
+        seams = [BackfillAddress.parse(uri, own.name) for uri in own.uris if is_backfill(uri)]
+        lines += [f"  backfill: {seam.words}" for seam in seams]
         if own.types_from:
             lines.append(f"  columns, {own.types_from}: {columns_text(own.schema)}")
             options = ", ".join(f"{name} {value!r}" for name, value in own.reading.options)
             lines += [f"  options: {options}"] if options else []
         return lines
-
-
-def table_shown(table: TableDef) -> str:
-    """A table for people: where its rows are, how many, and when which of them count; reads it."""
-    sources = ", ".join(map(shown, table.uris)) or "given as rows"
-    content = table.read()
-    facts = f"{content.rows:,} rows, {len(content.data):,} bytes, version {content.digest[:12]}"
-    if table.valid_from is not None:
-        when = f"each row from its {table.valid_from} on, to the next of its key"
-    elif table.refresh_us is not None:
-        when = f"read again every {duration_text(table.refresh_us)}"
-    else:
-        when = "read once, when the query first starts"
-    return f"{table.name}: {sources}, {facts}; {when}"
 
 
 @dataclass(frozen=True)

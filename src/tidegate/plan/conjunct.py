@@ -98,10 +98,12 @@ def _band(here: Sequence[InequalityBound], there: Sequence[InequalityBound]) -> 
     best: PairInterval | None = None
     for one in here:
         for other in there:
-            if (one.side, one.value) != (other.side, other.value) or one.upper == other.upper:
+            # As doubles: an integer between an integer and a double is compared as both.
+            of_one = one.side == other.side and double_of(one.value) == double_of(other.value)
+            if not of_one or one.upper == other.upper:
                 continue
             upper, lower = (one, other) if one.upper else (other, one)
-            if upper.bound.floats and upper.greedy & lower.greedy & one.side:
+            if _has_floats(upper, lower) and upper.greedy & lower.greedy & one.side:
                 continue  # a NaN of this value is in the band, whatever the other side is
             text = one.text if one.text == other.text else f"{one.text} AND {other.text}"
             band, full = _made(upper, lower, text)
@@ -114,7 +116,7 @@ def _band(here: Sequence[InequalityBound], there: Sequence[InequalityBound]) -> 
 def _made(upper: InequalityBound, lower: InequalityBound, text: str) -> tuple[PairInterval, bool]:
     """A band, and whether it is one as seen from either side."""
     side, other = upper.side, _OTHER[upper.side]
-    floats = upper.bound.floats
+    floats = _has_floats(upper, lower)
     value = _value(upper.value, floats, 1)
     seen = {(other, "low"): lower.bound.low(), (other, "high"): upper.bound.high()}
     values = {side: value}
@@ -131,6 +133,11 @@ def _made(upper: InequalityBound, lower: InequalityBound, text: str) -> tuple[Pa
         values[other] = seen[other, "high"]
         seen[side, "low"] = _value(upper.value, floats, -1)
     return _interval(BAND, text, values, seen), full
+
+
+def _has_floats(upper: InequalityBound, lower: InequalityBound) -> bool:
+    """Whether one of the ends may be NaN."""
+    return upper.bound.floats or lower.bound.floats
 
 
 def _turned(reach: InequalityBound, sign: int) -> Sum:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tidegate.expression.user_function import UserFunction
 from tidegate.nesting import nested
 from tidegate.operate.port import Port
-from tidegate.plan.canonical import InputForm, StreamForm, table_shown
+from tidegate.plan.canonical import InputForm, StreamForm
 from tidegate.plan.physical import (
     OPERATOR_CLOUD,
     OPERATOR_SET,
@@ -18,6 +18,7 @@ from tidegate.plan.physical import (
     Subquery,
 )
 from tidegate.plan.strategy import Layout, OperatorCount, Weights, formula
+from tidegate.plan.table_use import USUAL, TableLimit, tables_shown
 from tidegate.query.graph import bottom_up
 from tidegate.query.node import Node
 from tidegate.query.output import Output
@@ -43,11 +44,12 @@ def explain(
     plan: Plan,
     handovers: Mapping[str, str] | None = None,
     exchange: str | None = None,
+    limit: TableLimit = USUAL,
 ) -> str:
     """The logical nodes, the subqueries and where each part runs, the outputs, the gate.
 
     `handovers` says by subquery how its buckets are handed over at a switch, where that is known,
-    and `exchange` how tuples come from host to host.
+    and `exchange` how tuples come from host to host. `limit` says which tables are large.
     """
     parts = []
     for output in outputs:
@@ -67,7 +69,7 @@ def explain(
         columns = [f"{f.name}: {type_name(f.type)}" for f in schema]
         parts.append([f"{title}, of {source}", *_indent(columns)])
     if plan.tables:
-        parts.append(["tables, held by every task", *_indent(map(table_shown, plan.tables))])
+        parts.append(["tables", *_indent(tables_shown(plan, limit))])
     parts.append(["gate"])
     for i, stream in enumerate(plan.streams):
         first, *rest = StreamForm(stream).shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from tidegate.errors import QueryError, near
 from tidegate.query.name import find_name
 from tidegate.schema import type_name
 from tidegate.source.subscription import AS_FOUND, Reading
-from tidegate.source.table import check_size, read_table
+from tidegate.source.table import AT_ONCE, MOST_BYTES, table_parts
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,49 @@ class TableContent:
     rows: int
     data: bytes
 
+    @property
+    def bytes(self) -> int:
+        return len(self.data)
+
     @cached_property
     def digest(self) -> str:
         return hashlib.sha256(self.data).hexdigest()
+
+
+class LargeTable:
+    """The rows of a table that is larger than it may be held whole; they can be taken once.
+
+    `rows`, `bytes` and `digest` are those of the rows that were taken.
+    """
+
+    def __init__(self, begun: list[pa.Table], rest: Iterator[pa.Table]) -> None:
+        self._begun, self._rest = begun, rest
+        self._sum = hashlib.sha256()
+        self.rows = 0
+        self.bytes = 0
+
+    def parts(self) -> Iterator[pa.Table]:
+        """The rows in their order, some at a time; those that were given are held no more."""
+        self._begun.reverse()
+        while self._begun:
+            yield self._counted(self._begun.pop())
+        yield from map(self._counted, self._rest)
+
+    def measured(self) -> LargeTable:
+        """The same after all rows were read, and none of them kept."""
+        for _ in self.parts():
+            pass
+        return self
+
+    @property
+    def digest(self) -> str:
+        return self._sum.hexdigest()
+
+    def _counted(self, part: pa.Table) -> pa.Table:
+        self.rows += part.num_rows
+        self.bytes += part.nbytes
+        self._sum.update(to_bytes(part))
+        return part
 
 
 @dataclass(frozen=True)
@@ -78,16 +118,30 @@ class TableDef:
         """How messages name it."""
         return f"table {self.name}"
 
-    def read(self) -> TableContent:
-        """Its rows as they are now, in their order: that of its files, then of their rows."""
-        if self.given is None:
-            rows = read_table(self.uris, self.name, self.schema, self.reading)
-        else:
-            rows = self.given().cast(self.schema).combine_chunks()
-            check_size(rows.nbytes, self.where)
+    def read(
+        self, most_bytes: int = MOST_BYTES, *, row_bytes: int = 0
+    ) -> TableContent | LargeTable:
+        """Its rows as they are now, in their order: that of its files, then of their rows.
+
+        Up to `most_bytes`, and `row_bytes` for each row counted in, they are read at once.
+        """
+        begun, size, rest = [self.schema.empty_table()], 0, self._parts()
+        for part in rest:
+            begun.append(part)
+            size += part.nbytes + row_bytes * part.num_rows
+            if size > most_bytes:
+                return LargeTable(begun, rest)
+        rows = pa.concat_tables(begun).combine_chunks()
         if self.check is not None:
             self.check(rows, self.where)
         return TableContent(rows.num_rows, to_bytes(rows))
+
+    def _parts(self) -> Iterator[pa.Table]:
+        if self.given is None:
+            return table_parts(self.uris, self.name, self.schema, self.reading)
+        rows = self.given().cast(self.schema).combine_chunks()
+        starts = range(0, rows.num_rows, AT_ONCE)
+        return (rows.slice(start, AT_ONCE) for start in starts)
 
     @property
     def words(self) -> str:

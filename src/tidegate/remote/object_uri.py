@@ -3,7 +3,7 @@
 Input and results go through `pyarrow.fs`; state, of which one of two runs has to get the next
 manifest, through `obstore`. Both are told the same. A URI says the store, the bucket and the
 folder; its parameters say the rest, as Arrow names them.
-Credentials are in the environment as usual, or in the URI.
+Credentials are in the environment, or in files that all tools of a store read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from datetime import timedelta
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import (
+    SplitResult,
+    parse_qsl,
+    unquote,
+    urlencode,
+    urlsplit,
+)
 
 from pyarrow.fs import (
     AwsStandardS3RetryStrategy,
@@ -28,7 +34,7 @@ from pyarrow.fs import (
 
 from tidegate import disk
 from tidegate.errors import OptionError, near
-from tidegate.remote.reason import reason
+from tidegate.remote.reason import reason, remedy
 from tidegate.remote.scheme import OBJECT_STORES, is_object_uri, shown
 
 if TYPE_CHECKING:
@@ -50,7 +56,7 @@ _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _PARAMETERS = {
     "s3": ("region", "scheme", "endpoint_override", "force_virtual_addressing"),
     "gs": ("scheme", "endpoint_override", "project_id", "retry_limit_seconds"),
-    "abfs": ("client_id", "client_secret", "tenant_id", "credential_kind", "enable_tls"),
+    "abfs": ("client_id", "tenant_id", "credential_kind", "enable_tls"),
 }
 _IGNORED = {
     "s3": ("allow_bucket_creation", "allow_bucket_deletion"),
@@ -79,12 +85,17 @@ class ObjectPlace:
 
     def client(self) -> Client:
         """A client for the folder; costs no round trip."""
+        from obstore.exceptions import BaseError
         from obstore.store import AzureStore, GCSStore, S3Store
 
         made: Any = {"s3": S3Store, "gs": GCSStore, "abfs": AzureStore}[self.kind]
         options = {"allow_http": True} if self._is_plain() else {}
         prefix = self.prefix or None
-        client: Client = made(self.bucket, prefix=prefix, client_options=options, **self.config)
+        try:
+            client: Client = made(self.bucket, prefix=prefix, client_options=options, **self.config)
+        except BaseError as error:
+            must, got = "a client must be possible with what the environment says", str(error)
+            raise OptionError(self.root, must, got.splitlines()[0], remedy(error)) from error
         return client
 
     def file_system(self) -> FileSystem:
@@ -102,7 +113,20 @@ class ObjectPlace:
                 retry_time_limit=timedelta(seconds=seconds),
                 project_id=given.get("project_id"),
             )
-        return FileSystem.from_uri(self.uri)[0]
+        return self._azure_file_system()
+
+    def _azure_file_system(self) -> FileSystem:
+        """Arrow asks the environment for all credentials but the key of an account."""
+        key = os.environ.get("AZURE_STORAGE_ACCOUNT_KEY")
+        account = self.config.get("account_name") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME")
+        if not key or not account:
+            return FileSystem.from_uri(self.uri)[0]
+        from pyarrow.fs import AzureFileSystem  # not in every build
+
+        at = urlsplit(self.config.get("endpoint", ""))
+        server = {"authority": at.netloc, "scheme": at.scheme} if at.netloc else {}
+        own = {f"{of}_storage_{what}": server[what] for what in server for of in ("blob", "dfs")}
+        return AzureFileSystem(account_name=account, account_key=key, **own)
 
     def _s3_file_system(self) -> FileSystem:
         config = self.config
@@ -178,10 +202,9 @@ def _s3(parts: SplitResult, given: Mapping[str, str]) -> ObjectPlace:
     if given.get("force_virtual_addressing", "").lower() in ("true", "1"):
         config["virtual_hosted_style_request"] = True
     if parts.username:
-        config["access_key_id"] = unquote(parts.username)
-        config["secret_access_key"] = unquote(parts.password or "")
-    else:
-        config |= _shared_credentials()
+        where, remedy = shown(parts.geturl()), f"Leave {parts.username}@ out."
+        raise OptionError(where, "must begin with the bucket", "a user before it", remedy)
+    config |= _shared_credentials()
     return ObjectPlace("s3", _host(parts), _path(parts), config)
 
 
@@ -195,7 +218,7 @@ def _gs(parts: SplitResult, given: Mapping[str, str]) -> ObjectPlace:
 
 
 def _abfs(parts: SplitResult, given: Mapping[str, str]) -> ObjectPlace:
-    names = ("client_id", "client_secret", "tenant_id")
+    names = ("client_id", "tenant_id")
     config: dict[str, Any] = {name: given[name] for name in names if name in given}
     kind = given.get("credential_kind", "default").lower()
     if kind == "anonymous":
@@ -203,8 +226,6 @@ def _abfs(parts: SplitResult, given: Mapping[str, str]) -> ObjectPlace:
     if kind == "cli":
         config["use_azure_cli"] = True
     host, user, path = _host(parts), unquote(parts.username or ""), _path(parts)
-    if parts.password:
-        config["account_key"] = unquote(parts.password)
     first, _, rest = path.partition("/")
     if host.endswith(_AZURE_HOSTS):
         config["account_name"] = host.partition(".")[0]

@@ -11,8 +11,8 @@ _GOOGLE = re.compile(r"google::cloud::Status\(([A-Z_]+): (.*?)(?: error_info=.*)
 _CURL = re.compile(r"curlCode: \d+, (.*?)(?:; Details: .*)?$")
 
 KEYS = (
-    "Give credentials that have access: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile in "
-    "~/.aws/credentials, or s3://KEY:SECRET@bucket/folder."
+    "Give credentials that have access: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile "
+    "in ~/.aws/credentials."
 )
 GOOGLE_KEYS = (
     "Give credentials that have access: the file in GOOGLE_APPLICATION_CREDENTIALS, or "
@@ -31,6 +31,8 @@ HADOOP = (
     "(hadoop classpath --glob), or ARROW_LIBHDFS_DIR."
 )
 _REFUSED = (
+    "MissingAccessKeyId",
+    "MissingSecretAccessKey",
     "ACCESS_DENIED",
     "SIGNATURE_DOES_NOT_MATCH",
     "INVALID_ACCESS_KEY_ID",

@@ -1,4 +1,4 @@
-"""Says which URIs name a place on a file system, and shows them without keys.
+"""Says which URIs name a place on a file system, refuses those with keys, and shows none of them.
 
 `s3:...` is never a folder of that name in the present one: a URI that cannot be used is refused.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from urllib.parse import urlsplit, urlunsplit
 
-from tidegate.errors import NO_WAY, UserError, near
+from tidegate.errors import UserError, near
 
 OBJECT_STORES = {
     "s3": "s3",
@@ -28,10 +27,31 @@ REMOTE = (*OBJECT_STORES, *HADOOP)
 OFFERED = ("file", "s3", "gs", "abfs", "hdfs")
 """Those that messages name: the others are second names."""
 
-LATER = ("kafka", "postgres", "postgresql", "delta", "iceberg")
-"""Schemes that people expect and that nothing reads or writes yet."""
+SECOND_NAMES = (*(name for name in REMOTE if name not in OFFERED), "postgres")
+"""Schemes that messages do not list."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+_USER = re.compile(r"(://)([^/?#\s]*)@")
+_PARAMETER = re.compile(r"([?&])([^=&#\s]+)=([^&#\s]*)")
+_SECRET = re.compile(
+    r"(?i)^(?!.*[_.](file|env|location|url)$)"
+    r"(.*(passw|passphrase|secret|token|credential|jaas|api_?key|account_?key|[._]pem$)|sas$|sig$)"
+)
+"""How the names of parameters look whose values nobody else may know; a file may be named."""
+
+_KEPT_IN = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or in ~/.aws/credentials",
+    "gs": "the file that GOOGLE_APPLICATION_CREDENTIALS names",
+    "abfs": "AZURE_STORAGE_ACCOUNT_KEY, or in AZURE_CLIENT_ID, AZURE_CLIENT_SECRET and "
+    "AZURE_TENANT_ID",
+    "postgres": "PGPASSWORD, or in ~/.pgpass",
+    "postgresql": "PGPASSWORD, or in ~/.pgpass",
+    "kafka": "TIDEGATE_KAFKA_SASL_USERNAME and TIDEGATE_KAFKA_SASL_PASSWORD, or in a file that "
+    "?config=FILE names",
+    "http": "OPENLINEAGE_API_KEY",
+    "https": "OPENLINEAGE_API_KEY",
+}
+"""By scheme where keys and passwords belong."""
 
 
 def scheme_of(text: str) -> str | None:
@@ -60,32 +80,58 @@ def unusable(text: str, where: str, kind: type[UserError], also: Sequence[str] =
     if scheme in (*REMOTE, "file"):
         example = "file:///path" if scheme == "file" else f"{scheme}://{place.strip('/') or 'host'}"
         return kind(where, f"a URI of {scheme} must have its slashes", text, f"Write {example}.")
-    if scheme.partition("+")[0] in LATER:
-        return kind(where, f"{scheme}: is not available yet", shown(text), NO_WAY)
     remedy = near(scheme, [*also, *OFFERED], alike=0.5)
     if not place.startswith("//"):
         remedy += f" A file or folder of this name is ./{text}."
     return kind(where, "must be a path or of a known scheme", f"{scheme}:", remedy)
 
 
+def refuse_keys(uri: str, where: str, kind: type[UserError], place: str | None = None) -> None:
+    """Refuse a URI of any scheme that has a key or a password in it.
+
+    URIs are stored in checkpoints and told in logs, plans, reports and lineage; keys are read
+    where they are used, from the environment or from files. `place` says where they belong where
+    the scheme does not.
+    """
+    if shown(uri) == uri:
+        return
+    scheme = (scheme_of(uri) or "").rpartition("+")[2]
+    place = place or _KEPT_IN.get(OBJECT_STORES.get(scheme, scheme))
+    belongs = f"have it in {place}" if place else "see docs/security.md, Secrets, for its place"
+    remedy = f"Leave it out, and {belongs}."
+    raise kind(where, "a URI must be without keys and passwords", shown(uri), remedy)
+
+
 def without_keys(uri: str) -> str:
     """A URI as it may be kept: keys must come from the environment of who reads it."""
-    if "://" not in uri:
-        return uri
-    parts = urlsplit(uri)
-    user, _, host = parts.netloc.rpartition("@")
+    kept = _USER.sub(lambda found: found[1] + _name_at(found[2], uri), uri)
+    place, asked, query = kept.partition("?")
+    if not asked:
+        return kept
+    given = [part for part in query.split("&") if not _SECRET.search(part.partition("=")[0])]
+    return f"{place}?{'&'.join(given)}" if given else place
+
+
+def _name_at(user: str, uri: str) -> str:
+    """The part before an @ without its password; in a URI of S3 it is a key as a whole."""
     name, colon, _ = user.partition(":")
-    if not colon:
-        return uri
-    kept = f"{name}@{host}" if OBJECT_STORES.get(parts.scheme.lower()) == "abfs" else host
-    return urlunsplit(parts._replace(netloc=kept))
+    scheme = scheme_of(uri) or ""
+    dropped = OBJECT_STORES.get(scheme.rpartition("+")[2]) in ("s3", "gs") and (colon or name)
+    return "" if dropped and user != "anonymous" else f"{name}@"
 
 
 def shown(uri: str) -> str:
-    """A URI as it may be told: without the keys in it."""
-    if "://" not in uri or "@" not in uri:
+    """A URI as it may be told: without the keys in it; the same where it has none."""
+    if "://" not in uri and "?" not in uri:
         return uri
-    parts = urlsplit(uri)
-    user, at, host = parts.netloc.rpartition("@")
-    name, colon, _ = user.partition(":")
-    return urlunsplit(parts._replace(netloc=f"{name}:...{at}{host}")) if colon else uri
+    told = _USER.sub(_without_password, uri)
+    return _PARAMETER.sub(_without_value, told)
+
+
+def _without_password(found: re.Match[str]) -> str:
+    name, colon, _ = found[2].partition(":")
+    return f"{found[1]}{name}:...@" if colon else found[0]
+
+
+def _without_value(found: re.Match[str]) -> str:
+    return f"{found[1]}{found[2]}=..." if _SECRET.search(found[2]) else found[0]

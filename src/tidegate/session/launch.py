@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 
 from pyarrow.fs import FileSystem
@@ -14,6 +15,9 @@ from pyarrow.fs import FileSystem
 from tidegate.clock import Clock
 from tidegate.connector import Connector
 from tidegate.driver.connection import connections_of
+from tidegate.driver.journal.files import JournalFiles
+from tidegate.driver.journal.picture import picture_of
+from tidegate.driver.lineage.options import LineageOptions
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
@@ -40,6 +44,7 @@ def prepare(
     observer: StepSeen | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
     on_rows: RowsSeen | None = None,
+    lineage: LineageOptions | None = None,
 ) -> Loop:
     """Open sources, checkpoint and sinks, and make the loop; nothing has been read yet.
 
@@ -61,14 +66,16 @@ def prepare(
     )
     temporary = tempfile.mkdtemp(prefix="tidegate-") if checkpoint is None else None
     try:
+        receiver = None if lineage is None else lineage.receiver()
         store = Store.open(checkpoint or str(temporary))
+        before = None if lineage is None else lineage.run_before(store)
         place.check_checkpoint(store.location, store.files.local)
         loop = Loop(
             plan,
             connections,
             store,
             sinks,
-            DeferredRunner(place.titled(_title(plan))),
+            DeferredRunner(place.titled(title_of(plan))),
             options,
             clock=clock,
             observer=observer,
@@ -79,10 +86,16 @@ def prepare(
         _discard(temporary)
         raise
     loop.on_close(lambda: _discard(temporary))
+    if checkpoint is not None:
+        loop.books.journal.keep(JournalFiles(store.files), partial(picture_of, loop))
+    if lineage is not None and receiver is not None:
+        from tidegate.session.lineage import observe_lineage  # needs a client of HTTP
+
+        observe_lineage(loop, lineage, receiver, sinks, before)
     return loop
 
 
-def _title(plan: Plan) -> str:
+def title_of(plan: Plan) -> str:
     """What a query is called that has no file: by its outputs, or by what it does."""
     named = [target.name for target in plan.targets if target.name is not None]
     return ", ".join(named or plan.names.values())

@@ -20,8 +20,9 @@ from tidegate.query.typing import UnknownKernel
 from tidegate.session.launch import prepare
 from tidegate.session.place import NO_SPARK, Place
 from tidegate.session.planning import plan_for
-from tidegate.sink.excerpt import first_rows_picture, first_rows_text
+from tidegate.sink.excerpt import first_rows_picture
 from tidegate.sink.memory import MemorySink
+from tidegate.sink.shown import first_rows_text
 
 _BATCH_ROWS = 10_000
 _WIDTH = 100

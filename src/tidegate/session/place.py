@@ -16,12 +16,14 @@ from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.local import LocalRunner
 from tidegate.execute.runner import JobRunner
-from tidegate.execute.spark.master import check_answers, is_one_host
+from tidegate.execute.spark.master import check_answers, check_client, is_connect, is_one_host
 from tidegate.execute.spark.setting import check_conf
 from tidegate.plan.physical import SPARK, Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tidegate.execute.spark.access import SparkAccess
 
 T = TypeVar("T")
 
@@ -30,6 +32,8 @@ DEFAULT_MASTER = "local[*]"
 SUBMITTED = ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS")
 """Variables of the environment that spark-submit, or who prepares a notebook, sets."""
 EXCHANGES = ("auto", "shared", "shuffle")
+_UNKNOWN = 2
+"""The instances of a query where only a cluster knows how many tasks run at once."""
 EXECUTIONS = ("auto", "resident", "jobs")
 
 
@@ -63,15 +67,11 @@ class Place:
         if session is None and master is None:
             session, master = _already_there()
         if session is not None and conf:
-            from tidegate.execute.spark.submission import unmet
-
-            conf = unmet(session, conf)
+            conf = _access(session).unmet(conf)
         return Place(master or DEFAULT_MASTER, session, exchange, conf or {}, execution)
 
     def __post_init__(self) -> None:
-        pattern = (
-            r"none|local(\[([1-9]\d*|\*)(,\d+)?\])?|local-cluster\[.+\]|(spark|k8s|yarn|mesos).*"
-        )
+        pattern = r"none|local(\[([1-9]\d*|\*)(,\d+)?\])?|local-cluster\[.+\]|(spark|k8s|yarn|mesos).*|sc://.+"
         if self.session is None and not re.fullmatch(pattern, self.master):
             raise OptionError(
                 "--master",
@@ -102,6 +102,20 @@ class Place:
                 f"{', '.join(self.conf)} for a session that is there already",
                 "Set it where the session is made.",
             )
+        if self.conf and is_connect(self.master):
+            raise OptionError(
+                "--conf",
+                "is for a Spark that is started for the query",
+                f"{', '.join(self.conf)} for the server {self.master}",
+                "Set it where the server is started.",
+            )
+        if self.execution == "resident" and is_connect(self.location):
+            raise OptionError(
+                "--execution",
+                "resident needs tasks that this process can reach",
+                f"{self.location}, over Spark Connect",
+                "Use --execution auto: each batch is a job of its own.",
+            )
         if self.execution == "resident" and self.exchange == "shuffle":
             raise OptionError(
                 "--execution",
@@ -113,18 +127,19 @@ class Place:
             raise OptionError(
                 "--exchange",
                 "shared needs all tasks on one host",
-                f"the master {self._master}",
+                f"the master {self.location}",
                 "Use --exchange auto, which sends tuples from host to host.",
             )
 
     @property
     def on_one_host(self) -> bool:
         """Whether all tasks run on the host of the driver."""
-        return not self.on_spark or is_one_host(self._master)
+        return not self.on_spark or is_one_host(self.location)
 
     @property
-    def _master(self) -> str:
-        return self.master if self.session is None else str(self.session.sparkContext.master)
+    def location(self) -> str:
+        """The master, also of a session that is there."""
+        return self.master if self.session is None else _access(self.session).master
 
     @property
     def on_spark(self) -> bool:
@@ -133,10 +148,10 @@ class Place:
     def default_instances(self) -> int:
         """As many instances as tasks can run at once here."""
         if self.session is not None:
-            return int(self.session.sparkContext.defaultParallelism)
+            return _access(self.session).parallelism or _UNKNOWN
         local = re.match(r"local(?:\[(\d+|\*))?", self.master)
         if local is None:
-            return 1 if not self.on_spark else 2
+            return 1 if not self.on_spark else _UNKNOWN
         if local.group(1) == "*":
             return cpu_count() or 1
         return max(int(local.group(1) or 1), 1)
@@ -144,13 +159,18 @@ class Place:
     def cores(self) -> int | None:
         """How many tasks run at once here; None where only a cluster knows."""
         local = re.match(r"none$|local(\[|$)", self.master) is not None
-        return self.default_instances() if local or self.session is not None else None
+        if self.session is not None:
+            return _access(self.session).parallelism
+        return self.default_instances() if local else None
 
     def connected(self) -> Place:
         """The same place with a session; starts Spark where it is not running yet."""
         if not self.on_spark or self.session is not None:
             return self
-        from tidegate.execute.spark.session import connect
+        if is_connect(self.master):
+            from tidegate.execute.spark.client import connect
+        else:
+            from tidegate.execute.spark.session import connect
 
         # Not on the main thread: there a Spark context takes Ctrl-C for itself, and cancels the
         # jobs of all queries. And the wait for this one can be interrupted.
@@ -166,7 +186,10 @@ class Place:
     def check(self) -> None:
         """Refuse a place where Spark cannot be started, before a checkpoint is begun."""
         if self.on_spark and self.session is None:
-            ensure_java()
+            if is_connect(self.master):
+                check_client()
+            else:
+                ensure_java()
             check_answers(self.master)
 
     def check_checkpoint(self, location: str, local: bool) -> None:
@@ -197,9 +220,7 @@ class Place:
         session = self.connected().session
         if session is None:
             return LocalRunner()
-        from tidegate.execute.spark.runner import SparkRunner
-
-        return SparkRunner(session, self.exchange, self.execution, self.title)
+        return _access(session).runner(self.exchange, self.execution, self.title)
 
 
 class DeferredRunner(JobRunner):
@@ -224,6 +245,12 @@ class DeferredRunner(JobRunner):
 def texts(conf: Mapping[str, object]) -> dict[str, str]:
     """Settings of a program as Spark takes them: `True` is its `true`."""
     return {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in conf.items()}
+
+
+def _access(session: SparkSession) -> SparkAccess:
+    from tidegate.execute.spark.access import access_of
+
+    return access_of(session)
 
 
 def _already_there() -> tuple[SparkSession | None, str | None]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 from tidegate import schedule
 from tidegate.batch import MAX_US, MIN_US
@@ -24,7 +25,11 @@ from tidegate.microsecond import read_us, time_text, time_us
 from tidegate.query.node import StreamDef
 from tidegate.schema import columns_text
 from tidegate.session.interrupt import wait_for
+from tidegate.source.backfill.address import is_backfill
 from tidegate.source.memory import MemorySource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class RunningQuery:
@@ -35,8 +40,10 @@ class RunningQuery:
     ends while it runs stops it, and waits for the running batch.
     """
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, page: str | None = None) -> None:
         self._loop = loop
+        self.dashboard = page
+        """Where a browser sees it, `http://127.0.0.1:8123/`; None where it has no page."""
         self._running: Future[None] = Future()
         self._failure: BaseException | None = None
 
@@ -51,6 +58,12 @@ class RunningQuery:
             *([f"watermark {time_text(manifest.frontier_us)}"] if seen else []),
         ]
         return f"RunningQuery({self._state}: {', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the same, and a link to the page."""
+        text = f"<code>{escape(repr(self))}</code>"
+        link = "" if self.dashboard is None else f'<a href="{escape(self.dashboard)}">dashboard</a>'
+        return f"{text} {link}".strip()
 
     @property
     def _state(self) -> str:
@@ -80,6 +93,16 @@ class RunningQuery:
         self._loop.stop()
         wait_for(self._running)
         return self._result()
+
+    def pause(self) -> None:
+        """Begin no batch after the running one until `resume`; input waits where it is."""
+        self._loop.controls.refuse_ended("pause")
+        self._loop.pause()
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._loop.controls.refuse_ended("resume")
+        self._loop.resume()
 
     def scale(self, instances: int, subquery: str | None = None, *, why: str = "") -> None:
         """Go on with another number of instances from the next batch on.
@@ -163,9 +186,28 @@ class RunningQuery:
             **status_of(self._loop),
         }
 
+    def to_dataframe(
+        self, spark: SparkSession | None = None, *, output: str | None = None, stream: bool = False
+    ) -> DataFrame:
+        """What the query has committed, as a DataFrame of Spark, in the output order.
+
+        Of a running query it has the batches up to the newest one when Spark plans an action: each
+        action sees what has been committed by then. With `stream` it is a streaming DataFrame,
+        which goes on with each batch, exactly once. `spark` is the session that the process has
+        unless one is given. Works for results in Parquet files, and without `stream` for those of a
+        memory sink, which are copied.
+        """
+        from tidegate.execute.spark.data_source import result_frame
+
+        sink = self._loop.pipeline.outlets.sink_of(output)
+        return result_frame(sink, spark, stream=stream)
+
     def _opened(self, stream: StreamDef, source: str | MemorySource) -> Connector:
         connector: Connector
         if isinstance(source, str):
+            if is_backfill(source):
+                remedy = "Announce the topic alone, or begin the stream with both."
+                raise OptionError("announce", "a source joins from one place", source, remedy)
             connector = opened(source, stream, self._loop.options)
         elif isinstance(source, MemorySource):
             connector = source

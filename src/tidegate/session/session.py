@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from os import PathLike, fspath
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, overload
 
+from tidegate.driver.lineage.options import lineage_options, program_job
 from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.driver.pipeline import StepSeen
 from tidegate.duration import duration_us
@@ -28,7 +29,8 @@ from tidegate.query.stream import Stream
 from tidegate.query.surface.signature import called_as
 from tidegate.query.surface.table import Table
 from tidegate.query.table import TableDef
-from tidegate.session.launch import Location, prepare
+from tidegate.session.dashboard import ServedPage
+from tidegate.session.launch import Location, prepare, title_of
 from tidegate.session.look import look
 from tidegate.session.options import memory_of, run_options
 from tidegate.session.place import Place, texts
@@ -112,6 +114,8 @@ class Session:
         idle: str | timedelta | None = None,
         schema: Any = None,
         options: Mapping[str, Any] | None = None,
+        then: str | None = None,
+        until: str | datetime | None = None,
         **reading: Any,
     ) -> Stream:
         """A stream over one source or a list of several: paths, URIs, memory sources, DataFrames.
@@ -121,9 +125,11 @@ class Session:
         have one schema. `time` is the column with the event time, `ts` if it is not said. `schema`
         declares the columns of files: a pyarrow schema, a text as `"zip STRING, amount
         DECIMAL(10,2)"`, or types by name. Options of files, as `header=False` and `sep=";"`, are
-        given as keywords or in `options`.
+        given as keywords or in `options`. After a history, files or a table, `then` is the topic
+        that goes on with it: from `"kafka://...?from=history"`, or from the event time `until` on.
         """
         options = {**(options or {}), **reading}
+        source = self._sources.followed_by(source, then, until)
         definition = self._sources.define(source, time, name, disorder, idle, schema, options)
         return self._made(Input(definition))
 
@@ -228,7 +234,7 @@ class Session:
 
     def __repr__(self) -> str:
         if self._place.session is not None:
-            return f"Session(on {self._place.session.sparkContext.master})"
+            return f"Session(on {self._place.location})"
         return f"Session(master={self._place.master!r})"
 
     def _made(self, node: Node) -> Stream:
@@ -333,6 +339,9 @@ class Session:
         max_windows_per_tuple: int = MAX_WINDOWS,
         handover: str = AUTO,
         start_empty: bool = False,
+        lineage: str | PathLike[str] | None = None,
+        lineage_every: str | timedelta | float | None = None,
+        dashboard: bool | int | str | None = None,
     ) -> RunningQuery:
         """Start a query; instances and switches are for all subqueries, or by their names.
 
@@ -342,7 +351,10 @@ class Session:
         `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in
         bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
         With `start_empty` a changed query may have aggregates, functions and joins of which its
-        checkpoint has no state; they begin with the next tuples.
+        checkpoint has no state; they begin with the next tuples. `lineage` is a file or a URL that
+        gets OpenLineage events: of the start, of the end, and one in `lineage_every`, 10 minutes
+        unless given. `dashboard` is the port of a page that shows the query, as `8123` or
+        `"0.0.0.0:8123"`; True is any that is free. Notebooks have one unless it is False.
         """
         options = run_options(
             instances,
@@ -365,16 +377,21 @@ class Session:
         join = JoinOptions(method, routing, options.buckets)
         asked = PlanOptions(join, strategy, partitioner, max_windows_per_tuple, partial)
         plan = plan_for(outputs, place, asked, self._sources.connectors)
-        loop = prepare(
-            plan,
-            place,
-            {name: as_sink(sink) for name, sink in sinks.items()},
-            options,
-            checkpoint=checkpoint,
-            connectors=self._sources.connectors,
-            observer=observer,
-        )
-        return RunningQuery(loop if checkpoint is None else reachable(loop)).begin()
+        title = title_of(plan)
+        told = lineage_options(lineage, lineage_every, "lineage", program_job(title))
+        with ServedPage(dashboard) as page:
+            loop = prepare(
+                plan,
+                place,
+                {name: as_sink(sink) for name, sink in sinks.items()},
+                options,
+                checkpoint=checkpoint,
+                connectors=self._sources.connectors,
+                observer=observer,
+                lineage=told,
+            )
+            url = page.show(loop, title)
+        return RunningQuery(loop if checkpoint is None else reachable(loop), url).begin()
 
 
 def _nodes(streams: Mapping[str, Any]) -> dict[str, Node | TableDef]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from os import PathLike, fspath
 from typing import Any
 
 import pyarrow as pa
@@ -12,14 +13,16 @@ import pyarrow as pa
 from tidegate.connector import Connector
 from tidegate.duration import duration_us
 from tidegate.errors import OptionError
+from tidegate.microsecond import time_text, time_us
 from tidegate.query.definition import StreamDef
 from tidegate.session.table import as_source, as_table, default_time, is_table
+from tidegate.source.backfill.address import backfill_text
 from tidegate.source.memory import MemorySource
 from tidegate.source.registry import open_uri
 from tidegate.source.subscription import AS_FOUND, Reading
 from tidegate.sql.columns import schema_given
 
-_ARGUMENTS = ("time", "name", "disorder", "idle", "schema", "options")
+_ARGUMENTS = ("time", "name", "disorder", "idle", "schema", "options", "then", "until")
 
 
 class Sources:
@@ -65,6 +68,24 @@ class Sources:
         return StreamDef(
             name, uris, time, duration_us(disorder), idle_us, found, reading, types_from
         )
+
+    @staticmethod
+    def followed_by(source: Any, then: str | None, until: str | datetime | None) -> Any:
+        """A history with the topic that follows it, as one address."""
+        if then is None and until is None:
+            return source
+        if then is None:
+            remedy = 'Write then="kafka://host:port/topic".'
+            raise OptionError("stream", "until= needs then=", "no topic", remedy)
+        if not isinstance(source, str | PathLike):
+            raise OptionError(
+                "stream",
+                "then= needs one history, a path or a URI",
+                type(source).__name__,
+                'Write session.stream("delta:hist", then="kafka://host:port/topic?from=history").',
+            )
+        text = time_text(time_us(until)) if isinstance(until, datetime) else until
+        return backfill_text(fspath(source), then, text)
 
     def _named(self, stream: str, number: int, source: Any, time: str) -> str:
         """What a source is called in the plan; what has no URI is kept here under that name."""

@@ -20,10 +20,10 @@ from tidegate.sql.script import TableSource
 def table_of_files(said: TableSource, uris: Sequence[str] | None = None) -> TableDef:
     """The definition of a table of files, which are opened for their columns."""
     uris = tuple(uris or said.uris)
-    connectors = [open_table(uri, said.name, said.reading) for uri in uris]
-    schema = connectors[0].schema
-    for uri, connector in zip(uris, connectors, strict=True):
-        if not connector.schema.equals(schema):
+    opened = [open_table(uri, said.name, said.reading) for uri in uris]
+    schema = opened[0].schema
+    for uri, table in zip(uris, opened, strict=True):
+        if not table.schema.equals(schema):
             raise SourceError(
                 f"table {said.name}",
                 f"all files must have the columns of {uris[0]}",
@@ -37,7 +37,7 @@ def table_of_files(said: TableSource, uris: Sequence[str] | None = None) -> Tabl
         said.reading,
         said.valid_from,
         said.refresh_us,
-        connectors[0].types_from,
+        opened[0].types_from,
     )
 
 

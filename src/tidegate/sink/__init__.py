@@ -3,7 +3,10 @@
 `of` makes the sink that a URI names; `protocol` says what a sink of your own has to do.
 """
 
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
+from typing import Any
+from urllib.parse import quote
 
 from tidegate.remote.scheme import REMOTE
 from tidegate.sink.address import Address
@@ -12,7 +15,10 @@ from tidegate.sink.call import CallSink
 from tidegate.sink.console import ConsoleSink
 from tidegate.sink.files import FileSink
 from tidegate.sink.form import REFUSE
+from tidegate.sink.kafka.sink import KafkaSink
+from tidegate.sink.lake.sink import LakeSink
 from tidegate.sink.memory import MemorySink, NewestSink
+from tidegate.sink.postgres import PostgresSink
 from tidegate.sink.protocol import Keep, Opening, PartWriter, Sink, Upserting
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.registry import of
@@ -23,21 +29,28 @@ __all__ = [
     "CallSink",
     "ConsoleSink",
     "FileSink",
+    "KafkaSink",
     "Keep",
+    "LakeSink",
     "MemorySink",
     "NewestSink",
     "Opening",
     "Part",
     "PartWriter",
+    "PostgresSink",
     "Receipt",
     "RemoteSink",
     "Sink",
     "Upserting",
     "call",
     "console",
+    "delta",
     "files",
+    "iceberg",
+    "kafka",
     "memory",
     "of",
+    "postgres",
 ]
 
 
@@ -58,6 +71,73 @@ def files(
     return RemoteSink.at(address, None)
 
 
+def delta(path: str | PathLike[str], append: bool = False) -> LakeSink:
+    """Results as a table of Delta Lake: a folder, or s3://bucket/path; needs `tidegate[delta]`.
+
+    A new checkpoint needs a table that no other one has made, unless it is to `append` to it.
+    """
+    from tidegate.sink.lake.delta import DeltaSink
+
+    place = fspath(path)
+    uri = f"delta+{place}" if place.lower().startswith("s3://") else f"delta:{quote(place)}"
+    return DeltaSink.at(_appending(Address.parse(uri, "sink.delta"), append), None)
+
+
+def iceberg(
+    catalog: str | PathLike[str],
+    table: str,
+    append: bool = False,
+    *,
+    warehouse: str | None = None,
+    name: str | None = None,
+) -> LakeSink:
+    """Results as a table of Iceberg, `namespace.table`; needs `tidegate[iceberg]`.
+
+    The catalog is one of pyiceberg's configuration, by its name, or an SQLite file, by its path:
+    then data is in `warehouse`, a folder or s3://bucket/path, and its `name` in the file is
+    `default` unless said otherwise. `append` is as for `delta`.
+    """
+    from tidegate.sink.lake.iceberg import IcebergSink
+
+    said = {"table": table, "warehouse": warehouse, "name": name}
+    given = {n: value for n, value in said.items() if value is not None}
+    place = quote(fspath(catalog))
+    address = Address(f"iceberg:{place}", "iceberg", place, given, "sink.iceberg")
+    return IcebergSink.at(_appending(address, append), None)
+
+
+def _appending(address: Address, append: bool) -> Address:
+    return address.with_parameter("append", "append", "true") if append else address
+
+
+def kafka(
+    uri: str,
+    *,
+    key: str | Sequence[str] | None = None,
+    upsert: bool = False,
+    append: bool = False,
+    **more: str | int,
+) -> KafkaSink:
+    """Results as records of a topic, exactly once for consumers of committed records.
+
+    `uri` is `kafka://host:port/topic`. `key` names the columns of the key; with `upsert` the key
+    follows from the query, and the newest record of each key counts. `append` writes behind what a
+    topic has. `more` are the other parameters of such a URI: `format`, `registry`, `subject`,
+    `partitions`, `partition`, `late`, `rejected`, `nonfinite`, `timeout`, `config`.
+    """
+    given: Mapping[str, Any] = {
+        "key": key if key is None or isinstance(key, str) else ",".join(key),
+        "upsert": "yes" if upsert else None,
+        "append": "yes" if append else None,
+        **more,
+    }
+    address = Address.parse(uri, "sink")
+    for name, value in given.items():
+        if value is not None:
+            address = address.with_parameter(name, name, str(value))
+    return KafkaSink.at(address, None)
+
+
 def memory(newest: bool = False) -> MemorySink:
     """Results kept in this process, for tests and notebooks.
 
@@ -70,6 +150,20 @@ def memory(newest: bool = False) -> MemorySink:
 def console() -> ConsoleSink:
     """Results printed as they are committed."""
     return ConsoleSink()
+
+
+def postgres(uri: str, table: str | None = None, newest: bool = False) -> PostgresSink:
+    """Results as rows of a table of Postgres, `postgresql://user@host:port/database?table=name`.
+
+    With `newest` the table has one row for each key, as `memory(newest=True)`. A password comes
+    from PGPASSWORD, ~/.pgpass or PGSERVICE, and never stands in the URI.
+    """
+    address = Address.parse(uri, "sink")
+    given = {"table": table, "newest": "true" if newest else None}
+    for name, value in given.items():
+        if value is not None:
+            address = address.with_parameter(name, name, value)
+    return PostgresSink.at(address, None)
 
 
 call = CallSink

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, unquote
 
 from tidegate.errors import OptionError, near
+from tidegate.remote.scheme import refuse_keys, shown
 
 FILE = "file"
 """The scheme of folders, also of those given as a plain path."""
@@ -46,6 +47,7 @@ class Address:
                 f"the Windows path {text}",
                 "Write it as this system does, for example out or /data/out.",
             )
+        refuse_keys(text, where, OptionError)
         place, asked, query = text.partition("?")
         parameters = _parameters(query, text, where) if asked else {}
         found = _SCHEME.match(place)
@@ -70,7 +72,7 @@ class Address:
             raise OptionError(
                 option,
                 f"must be the {name} of {self.where}, or left out",
-                f"{value} beside {self.text}",
+                f"{value} beside {shown(self.text)}",
                 f"Keep one of {value} and {there}.",
             )
         return replace(self, parameters={**self.parameters, name: value})
@@ -106,12 +108,12 @@ def _parameters(query: str, text: str, where: str) -> dict[str, str]:
         raise OptionError(
             where,
             "after the ? parameters must look like format=csv",
-            text,
+            shown(text),
             "In the name of a folder write ? as %3F and the whole as file:///path.",
         ) from None
     for name, value in pairs:
         if name in found:
-            got = f"{name} twice in {text}"
+            got = f"{name} twice in {shown(text)}"
             raise OptionError(where, "a parameter can be given once", got, f"Keep one {name}.")
         found[name] = value
     return found

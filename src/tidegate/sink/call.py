@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.batch import BatchId, from_bytes, to_bytes
-from tidegate.errors import LostOutputError, SinkError
+from tidegate.batch import BatchId
+from tidegate.errors import SinkError
+from tidegate.sink.kept import KeptParts, read_kept
 from tidegate.sink.protocol import Keep, Opening
 from tidegate.sink.receipt import Part, Receipt
 
@@ -54,15 +53,16 @@ class CallSink:
         self._opening = opening
         self._given = {}
 
-    def begin(self, batch: BatchId) -> _KeptParts:
+    def begin(self, batch: BatchId) -> KeptParts:
         assert self._opening is not None
         sides = {s for s, f in (("late", self.late), ("rejected", self.rejected)) if f}
         name = f"{self._output}.{self._opening.owner:08d}"  # not that of a run that was paused
-        return _KeptParts(self._keep, batch, name, frozenset(sides))
+        return KeptParts(self._keep, batch, name, frozenset(sides))
 
     def publish(self, batch: BatchId, receipts: Sequence[Receipt]) -> None:
         own = [r for r in receipts if r.name.startswith(f"{self._output}.")]
-        kept = [(r, self._read(batch, r)) for r in own if r.bytes]
+        where, until = _where(self.function), "the function has taken it"
+        kept = [(r, read_kept(self._keep, batch, r, where, until)) for r in own if r.bytes]
         for receipt in own:
             if not receipt.bytes:
                 self._tell_dropped(batch, str(receipt.more["side"]))
@@ -85,17 +85,6 @@ class CallSink:
     def _output(self) -> str:
         assert self._opening is not None
         return self._opening.output or "output"
-
-    def _read(self, batch: BatchId, receipt: Receipt) -> pa.Table:
-        data = self._keep.read(batch, receipt.name)
-        if data is None or zlib.crc32(data) != receipt.checksum:
-            raise LostOutputError(
-                _where(self.function),
-                f"batch {batch} must be in the checkpoint until the function has taken it",
-                f"no {receipt.name} of it" if data is None else f"a damaged {receipt.name}",
-                "Restore the checkpoint from a copy, or start from an empty one.",
-            )
-        return from_bytes(data)
 
     def _give(self, batch: BatchId, part: Part, rows: pa.Table) -> None:
         function = {"late": self.late, "rejected": self.rejected}.get(part.side, self.function)
@@ -124,31 +113,3 @@ class CallSink:
 
 def _where(function: Callable[..., None]) -> str:
     return f"sink {getattr(function, '__qualname__', repr(function))}"
-
-
-@dataclass(frozen=True)
-class _KeptParts:
-    """Puts the rows of a batch, which come as one part, and its side outputs into the checkpoint.
-
-    Of a side output that nobody takes only the receipt is kept, which says how many rows it had.
-    """
-
-    keep: Keep
-    batch: BatchId
-    name: str
-    sides: frozenset[str]
-
-    def write(self, part: Part, rows: pa.Table) -> Receipt:
-        label = ".".join(filter(None, (part.side, _file_name(part.stream))))
-        name = f"{self.name}.{label}.arrow" if label else f"{self.name}.arrow"
-        what = {"number": part.number, "side": part.side, "stream": part.stream}
-        if part.side and part.side not in self.sides:
-            return Receipt(name, rows.num_rows, more=what)
-        data = to_bytes(rows)
-        self.keep.write(self.batch, name, data)
-        return Receipt(name, rows.num_rows, len(data), zlib.crc32(data), what)
-
-
-def _file_name(stream: str) -> str:
-    """A stream's name where it may stand in a file's; others are told apart by their bytes."""
-    return stream if stream.isalnum() and stream.isascii() else stream.encode().hex()

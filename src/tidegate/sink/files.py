@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+import pyarrow as pa
+
 from tidegate import disk
 from tidegate.batch import BatchId
 from tidegate.errors import OptionError, SinkError
 from tidegate.sink.address import Address
 from tidegate.sink.batch_ledger import LEDGER, SeenPart, ledger_name, ledger_text
-from tidegate.sink.form import PARAMETERS, REFUSE, Form
+from tidegate.sink.form import PARAMETERS, REFUSE, WRITERS, Form
 from tidegate.sink.part import SIDES, FilePartWriter, unwritten
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
@@ -42,6 +44,7 @@ class FileSink:
 
     parallel = True
     side_outputs = True
+    formats = tuple(WRITERS)
 
     def __init__(
         self,
@@ -105,6 +108,10 @@ class FileSink:
     def ledger(self, batch: BatchId) -> bytes:
         with disk.current().open(self.path / ledger_name(batch)) as file:
             return file.read()
+
+    def part(self, name: str) -> pa.NativeFile:
+        """A published file by its name below the folder, for reading."""
+        return pa.OSFile(str(self.path / name))
 
     def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[SeenPart]:
         for path, receipt in self._published(batch, receipts):

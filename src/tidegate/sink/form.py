@@ -37,7 +37,9 @@ class Form:
     nonfinite: str = REFUSE
 
     def __post_init__(self) -> None:
-        check_format(self.format)
+        if self.format not in WRITERS:
+            known = near(self.format, WRITERS)
+            raise OptionError("--format", "must be a known format", self.format, known)
         if self.nonfinite not in NONFINITE:
             raise OptionError(
                 "nonfinite", "must be refuse or text", self.nonfinite, near(self.nonfinite, (TEXT,))
@@ -66,8 +68,11 @@ class Form:
         """Write a table into an open file."""
         WRITERS[self.format](rows, out)
 
-    def check(self, rows: pa.Table, where: str) -> None:
-        """Before rows of results are written: refuse what their format has no form for."""
+    def check(self, rows: pa.Table, where: str, out: str = "DIR?format=json&") -> None:
+        """Before rows of results are written: refuse what their format has no form for.
+
+        `out` is how the URI of the sink begins that would write them.
+        """
         if (self.format, self.nonfinite) != (_JSON, REFUSE):
             return
         for number, name in enumerate(rows.schema.names):
@@ -79,14 +84,8 @@ class Form:
                     f"column {name} must have finite numbers, because JSON has no others",
                     f"{shown[:_SHOWN]}{'...' if len(shown) > _SHOWN else ''}",
                     "Nothing of the batch was committed. To go on, write such values as texts with "
-                    "--out 'DIR?format=json&nonfinite=text', in Python nonfinite=\"text\".",
+                    f"--out '{out}nonfinite=text', in Python nonfinite=\"text\".",
                 )
-
-
-def check_format(format: str, where: str = "--format") -> None:
-    """Refuse a format that results cannot be written in."""
-    if format not in WRITERS:
-        raise OptionError(where, "must be a known format", format, near(format, WRITERS))
 
 
 def _write_parquet(table: pa.Table, out: Any) -> None:

@@ -45,7 +45,7 @@ user without a remedy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -82,7 +82,8 @@ class Opening:
     of which this output has something, the newest two, newest first, or None where each has.
     `owner` is the number of this run among those that had the checkpoint, greater than those of all
     before it: a name that has it is not written by the tasks, or by the driver, of another run.
-    `key` are the columns that tell rows apart, for a sink that is `Upserting`.
+    `key` are the columns that tell rows apart, for a sink that is `Upserting`. `checkpoint` tells
+    this checkpoint from all others, for a place that others write to as well.
     """
 
     schema: pa.Schema
@@ -92,6 +93,7 @@ class Opening:
     owner: int = 0
     written: Sequence[int] | None = None
     key: tuple[str, ...] = ()
+    checkpoint: str = ""
 
     @property
     def results(self) -> Sequence[int]:
@@ -176,3 +178,19 @@ class Upserting(Protocol):
     """
 
     upserts: bool
+
+
+@runtime_checkable
+class Formatted(Protocol):
+    """A sink, or a class of sinks, that writes in a format of the user's choice."""
+
+    formats: Sequence[str]
+    """Those it has, the usual one first."""
+
+
+@runtime_checkable
+class SidePlaces(Protocol):
+    """A sink that has late and rejected rows elsewhere than in folders beside the results."""
+
+    side_places: Mapping[str, str]
+    """By `late` and `rejected` what becomes of them, for the summary of a run."""

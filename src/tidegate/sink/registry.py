@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from importlib import import_module
+from typing import Any
 
-from tidegate.errors import NO_WAY, OptionError, UnavailableError, near
-from tidegate.remote.scheme import LATER, OFFERED, REMOTE
+from tidegate.errors import OptionError, near
+from tidegate.remote.scheme import REMOTE, SECOND_NAMES
 from tidegate.sink.address import FILE, Address
 from tidegate.sink.protocol import Sink
 
@@ -14,7 +15,13 @@ SINKS: dict[str, str] = {
     "file": "tidegate.sink.files:FileSink",
     "console": "tidegate.sink.console:ConsoleSink",
     "memory": "tidegate.sink.memory:MemorySink",
+    "kafka": "tidegate.sink.kafka.sink:KafkaSink",
     **dict.fromkeys(REMOTE, "tidegate.sink.remote:RemoteSink"),
+    "postgresql": "tidegate.sink.postgres.sink:PostgresSink",
+    "postgres": "tidegate.sink.postgres.sink:PostgresSink",
+    "delta": "tidegate.sink.lake.delta:DeltaSink",
+    "delta+s3": "tidegate.sink.lake.delta:DeltaSink",
+    "iceberg": "tidegate.sink.lake.iceberg:IcebergSink",
 }
 """By scheme the class of its sinks. `at(address, output)` of the class makes one: for the output of
 a query by its name, None where the query has only one without a name. It refuses what the address
@@ -43,6 +50,9 @@ def folder_of(path: str, where: str) -> str:
     if address.scheme in REMOTE:
         remedy = "Use tg.sink.files(uri) or tg.sink.of(uri)."
         raise OptionError(where, "must be a folder of this machine", path, remedy)
+    if address.scheme in SINKS and address.scheme != FILE:
+        must, remedy = "must be a folder of this machine", "Use tg.sink.of(uri)."
+        raise OptionError(where, must, f"a URI of {address.scheme}:", remedy)
     if address.scheme != FILE:
         raise _unknown(address, [FILE])
     address.check_parameters()
@@ -65,23 +75,20 @@ def as_sink(given: Sink | str) -> Sink:
 
 def at(address: Address, output: str | None = None, known: Collection[str] = SINKS) -> Sink:
     """The sink of an address; `known` are the schemes that its place in a program allows."""
-    if address.scheme not in known:
-        raise _unknown(address, known)
-    module, _, name = SINKS[address.scheme].partition(":")
-    sink: Sink = getattr(import_module(module), name).at(address, output)
+    sink: Sink = class_at(address, known).at(address, output)
     return sink
 
 
-def _unknown(address: Address, known: Collection[str]) -> OptionError | UnavailableError:
-    scheme, named = address.scheme, [k for k in known if k not in REMOTE or k in OFFERED]
-    if scheme.partition("+")[0] in LATER:
-        return UnavailableError(
-            address.where,
-            f"sinks of {scheme}: are not available yet",
-            address.text,
-            f"{NO_WAY} In a program, tg.sink.call(function) hands over every committed batch. "
-            f"There are: {', '.join(named)}.",
-        )
+def class_at(address: Address, known: Collection[str] = SINKS) -> Any:
+    """The class of the sinks of an address."""
+    if address.scheme not in known:
+        raise _unknown(address, known)
+    module, _, name = SINKS[address.scheme].partition(":")
+    return getattr(import_module(module), name)
+
+
+def _unknown(address: Address, known: Collection[str]) -> OptionError:
+    scheme, named = address.scheme, [k for k in known if k not in SECOND_NAMES]
     remedy = near(scheme, named, alike=0.5)
     if not address.place.startswith("//"):
         remedy += f" A folder of this name is ./{address.text}."

@@ -34,7 +34,7 @@ from tidegate.remote.reason import reason, remedy
 from tidegate.remote.scheme import is_object_uri, shown, unusable, without_keys
 from tidegate.sink.address import Address
 from tidegate.sink.batch_ledger import LEDGER, NO_FILE, SeenPart, ledger_name, ledger_text
-from tidegate.sink.form import PARAMETERS, REFUSE, Form
+from tidegate.sink.form import PARAMETERS, REFUSE, WRITERS, Form
 from tidegate.sink.part import SIDES, part_name
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Part, Receipt
@@ -93,6 +93,7 @@ class RemoteSink:
 
     parallel = True
     side_outputs = True
+    formats = tuple(WRITERS)
 
     def __init__(
         self,
@@ -181,6 +182,10 @@ class RemoteSink:
 
     def ledger(self, batch: BatchId) -> bytes:
         return self.connect().read(self._within + ledger_name(batch))
+
+    def part(self, name: str) -> pa.NativeFile:
+        """A published file by its name below the folder, read whole."""
+        return pa.BufferReader(self.connect().read(self._within + name))
 
     def seen(self, batch: BatchId, receipts: Sequence[Receipt]) -> Iterator[SeenPart]:
         yield from _Parts(self.connect(), self._within, batch, receipts).seen()

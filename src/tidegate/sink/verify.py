@@ -34,18 +34,19 @@ class VerifiedParts:
 
 def found(uri: str, batch: int, receipts: Sequence[Mapping[str, Any]]) -> VerifiedParts:
     """What is at a place that a manifest names (`places`); nothing is changed."""
-    return _sink(uri).verify(BatchId(batch), [Receipt.from_dict(r) for r in receipts])
+    return sink_at(uri).verify(BatchId(batch), [Receipt.from_dict(r) for r in receipts])
 
 
 def past(uri: str, before: int) -> Past:
     """What is left there of the batches before one; nothing is changed."""
     try:
-        return past_of(_sink(uri), before)
+        return past_of(sink_at(uri), before)
     except OSError as error:
         raise SinkError(uri, "results must be readable to be checked", str(error)) from error
 
 
-def _sink(uri: str) -> FileSink | RemoteSink:
+def sink_at(uri: str) -> FileSink | RemoteSink:
+    """The sink at a place that a manifest names; for reading."""
     from tidegate.sink.files import FileSink
 
     if is_remote_uri(uri):

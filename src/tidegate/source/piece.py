@@ -20,7 +20,7 @@ def _nbytes(piece: Sized) -> int:
     return int(piece.nbytes)
 
 
-PIECES = MEMORY.cache(1 / 8, _nbytes, most_entries=8)
+PIECES = MEMORY.cache(1 / 4, _nbytes, most_entries=8)
 """The decoded pieces of this process, shared by the readers of all formats; few, as input streams
 by."""
 

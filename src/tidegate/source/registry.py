@@ -16,7 +16,16 @@ import pyarrow as pa
 from tidegate import disk
 from tidegate.connector import Connector
 from tidegate.errors import OptionError, SourceError
-from tidegate.remote.scheme import REMOTE, is_remote_uri, scheme_of, shown, unusable
+from tidegate.remote.scheme import (
+    REMOTE,
+    SECOND_NAMES,
+    is_remote_uri,
+    refuse_keys,
+    scheme_of,
+    shown,
+    unusable,
+)
+from tidegate.source.backfill.address import BackfillAddress, is_backfill
 from tidegate.source.format import FileFormat
 from tidegate.source.subscription import AS_FOUND, Reading, Subscription
 from tidegate.source.text.compression import SUFFIXES
@@ -24,10 +33,27 @@ from tidegate.source.text.compression import SUFFIXES
 SOURCES: dict[str, str] = {
     "generator": "tidegate.source.generator:GeneratorSource",
     "file": "tidegate.source.files:FilesConnector",
+    "kafka": "tidegate.source.kafka.connector:KafkaConnector",
     **dict.fromkeys(REMOTE, "tidegate.source.files:FilesConnector"),
+    "delta": "tidegate.source.lake.delta:DeltaSource",
+    "delta+s3": "tidegate.source.lake.delta:DeltaSource",
+    "iceberg": "tidegate.source.lake.iceberg:IcebergSource",
 }
 """By scheme the class of its connectors. `at(subscription)` of the class makes one: it opens what
 it must to know the columns, and raises SourceError for whatever cannot be read."""
+
+BACKFILL = "tidegate.source.backfill.connector:BackfillConnector"
+"""The class of a history and then a topic (`HISTORY THEN TOPIC`)."""
+
+TABLE = "table"
+"""What messages call a table; other kinds of inputs are streams."""
+
+TABLES: dict[str, str] = {
+    "postgresql": "tidegate.source.postgres:PostgresTable",
+    "postgres": "tidegate.source.postgres:PostgresTable",
+}
+"""Schemes whose rows have no order that a stream could go on in: by each the class of its tables
+(`source.table.TableRows`), with `at` as connectors have it."""
 
 FORMATS: dict[str, str] = {
     ".parquet": "tidegate.source.parquet:ParquetFormat",
@@ -54,20 +80,54 @@ def open_uri(
     and rows that come later count too. `reading` is what the stream says of its files. `kind` is
     what messages call it. Raises SourceError for whatever cannot be read.
     """
+    subscription = subscribe(uri, stream, time, follow, reading, kind)
+    if is_backfill(uri):
+        return _open_backfill(uri, stream, time, follow, reading, kind)
+    where, scheme = subscription.where, scheme_of(uri) or "file"
+    if scheme in TABLES:
+        raise SourceError(
+            where,
+            f"{scheme}: is read as a table, which streams are joined to",
+            f"a {kind}",
+            f"Write CREATE TABLE {stream} FROM '...', and join a stream to it.",
+        )
+    if scheme not in SOURCES or (scheme in REMOTE and not is_remote_uri(uri)):
+        if not disk.exists(uri):
+            known = [*SOURCES, *(TABLES if kind == TABLE else ())]
+            apart = (*REMOTE, "file", *SECOND_NAMES)
+            raise unusable(uri, where, SourceError, [n for n in known if n not in apart])
+        scheme = "file"
+    connector: Connector = loaded(SOURCES[scheme]).at(subscription)
+    return connector
+
+
+def _open_backfill(
+    uri: str, stream: str, time: str | None, follow: bool, reading: Reading, kind: str
+) -> Connector:
+    where = f"{kind} {stream}"
+    if kind == TABLE:
+        remedy = f"Leave THEN out, or write CREATE STREAM {stream}."
+        raise SourceError(where, "a table is read from one place", shown(uri), remedy)
+
+    def open_place(place: str, follows: bool, read: Reading) -> Connector:
+        return open_uri(place, stream, time, follows, read)
+
+    address = BackfillAddress.parse(uri, where)
+    found: Connector = loaded(BACKFILL).at(address, where, time, follow, reading, open_place)
+    return found
+
+
+def subscribe(
+    uri: str, stream: str, time: str | None, follow: bool, reading: Reading, kind: str
+) -> Subscription:
+    """What is asked of a URI; refuses none, and one with keys."""
     where = f"{kind} {stream}, {shown(uri)}"
     if not uri:
         raise SourceError(
             f"{kind} {stream}", "the URI must not be empty", "''", "Give a path or generator:NAME."
         )
-    scheme = scheme_of(uri) or "file"
-    if scheme not in SOURCES or (scheme in REMOTE and not is_remote_uri(uri)):
-        if not disk.exists(uri):
-            own = [name for name in SOURCES if name not in (*REMOTE, "file")]
-            raise unusable(uri, where, SourceError, also=own)
-        scheme = "file"
-    subscription = Subscription(uri, where, time, follow, reading)
-    connector: Connector = _loaded(SOURCES[scheme]).at(subscription)
-    return connector
+    refuse_keys(uri, where, SourceError)
+    return Subscription(uri, where, time, follow, reading)
 
 
 def format_named(path: str) -> FileFormat | None:
@@ -86,11 +146,12 @@ def check_reading(reading: Reading, format_: FileFormat, where: str) -> None:
     for name, _ in reading.options:
         if name not in format_.options:
             every = dict.fromkeys(_format(target) for target in FORMATS.values())
-            users = " and ".join(f.title for f in every if name in f.options)
+            titles = [f.title for f in every if name in f.options]
+            users = f"{' and '.join(titles)} files" if titles else "the values of messages"
             own = f"Options for {format_.title}: {', '.join(format_.options)}."
             raise OptionError(
                 where,
-                f"option {name} is for {users} files",
+                f"option {name} is for {users}",
                 f"{format_.title} files",
                 own if format_.options else "Leave it out: the files say how they are to be read.",
             )
@@ -106,10 +167,11 @@ def check_reading(reading: Reading, format_: FileFormat, where: str) -> None:
 
 @lru_cache
 def _format(target: str) -> FileFormat:
-    found: FileFormat = _loaded(target)()
+    found: FileFormat = loaded(target)()
     return found
 
 
-def _loaded(target: str) -> Any:
+def loaded(target: str) -> Any:
+    """The class that a line of a registry names."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)

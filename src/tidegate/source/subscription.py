@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.errors import OptionError, SourceError, near
+from tidegate.kafka.schema_registry import check_url
 from tidegate.source.text.encoding import codec_of
 from tidegate.source.text.pattern import Pattern
 
@@ -25,7 +26,7 @@ CODECS |= {"zst": "zstd", "bz2": "bz2", "bzip2": "bz2"}
 class Option:
     """One thing that can be said of how files are read; `read` checks a value of it.
 
-    The formats say which of them they take (`FileFormat.options`).
+    The formats say which of them they take (`FileFormat.options`, `ValueFormat.options`).
     """
 
     name: str
@@ -82,6 +83,26 @@ def _pattern(value: Any, where: str) -> Pattern:
     return Pattern.parse(_text(value, where), where)
 
 
+def _value_format(value: Any, where: str) -> str:
+    from tidegate.source.message.registry import VALUE_FORMATS  # which imports this module
+
+    found = str(value).lower()
+    if found not in VALUE_FORMATS:
+        raise OptionError(where, "must be a format", repr(value), near(found, VALUE_FORMATS))
+    return found
+
+
+def _registry(value: Any, where: str) -> str:
+    return check_url(_text(value, where), where)
+
+
+def _version(value: Any, where: str) -> str:
+    found = str(value).lower()
+    if found != "latest" and not (found.isascii() and found.isdigit() and int(found) > 0):
+        raise OptionError(where, "must be latest or a whole number from 1 on", repr(value))
+    return found
+
+
 OPTIONS = {
     option.name: option
     for option in (
@@ -94,8 +115,17 @@ OPTIONS = {
         Option("compression", None, _compression, changes_rows=False),
         Option("dateFormat", None, _pattern),
         Option("timestampFormat", None, _pattern),
+        Option("format", "json", _value_format),
+        Option("registry", None, _registry, changes_rows=False),
+        Option("subject", None, _text),
+        Option("version", None, _version),
+        Option("schema", None, _text, changes_rows=False),
+        Option("message", None, _text),
     )
 }
+MESSAGE_OPTIONS = ("format", "registry", "subject", "version", "schema", "message")
+"""Those that no file takes."""
+
 ALIASES = {name.lower(): name for name in OPTIONS}
 ALIASES |= {"delimiter": "sep", "charset": "encoding", "null": "nullValue"}
 """Names as they may be given, in lower case."""

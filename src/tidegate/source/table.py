@@ -1,7 +1,8 @@
-"""Reads the rows of a table: all of its files, in their order."""
+"""Opens tables, and reads their rows: all of them, in their order."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -9,45 +10,63 @@ import pyarrow as pa
 from tidegate.connector import Connector, Source
 from tidegate.errors import SourceError
 from tidegate.remote.scheme import scheme_of, shown
-from tidegate.source.registry import open_uri
+from tidegate.source.registry import TABLE, TABLES, loaded, open_uri, subscribe
 from tidegate.source.subscription import Reading
 
 MOST_BYTES = 1 << 30
-"""Every task holds a table whole; a larger one is refused."""
+"""A task holds no table whole that is larger."""
 
-_AT_ONCE = 1_048_576
+AT_ONCE = 262_144
+"""So many rows are read at a time."""
 
 
-def open_table(uri: str, name: str, reading: Reading) -> Connector:
-    """The files of a table, opened for their columns."""
-    if scheme_of(uri) == "generator":
+class TableRows(ABC):
+    """A table that is open for its columns; it is read once, and opened again to be read again."""
+
+    schema: pa.Schema
+    """Normalised; see `tidegate.schema`."""
+
+    types_from: str
+    """Where the types of the columns come from, for people."""
+
+    @abstractmethod
+    def parts(self, schema: pa.Schema, where: str) -> Iterator[pa.Table]:
+        """All rows in the columns of a schema, some at a time, in an order that is theirs."""
+
+
+class ConnectorRows(TableRows):
+    """What a stream could be read from, read as a table: all that is there, source by source."""
+
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
+        self.schema, self.types_from = connector.schema, connector.types_from
+
+    def parts(self, schema: pa.Schema, where: str) -> Iterator[pa.Table]:
+        for source in _sources(self._connector):
+            yield from _parts(source, schema, where)
+
+
+def open_table(uri: str, name: str, reading: Reading) -> TableRows:
+    """A table, opened for its columns."""
+    scheme = scheme_of(uri)
+    if scheme == "generator":
         raise SourceError(
             f"table {name}", "must be made of files", shown(uri), "Write it to a file first."
         )
-    return open_uri(uri, name, None, False, reading, kind="table")
-
-
-def read_table(uris: Sequence[str], name: str, schema: pa.Schema, reading: Reading) -> pa.Table:
-    """All rows: file by file in the order of their names, each from its beginning."""
-    where, parts, size = f"table {name}", [schema.empty_table()], 0
-    for uri in uris:
-        for source in _sources(open_table(uri, name, reading)):
-            for part in _parts(source, schema, where):
-                parts.append(part)
-                size += part.nbytes
-                check_size(size, where)
-    return pa.concat_tables(parts).combine_chunks()
-
-
-def check_size(size: int, where: str) -> None:
-    """Refuse a table that is too large to be held by every task."""
-    if size > MOST_BYTES:
-        raise SourceError(
-            where,
-            f"must not be larger than {MOST_BYTES >> 20:,} MB, because every task holds it",
-            f"{size >> 20:,} MB and more",
-            "Leave columns and rows out that no query needs, or make it a stream with TIME.",
+    if scheme in TABLES:
+        opened: TableRows = loaded(TABLES[scheme]).at(
+            subscribe(uri, name, None, False, reading, TABLE)
         )
+        return opened
+    return ConnectorRows(open_uri(uri, name, None, False, reading, kind=TABLE))
+
+
+def table_parts(
+    uris: Sequence[str], name: str, schema: pa.Schema, reading: Reading
+) -> Iterator[pa.Table]:
+    """All rows, some at a time: file by file in the order of names, each from its beginning."""
+    for uri in uris:
+        yield from open_table(uri, name, reading).parts(schema, f"table {name}")
 
 
 def _sources(connector: Connector) -> Iterator[Source]:
@@ -61,9 +80,9 @@ def _sources(connector: Connector) -> Iterator[Source]:
 def _parts(source: Source, schema: pa.Schema, where: str) -> Iterator[pa.Table]:
     start = 0
     while True:
-        known = source.extend(start + _AT_ONCE)
-        if known > start:
-            rows = source.reader(start, known).read(schema.names)
+        stop = min(source.extend(start + AT_ONCE), start + AT_ONCE)
+        if stop > start:
+            rows = source.reader(start, stop).read(schema.names)
             for reject in rows.rejects:
                 raise SourceError(
                     where,
@@ -72,7 +91,7 @@ def _parts(source: Source, schema: pa.Schema, where: str) -> Iterator[pa.Table]:
                     "Correct the row, or declare the columns with other types.",
                 )
             yield rows.table.cast(schema)
-            start = known
+            start = stop
         elif source.ended():
             source.confirm()
             return

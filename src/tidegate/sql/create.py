@@ -39,7 +39,7 @@ class CreateParser(ClauseParser):
         uris = [self._parse_source()]
         while self._match(TokenType.COMMA):
             uris.append(self._parse_source())
-        create = CreateStream(this=name, columns=columns, uris=uris)
+        create = CreateStream(this=name, columns=columns, uris=uris, **self._parse_then(uris))
         clauses: dict[str, Callable[[], exp.Expr | None]] = {
             "TIME": self._parse_time_column,
             "DISORDER": self._parse_duration,
@@ -55,6 +55,17 @@ class CreateParser(ClauseParser):
                 "expected TIME, DISORDER, IDLE, OPTIONS or ; at the end of the statement"
             )
         return self.expression(create)
+
+    def _parse_then(self, uris: list[exp.Expr]) -> dict[str, exp.Expr | None]:
+        """The topic that follows a history, and the time that parts them."""
+        if not self._match(TokenType.THEN):
+            return {}
+        if len(uris) > 1 or uris[0].name.startswith(OF_SPARK):
+            self.raise_error("expected one address, of files or a table, before THEN", self._prev)
+        parts = {"then": self._string("expected the address of a topic in quotes after THEN")}
+        if self._match_text_seq("UNTIL"):
+            parts["until"] = self._string("expected a time in quotes after UNTIL")
+        return parts
 
     def _parse_declared(self, close: bool = True) -> exp.Expr:
         """Columns with their types, to the closing parenthesis or the end."""
@@ -130,7 +141,7 @@ def create_sql(to: Generator, node: exp.Expr) -> str:
     columns = ", ".join(to.sql(c) for c in declared.expressions) if declared else ""
     text = f"CREATE STREAM {name}{f' ({columns})' if columns else ''}"
     text += f" FROM {', '.join(_source_sql(to, u) for u in node.args['uris'])}"
-    for clause in ("time", "disorder", "idle"):
+    for clause in ("then", "until", "time", "disorder", "idle"):
         if value := to.sql(node, clause):
             text += f" {clause.upper()} {value}"
     if options := node.args.get("options"):

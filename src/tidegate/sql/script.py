@@ -11,6 +11,7 @@ from tidegate.duration import duration_text
 from tidegate.errors import QueryError
 from tidegate.query.grammar import DurationValue
 from tidegate.query.output import check_names
+from tidegate.source.backfill.address import backfill_text
 from tidegate.source.subscription import AS_FOUND, Reading
 from tidegate.sql.columns import schema_of
 from tidegate.sql.dialect import parse
@@ -153,6 +154,9 @@ def _create(node: CreateStream) -> Create | View:
     if idle_us is not None and idle_us <= 0:
         raise QueryError(where, "IDLE must be longer than zero", duration_text(idle_us))
     uris = tuple(u.name for u in node.args["uris"])
+    if then := node.args.get("then"):
+        until = node.args.get("until")
+        uris = (backfill_text(uris[0], then.name, None if until is None else until.name),)
     at = None if time is None else time.name
     return Create(name, uris, at, disorder_us, idle_us, _reading(node, where))
 

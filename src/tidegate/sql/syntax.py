@@ -23,6 +23,7 @@ class StreamWindow(exp.Expression):
 class CreateStream(exp.Expression):
     """`CREATE STREAM this (columns) FROM uris TIME time DISORDER d IDLE t OPTIONS (options)`.
 
+    After the address of a history may come `THEN then UNTIL until`.
     Or `CREATE STREAM this AS query`.
     """
 
@@ -30,6 +31,8 @@ class CreateStream(exp.Expression):
         "this": True,
         "columns": False,
         "uris": False,
+        "then": False,
+        "until": False,
         "time": False,
         "disorder": False,
         "idle": False,

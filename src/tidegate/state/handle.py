@@ -15,7 +15,7 @@ from pyarrow.fs import FileSystem
 from tidegate.errors import CheckpointError, OptionError
 from tidegate.remote.disk import disk_of, remote_path
 from tidegate.remote.object_uri import object_place, with_region
-from tidegate.remote.scheme import is_object_uri, is_remote_uri, shown, unusable
+from tidegate.remote.scheme import is_object_uri, is_remote_uri, refuse_keys, shown, unusable
 from tidegate.state.files import Files, RemoteFiles, files_at
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def handle_of(place: tuple[FileSystem, str], files: Files) -> StoreHandle:
 
 def files_of(uri: str) -> tuple[Files, str]:
     """The folder that a URI names, and the URI by which tasks find it without asking again."""
+    refuse_keys(uri, f"checkpoint {shown(uri)}", OptionError)
     if is_object_uri(uri):
         from tidegate.state.object_files import ObjectFiles  # other stores need no client
 

@@ -325,7 +325,7 @@ def _in_pieces(files: Files, segment: Segment, wanted: BucketSet) -> pa.Table | 
     try:
         if not _has(some) and (not mine or len(guard(pieces, where, REMEDY)) < 2):
             return None
-        return rows_of(guard(lambda: _keep(some, rows), where, REMEDY))
+        return rows_of(guard(lambda: keep_fetched(some, rows), where, REMEDY))
     except (pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
         raise StateError(where, "must be a segment file", str(error), REMEDY) from error
 
@@ -346,7 +346,7 @@ def _whole(files: Files, segment: Segment, where: str, trusted: bool) -> pa.Buff
 
     if files.local:
         return load()
-    return _keep(key, load)
+    return keep_fetched(key, load)
 
 
 def _has(key: Hashable) -> bool:
@@ -354,7 +354,7 @@ def _has(key: Hashable) -> bool:
     return key in _remote or (near is not None and near.holds(key))
 
 
-def _keep(key: Hashable, load: Callable[[], pa.Buffer]) -> pa.Buffer:
+def keep_fetched(key: Hashable, load: Callable[[], pa.Buffer]) -> pa.Buffer:
     """What this process, or the executor that it works for, has under a key; else it is loaded."""
     near = nearby()
     return _remote.get(key, load) if near is None else near.get(key, load)

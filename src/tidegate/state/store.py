@@ -24,6 +24,7 @@ from tidegate.remote.reason import remedy
 from tidegate.remote.scheme import scheme_of, without_keys
 from tidegate.state.files import Files, LocalFiles, files_at, guard, reason
 from tidegate.state.handle import StoreHandle, files_of, handle_of
+from tidegate.state.identity import IDENTITY
 from tidegate.state.leftover import CleanedFiles, outdated, unreferenced
 from tidegate.state.manifest import VERSION, Manifest, check_version
 from tidegate.state.name import META, manifest_name, manifest_number
@@ -122,7 +123,8 @@ class Store:
         there = self.meta()
         if there is None:
             return False
-        if there != unseal(seal({"meta": dict(meta)}), META)["meta"]:
+        asked = unseal(seal({"meta": dict(meta)}), META)["meta"]
+        if there != {**asked, **{n: v for n, v in there.items() if n == IDENTITY}}:
             raise CheckpointError(
                 self.location,
                 "must be empty or the checkpoint of the same query",

@@ -433,20 +433,6 @@ MISTAKES = {
             "STREAM. Write CREATE STREAM x ..."
         ),
     ),
-    "kafka": told(
-        "CREATE STREAM x FROM 'kafka://host:9092/topic' TIME ts; SELECT * FROM x",
-        (
-            "stream x, kafka://host:9092/topic: kafka: is not available yet; got "
-            "kafka://host:9092/topic. There is no way yet."
-        ),
-    ),
-    "postgres": told(
-        ("CREATE STREAM x FROM 'postgresql://u@host/db?table=t' TIME ts; SELECT * FROM x"),
-        (
-            "stream x, postgresql://u@host/db?table=t: postgresql: is not available yet; "
-            "got postgresql://u@host/db?table=t. There is no way yet."
-        ),
-    ),
     "a stream in parentheses": told(
         "SELECT * FROM (rides)",
         "SQL: a query must be a SELECT; got rides.",

@@ -192,4 +192,42 @@ MISTAKES = {
         message="--rows: must be a whole number; got 1k.",
         command=("generate", "taxi", "--rows", "1k", "--out", "a.csv"),
     ),
+    "report of nothing": Mistake(
+        message=(
+            "nothing: must be a checkpoint with the journal of a run, or the file of a --summary; "
+            "got no such folder or file. Give the folder that a run had as --checkpoint; its first "
+            "seconds leave a journal."
+        ),
+        command=("report", "nothing", "-o", "page.html"),
+    ),
+    "report of a folder that is no checkpoint": Mistake(
+        message=(
+            "empty: must be a checkpoint with the journal of a run, or the file of a --summary; "
+            "got a folder without a journal. Give the folder that a run had as --checkpoint; its "
+            "first seconds leave a journal."
+        ),
+        command=("report", "empty"),
+    ),
+    "report of rows": Mistake(
+        message=(
+            "rides.csv: must be a checkpoint, or a summary that `tidegate run --summary FILE` has "
+            "written; got no JSON. Give the folder that a run had as --checkpoint, or that file."
+        ),
+        command=("report", "rides.csv"),
+    ),
+    "report of other JSON": Mistake(
+        message=(
+            "other.json: must be a checkpoint, or a summary that `tidegate run --summary FILE` has "
+            "written; got other JSON. Give the folder that a run had as --checkpoint, or that file."
+        ),
+        command=("report", "other.json"),
+        files={"other.json": '{"batches": 3}'},
+    ),
+    "report into a folder that is missing": Mistake(
+        message=(
+            "-o: must be a file that can be written; got no/page.html, No such file or directory."
+        ),
+        command=("report", "s.json", "-o", "no/page.html"),
+        files={"s.json": '{"batches": 0, "rows_in": 0, "finished": true, "epochs": []}'},
+    ),
 }

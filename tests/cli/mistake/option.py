@@ -239,9 +239,24 @@ MISTAKES = {
         message="--log: must be a known word; got loud. There are: debug, info, warning, error.",
         options=(*RIDES, "--log", "loud"),
     ),
-    "--dashboard 80": Mistake(
-        message="--dashboard: is not available yet. Leave it out; a terminal shows a live view.",
-        options=(*RIDES, "--dashboard", "80"),
+    "--dashboard page": Mistake(
+        message=(
+            "--dashboard: must be a port from 0 to 65535, or HOST:PORT; got page. "
+            "Write 8123, or 0.0.0.0:8123 for all who can reach this host."
+        ),
+        options=(*RIDES, "--dashboard", "page"),
+    ),
+    "--log-format xml": Mistake(
+        message="--log-format: must be a known word; got xml. There are: text, json.",
+        options=(*RIDES, "--log-format", "xml"),
+    ),
+    "--dashboard of another machine": Mistake(
+        message=(
+            "--dashboard: must be a port that is free, on an address of this host; got "
+            "192.0.2.1:0, Cannot assign requested address. Choose another, or 0 for any that is "
+            "free."
+        ),
+        options=(*RIDES, "--dashboard", "192.0.2.1:0"),
     ),
     "--colour red": Mistake(
         message=(
@@ -266,7 +281,7 @@ MISTAKES = {
     ),
     "--format xml": Mistake(
         message="--format: must be a known format; got xml. There are: parquet, csv, json.",
-        options=(*RIDES, "--format", "xml"),
+        options=(*RIDES, "--out", "o", "--format", "xml"),
     ),
     "--switch of one batch twice": Mistake(
         message="--switch: a batch can be named once; got 1 twice. Keep one 1=N.",
@@ -410,7 +425,7 @@ MISTAKES = {
     "--out of a misspelt file system": Mistake(
         message=(
             "--out: must be a path or of a known scheme; got s4:. Did you mean s3 or gs? There "
-            "are: file, console, s3, gs, abfs, hdfs."
+            "are: file, console, kafka, s3, gs, abfs, hdfs, postgresql, delta, delta+s3, iceberg."
         ),
         options=(*RIDES, "--out", "s4://bucket/x"),
     ),
@@ -427,25 +442,123 @@ MISTAKES = {
         ),
         options=(*RIDES, "--out", "s3://b/x?region=a", "--checkpoint", "s3://b/x/"),
     ),
-    "--out in Kafka": Mistake(
+    "--out in Kafka without a port": Mistake(
         message=(
-            "--out: sinks of kafka: are not available yet; got kafka://host/topic. There "
-            "is no way yet. In a program, tg.sink.call(function) hands over every "
-            "committed batch. There are: file, console, s3, gs, abfs, hdfs."
+            "--out: a broker must be host:port; got 'host'. Write it like "
+            "kafka://localhost:9092/rides; with several brokers host:port,host:port."
         ),
         options=(*RIDES, "--out", "kafka://host/topic"),
+    ),
+    "--out in Postgres without a table": Mistake(
+        message=(
+            "--out: must name a table; got no table=. Write "
+            "postgresql://user@host:port/database?table=name."
+        ),
+        options=(*RIDES, "--out", "postgresql://u@host/db"),
+    ),
+    "--out in Postgres with a password": Mistake(
+        message=(
+            "--out: a URI must be without keys and passwords; got "
+            "postgresql://u:...@host/db?table=t. Leave it out, and have it in PGPASSWORD, or in "
+            "~/.pgpass."
+        ),
+        options=(*RIDES, "--out", "postgresql://u:secret@host/db?table=t"),
+    ),
+    "--out in Postgres with a password as a parameter": Mistake(
+        message=(
+            "--out: a URI must be without keys and passwords; got "
+            "postgresql://u@host/db?table=t&password=... Leave it out, and have it in PGPASSWORD, "
+            "or in ~/.pgpass."
+        ),
+        options=(*RIDES, "--out", "postgresql://u@host/db?table=t&password=secret"),
+    ),
+    "--out in Postgres with a parameter misspelt": Mistake(
+        message=(
+            "--out: parameters must be those of Postgres; got newst=... Did you mean newest? "
+            "There are: table, newest, sslmode, sslrootcert, sslcert, sslkey, sslcrl, "
+            "sslnegotiation, channel_binding, require_auth, gssencmode, krbsrvname, "
+            "target_session_attrs, load_balance_hosts, connect_timeout, keepalives, "
+            "keepalives_idle, tcp_user_timeout, application_name, service, ..."
+        ),
+        options=(*RIDES, "--out", "postgresql://u@host/db?table=t&newst=true"),
+    ),
+    "--out in Postgres with the host as a parameter": Mistake(
+        message=(
+            "--out: parameters must be those of Postgres; got host=... Write it before the ?, as "
+            "in postgresql://user@host:port/database."
+        ),
+        options=(*RIDES, "--out", "postgresql:///db?table=t&host=h"),
+    ),
+    "--out in Postgres with a wrong newest": Mistake(
+        message=(
+            "--out: newest must be true or false; got yes. Write newest=true for one row of each "
+            "key, or leave it out."
+        ),
+        options=(*RIDES, "--out", "postgresql://u@host/db?table=t&newest=yes"),
+    ),
+    "--out in Postgres without slashes": Mistake(
+        message=(
+            "--out: a URI of Postgres must have its slashes; got postgresql:db. Write "
+            "postgresql://user@host:port/database?table=name."
+        ),
+        options=(*RIDES, "--out", "postgresql:db?table=t"),
+    ),
+    "--out in a table of three names": Mistake(
+        message=(
+            "postgresql://u@host/db: table must be a name, or schema.name; got a.b.c. Write "
+            "postgresql://user@host:port/database?table=name."
+        ),
+        options=(*RIDES, "--out", "postgresql://u@host/db?table=a.b.c"),
+    ),
+    "--out in Postgres with a format": Mistake(
+        message=(
+            "--format: is for results in files and topics; got csv for "
+            "postgresql://u@host/db?table=t. Give a folder as --out, or leave --format out."
+        ),
+        options=(*RIDES, "--out", "postgresql://u@host/db?table=t", "--format", "csv"),
+    ),
+    "--out in Postgres that does not answer": Mistake(
+        message=(
+            "postgresql://u@127.0.0.1:1/db, table t: must be a table that can be written; got "
+            "{words}. See that the server runs, and that host, port and sslmode are right."
+        ),
+        options=(*RIDES, "--out", "postgresql://u@127.0.0.1:1/db?table=t"),
+    ),
+    "--out in Delta with a format": Mistake(
+        message=(
+            "--format: is for results in files and topics; got csv for delta:out. Give a folder "
+            "as --out, or leave --format out."
+        ),
+        options=(*RIDES, "--out", "delta:out", "--format", "csv"),
+    ),
+    "--out in Iceberg without a table": Mistake(
+        message=(
+            "--out: must name a table with its namespace; got no table. Write "
+            "iceberg:lake.db?table=namespace.table."
+        ),
+        options=(*RIDES, "--out", "iceberg:lake.db"),
+    ),
+    "--out in Delta with keys": Mistake(
+        message=(
+            "--out: a URI must be without keys and passwords; got delta+s3://key:...@bucket/out. "
+            "Leave it out, and have it in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or in "
+            "~/.aws/credentials."
+        ),
+        options=(*RIDES, "--out", "delta+s3://key:secret@bucket/out"),
     ),
     "--out of a misspelt scheme": Mistake(
         message=(
             "--out: must be a path or of a known scheme; got consol:. Did you mean console? "
-            "There are: file, console, s3, gs, abfs, hdfs. A folder of this name is ./consol:."
+            "There are: file, console, kafka, s3, gs, abfs, hdfs, postgresql, delta, delta+s3, "
+            "iceberg. A folder of this name is ./consol:."
         ),
         options=(*RIDES, "--out", "consol:"),
     ),
     "--out with a colon": Mistake(
         message=(
             "--out: must be a path or of a known scheme; got run:. There are: file, console, "
-            "s3, gs, abfs, hdfs. A folder of this name is ./run:1."
+            "kafka, s3, gs, abfs, hdfs, postgresql, delta, delta+s3, iceberg. A folder of this "
+            "name is ./run:1."
         ),
         options=(*RIDES, "--out", "run:1"),
     ),
@@ -508,15 +621,15 @@ MISTAKES = {
     ),
     "--format of console:": Mistake(
         message=(
-            "--format: is for results in files; got json for console:. Give a folder as --out, "
-            "or leave --format out."
+            "--format: is for results in files and topics; got json for console:. Give a folder as "
+            "--out, or leave --format out."
         ),
         options=(*RIDES, "--out", "console:", "--format", "json"),
     ),
     "--format without --out": Mistake(
         message=(
-            "--format: is for results in files; got json for console:. Give a folder as --out, "
-            "or leave --format out."
+            "--format: is for results in files and topics; got json for console:. Give a folder as "
+            "--out, or leave --format out."
         ),
         options=(*RIDES, "--format", "json"),
     ),

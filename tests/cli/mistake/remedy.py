@@ -518,8 +518,6 @@ NO_WAY = (
     "clause: cumulate",
     "clause: dstream",
     "clause: create index",
-    "clause: kafka",
-    "clause: postgres",
 )
 """Those whose message says that there is no way yet."""
 

@@ -246,17 +246,139 @@ MISTAKES = {
     ),
     "scheme unknown": Mistake(
         message=(
-            "stream rides, kafka://host/topic: kafka: is not available yet; got "
-            "kafka://host/topic. There is no way yet."
+            "stream rides, amqp://host/rides: must be a path or of a known scheme; got amqp:. "
+            "There are: generator, kafka, delta, delta+s3, iceberg, file, s3, gs, abfs, hdfs."
         ),
-        options=("--stream", "rides=kafka://host/topic"),
+        options=("--stream", "rides=amqp://host/rides"),
+    ),
+    "kafka without a port": Mistake(
+        message=(
+            "stream rides, kafka://host/rides: a broker must be host:port; got 'host'. Write it "
+            "like kafka://localhost:9092/rides; with several brokers host:port,host:port."
+        ),
+        options=("--stream", "rides=kafka://host/rides"),
+    ),
+    "kafka with a password": Mistake(
+        message=(
+            "stream rides, kafka://me:...@host:9092/rides: a URI must be without keys and "
+            "passwords; got kafka://me:...@host:9092/rides. Leave it out, and have it in "
+            "TIDEGATE_KAFKA_SASL_USERNAME and TIDEGATE_KAFKA_SASL_PASSWORD, or in a file that "
+            "?config=FILE names."
+        ),
+        options=("--stream", "rides=kafka://me:hush@host:9092/rides"),
+    ),
+    "a history without a seam": Mistake(
+        message=(
+            "stream rides: it must be said where the topic goes on; got no from. Write "
+            "from=history, if the history has the columns _partition and _offset, offsets as "
+            "from=0:1200,1:800, or UNTIL 'TIME'."
+        ),
+        options=("--stream", "rides=rides.csv THEN kafka://localhost:9092/rides"),
+    ),
+    "a history and a topic from a time": Mistake(
+        message=(
+            "stream rides: it must be said where the topic goes on; got from=2024-01-01 without "
+            "UNTIL. Write from=history, if the history has the columns _partition and _offset, "
+            "offsets as from=0:1200,1:800, or UNTIL 'TIME'."
+        ),
+        options=("--stream", "rides=rides.csv THEN kafka://localhost:9092/rides?from=2024-01-01"),
+    ),
+    "a history and the end of a topic": Mistake(
+        message=(
+            "stream rides: a topic that follows a history must begin where that ends; got "
+            "from=latest. Write from=history, or UNTIL 'TIME' and no from."
+        ),
+        options=("--stream", "rides=rides.csv THEN kafka://localhost:9092/rides?from=latest"),
+    ),
+    "a history with two seams": Mistake(
+        message=(
+            "stream rides: UNTIL and from=history both say where the topic goes on; got both. "
+            "Leave UNTIL out: the offsets in the history are exact."
+        ),
+        options=(
+            "--stream",
+            "rides=rides.csv THEN kafka://localhost:9092/rides?from=history UNTIL 2024-01-01",
+        ),
+    ),
+    "a history until no time": Mistake(
+        message=(
+            "stream rides: UNTIL must be a time; got noon. Write it in ISO 8601, as UNTIL "
+            "'2024-01-31T12:00:00Z'."
+        ),
+        options=("--stream", "rides=rides.csv THEN kafka://localhost:9092/rides UNTIL noon"),
+    ),
+    "a history without a topic": Mistake(
+        message=(
+            "stream rides: THEN stands once, between a history and a topic; got rides.csv THEN. "
+            "Write FROM 'delta:hist' THEN 'kafka://localhost:9092/rides?from=history'."
+        ),
+        options=("--stream", "rides=rides.csv THEN"),
+    ),
+    "a history and more files": Mistake(
+        message=(
+            "stream rides: a topic follows THEN; got more.csv. Write THEN "
+            "'kafka://host:port/topic'."
+        ),
+        options=("--stream", "rides=rides.csv THEN more.csv UNTIL 2024-01-01"),
+    ),
+    "a history in a topic": Mistake(
+        message=(
+            "stream rides: a history must be files, or a table of Delta Lake or Iceberg; got "
+            "kafka://localhost:9092/old. Write its rows to one of these first, then FROM "
+            "'delta:hist' THEN 'kafka://localhost:9092/rides?from=history'."
+        ),
+        options=(
+            "--stream",
+            "rides=kafka://localhost:9092/old THEN kafka://localhost:9092/rides?from=history",
+        ),
+    ),
+    "a table with a topic": Mistake(
+        message=(
+            "table zones: a table is read from one place; got rides.csv THEN "
+            "kafka://localhost:9092/rides?from=history. Leave THEN out, or write CREATE STREAM "
+            "zones."
+        ),
+        sql=(
+            "CREATE TABLE zones FROM 'rides.csv THEN kafka://localhost:9092/rides?from=history'; "
+            "SELECT * FROM rides JOIN zones ON rides.route = zones.route"
+        ),
+    ),
+    "a stream in Postgres": Mistake(
+        message=(
+            "stream rides, postgresql://u@host/db?table=t: postgresql: is read as a table, which "
+            "streams are joined to; got a stream. Write CREATE TABLE rides FROM '...', and join a "
+            "stream to it."
+        ),
+        options=("--stream", "rides=postgresql://u@host/db?table=t"),
     ),
     "scheme misspelt": Mistake(
         message=(
             "stream rides, s4://bucket/rides: must be a path or of a known scheme; got s4:. Did "
-            "you mean s3 or gs? There are: generator, file, s3, gs, abfs, hdfs."
+            "you mean s3 or gs? There are: generator, kafka, delta, delta+s3, iceberg, file, s3, "
+            "gs, abfs, hdfs."
         ),
         options=("--stream", "rides=s4://bucket/rides"),
+    ),
+    "no Delta table": Mistake(
+        message=(
+            "stream rides, delta:none: must be a table of Delta Lake; got none. Check the path; a "
+            "table has a folder _delta_log."
+        ),
+        options=("--stream", "rides=delta:none"),
+    ),
+    "parameter of a Delta table misspelt": Mistake(
+        message=(
+            "stream rides, delta:none?form=1: parameters must be those of delta:; got parameter "
+            "form. Did you mean from? There are: from."
+        ),
+        options=("--stream", "rides=delta:none?form=1"),
+    ),
+    "no Iceberg table": Mistake(
+        message=(
+            "stream rides, iceberg:none.db?table=a.b: the table must be there; got "
+            "iceberg:{folder}/none.db, table a.b. Check the catalog and the name of the table."
+        ),
+        options=("--stream", "rides=iceberg:none.db?table=a.b"),
     ),
     "no HDFS here": Mistake(
         message=(

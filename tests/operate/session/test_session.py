@@ -211,9 +211,9 @@ def test_a_session_without_new_tuples_is_stored_again_at_most_twice_in_a_gap(
     spec = SessionSpec(1000, None, BY_KEY, COUNT)
     instance = Instance(spec, FOLDED_BY_MAP, tmp_path)
     tuples = 0
-    for ts in range(0, 50_000, 5):
+    for ts in range(0, 50_000, 20):
         here = [(ts, 1)] if ts % 900 == 0 else []
         tuples += len(here)
-        instance.run([visits(spec, here)], ts + 5)
+        instance.run([visits(spec, here)], ts + 20)
     assert instance.opened().num_rows == 1
     assert instance.written <= tuples + 2 * 50

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracle.table import PlainTable
+from tests.property.course import IN_MEMORY
 from tidegate import expr
 from tidegate.operate.table_join import index as index_module
+from tidegate.operate.table_join.deal import Dealing
 from tidegate.operate.table_join.index import TableIndex
+from tidegate.operate.table_join.key import key_of
 from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.plan.table_leaf import table_leaf
 from tidegate.plan.table_lookup import bound_lookups
@@ -26,6 +30,7 @@ from tidegate.query.name import column
 from tidegate.query.node import Input, TableJoin
 from tidegate.query.table import TableDef
 from tidegate.schema import TIME
+from tidegate.state.store import Store
 
 VALUES: dict[str, tuple[pa.DataType, tuple[Any, ...]]] = {
     "long": (pa.int64(), (None, 0, 1, -5, 2**62, 7)),
@@ -83,9 +88,9 @@ def check(
     times: list[int] | None = None,
     **more: Any,
 ) -> None:
-    index = TableIndex(lookup_of(on, left.schema, right.schema, **more), right)
+    lookup = lookup_of(on, left.schema, right.schema, **more)
     at = times or [0] * left.num_rows
-    p, s = index.pairs(left, np.array(at, np.int64))
+    p, s = TableIndex(lookup, right).pairs(left, np.array(at, np.int64))
     others = right.to_pylist()
     if more:
         us = right.column("v").cast(pa.int64()).to_pylist()
@@ -98,6 +103,25 @@ def check(
         for other in table.fitting({**row, "ts": at[i]})
     ]
     assert list(zip(p.tolist(), s.tolist(), strict=True)) == wanted
+    if right.num_rows and key_of(lookup) is not None:
+        rows = candidates(lookup, left, right)
+        p, s = TableIndex(lookup, rows).pairs(left, np.array(at, np.int64))
+        s = rows.column(0).to_numpy()[s]
+        assert list(zip(p.tolist(), s.tolist(), strict=True)) == wanted
+
+
+def candidates(lookup: TableLookup, left: pa.Table, right: pa.Table) -> pa.Table:
+    """What tuples may meet of a table that is dealt by key, in several runs and parts."""
+    key = key_of(lookup)
+    assert key is not None
+    with TemporaryDirectory(dir=IN_MEMORY) as folder:
+        store = Store.open(folder)
+        dealing = Dealing(store, [key], "t", whole_bytes=100)
+        for start in range(0, right.num_rows, 3):
+            dealing.add(right.slice(start, 3))
+        dealt = dealing.write("table/t")[key.name]
+        assert [entry.name for entry in store.files.list("table")] == list(dealt.files)
+        return dealt.candidates(store, lookup, left)
 
 
 @st.composite
@@ -141,6 +165,23 @@ def test_a_key_of_several_columns(data: st.DataObject) -> None:
         return both(*(same(row[f"a{i}"], other[f"b{i}"]) for i in range(len(kinds))))
 
     check(on, fits, left, right)
+
+
+@given(st.data())
+def test_keys_that_are_computed_and_of_other_types(data: st.DataObject) -> None:
+    left = data.draw(tables({"a": "near", "t": "text"}))
+    right = data.draw(tables({"b": "double", "u": "text", "c": "long"}))
+
+    def fits(row: Row, other: Row) -> bool:
+        return both(same(row["a"], other["b"]), other["u"] == "a")
+
+    check("s.a = z.b AND z.u = 'a'", fits, left, right)
+
+    def above(row: Row, other: Row) -> bool:
+        values = row["a"], other["c"], row["t"], other["u"]
+        return None not in values and (row["a"] + 1, row["t"] + "b") == (other["c"], other["u"])
+
+    check("s.a + 1 = z.c AND CONCAT(s.t, 'b') = z.u", above, left, right)
 
 
 @given(st.data(), st.sampled_from(["long", "near", "double", "time", "text", "decimal"]))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from tidegate.driver.metric.family import summed
 from tidegate.driver.metric.fold import Fold, Reported
 from tidegate.driver.metric.metric import CommittedBatch, RunMetric, Where, outcomes
 
@@ -34,6 +35,18 @@ def _line(found: Mapping[str, Any]) -> str:
 
 METRICS = (
     RunMetric(
-        "exchanges", _exchanges, over=TallyFold, where=Where.SUMMARY | Where.STATUS, line=_line
+        "exchanges",
+        _exchanges,
+        over=TallyFold,
+        where=Where.SUMMARY | Where.STATUS,
+        line=_line,
+        exports=(
+            summed(
+                "exchange_jobs",
+                "Jobs on several hosts in this run, by how their tuples came from task to task.",
+                lambda report: [((("exchange", w),), n) for w, n in report.exchanges.items()],
+                ["exchange"],
+            ),
+        ),
     ),
 )

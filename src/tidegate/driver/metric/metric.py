@@ -9,7 +9,8 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from tidegate.driver.metric.fold import Fold
+from tidegate.driver.metric.family import MetricFamily, peaks, total
+from tidegate.driver.metric.fold import Fold, PeakFold
 from tidegate.driver.metric.text import number_text
 
 if TYPE_CHECKING:  # the commit counts what the table declares
@@ -40,7 +41,8 @@ class CommittedBatch:
     """A batch that is committed and published, on its way through the observers of a run.
 
     The fields with a default are filled in by observers, for those that stand behind them; metrics
-    read all of them, because the report is made last. `replaced` is the manifest that the batch had
+    read all of them, because the report is made last. `sync_s` is how long its commit waited for
+    the disk, None where it had nothing to sync. `replaced` is the manifest that the batch had
     before it ran again. `took_s` is its time with that of starting the runner. `latency` is that of
     the tuples which it is the first to answer, `recent_latency` that of recent batches; both, and
     `backlog`, are None where no source is live. `utilisation` is the share of the time that each
@@ -53,6 +55,7 @@ class CommittedBatch:
     work: BatchWork
     spans: Spans
     committed_at: float
+    sync_s: float | None = None
     replaced: Manifest | None = None
     took_s: float = 0.0
     extent: Extent | None = None
@@ -125,7 +128,8 @@ class RunMetric:
 
     It is shown at `where`, if it is not zero; at `zero` also then. `line` writes its line from the
     JSON of the summary, where a label and a number are not enough. `part_of` names the metric that
-    it is shown as a share of. Of those `each`, the summary has the sum of each instance.
+    it is shown as a share of. Of those `each`, the summary has the sum of each instance. `exports`
+    are the families that /metrics has of it.
     """
 
     name: str
@@ -141,6 +145,7 @@ class RunMetric:
     style: str = ""
     part_of: str | None = None
     each: bool = False
+    exports: tuple[MetricFamily, ...] = ()
 
     def __post_init__(self) -> None:
         if self.where & ~Where.VIEW and self.over is None and self.count is None:
@@ -163,17 +168,31 @@ class RunMetric:
 
 
 def counter(
-    name: str, label: str, count: Callable[[BatchWork], int | None], **more: Any
+    name: str,
+    label: str,
+    count: Callable[[BatchWork], int | None],
+    told: str = "",
+    absent: int | None = None,
+    **more: Any,
 ) -> RunMetric:
-    """A metric that adds up since the checkpoint began; `count` gives None where none counts it."""
+    """A metric that adds up since the checkpoint began; `count` gives None where none counts it.
+
+    /metrics has it too, with the help text `told`, or the label. `absent` is what it has there
+    while the checkpoint has no count of it, None for nothing.
+    """
+    help_ = told or f"{label.capitalize()}, since the checkpoint began."
+    more = {"exports": (total(name, help_, absent), *more.pop("exports", ()))} | more
     return RunMetric(name, lambda batch: batch.added(name), label, count=count, **more)
 
 
 def level(
     name: str, label: str, kept: Callable[[Sequence[Segment]], int], unit: str = "", **more: Any
 ) -> RunMetric:
-    """A metric that is read off the segments of the state after a batch."""
-    return RunMetric(name, lambda batch: kept(batch.segments), label, unit, kept=kept, **more)
+    """A metric that is read off the segments of the state after a batch, and its peak."""
+    more = {"exports": peaks(name, f"{name.replace('_', ' ').capitalize()}")} | more
+    return RunMetric(
+        name, lambda batch: kept(batch.segments), label, unit, PeakFold, kept=kept, **more
+    )
 
 
 def counted(name: str) -> Callable[[BatchWork], int | None]:

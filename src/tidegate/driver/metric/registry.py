@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
+from tidegate.driver.metric.family import MetricFamily
 from tidegate.driver.metric.metric import RunMetric, Where
 
 FILES = (
@@ -15,12 +16,20 @@ FILES = (
     "time",
     "serial",
     "work",
+    "window",
 )
-"""The modules of this folder that declare metrics, each in a tuple `METRICS`."""
+"""The modules of this folder that declare metrics, each in a tuple `METRICS`; what is exported of a
+run and is no figure of its batches is in a tuple `FAMILIES`."""
 
-METRICS: tuple[RunMetric, ...] = tuple(
-    metric for name in FILES for metric in import_module(f"{__package__}.{name}").METRICS
+_MODULES = tuple(import_module(f"{__package__}.{name}") for name in FILES)
+
+METRICS: tuple[RunMetric, ...] = tuple(metric for one in _MODULES for metric in one.METRICS)
+FAMILIES: tuple[MetricFamily, ...] = (
+    *(family for metric in METRICS for family in metric.exports),
+    *(family for one in _MODULES for family in getattr(one, "FAMILIES", ())),
 )
+"""What /metrics has, in its order."""
+
 PLACES = {metric.name: place for place, metric in enumerate(METRICS)}
 """Where the report of a batch has each of them."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidegate.driver.metric.metric import CommittedBatch, RunMetric, Where, counted, counter
 
@@ -10,6 +10,14 @@ if TYPE_CHECKING:  # the commit counts what is declared here
     from tidegate.driver.commit import BatchWork
 
 _SHOWN = Where.ROWS | Where.VIEW
+
+
+def _in(work: BatchWork) -> int:
+    return work.cut.rows - work.cut.absent_rows
+
+
+def _outside(work: BatchWork) -> int | None:
+    return sum(part.slice.outside_rows for part in work.cut.parts) or None
 
 
 def _out(work: BatchWork) -> int:
@@ -35,17 +43,69 @@ def _by_output(batch: CommittedBatch) -> dict[str, int]:
     return {target.name: output.count for target, output in pairs if target.name is not None}
 
 
-_LEFT_OUT = {"where": _SHOWN, "style": "yellow"}
+_LEFT_OUT: dict[str, Any] = {"where": _SHOWN, "style": "yellow"}
 
 METRICS = (
-    counter("rows_in", "rows in", lambda work: work.cut.rows, where=_SHOWN, zero=_SHOWN),
-    counter("rows_out", "rows out", _out, where=_SHOWN, zero=_SHOWN),
-    counter("rows_late", "late", _late, zero=Where.ROWS, part_of="rows_in", **_LEFT_OUT),
     counter(
-        "rows_rejected", "rejected", _rejected, zero=Where.ROWS, part_of="rows_in", **_LEFT_OUT
+        "rows_in",
+        "rows in",
+        _in,
+        "Rows read from all sources, also late and rejected ones, since the checkpoint began.",
+        absent=0,
+        where=_SHOWN,
+        zero=_SHOWN,
+    ),
+    counter(
+        "rows_out",
+        "rows out",
+        _out,
+        "Result rows of all outputs, since the checkpoint began.",
+        absent=0,
+        where=_SHOWN,
+        zero=_SHOWN,
+    ),
+    counter(
+        "rows_late",
+        "late",
+        _late,
+        "Rows that came later than DISORDER allows, since the checkpoint began.",
+        absent=0,
+        zero=Where.ROWS,
+        part_of="rows_in",
+        **_LEFT_OUT,
+    ),
+    counter(
+        "rows_rejected",
+        "rejected",
+        _rejected,
+        "Rows that could not be read or had no event time, since the checkpoint began.",
+        absent=0,
+        zero=Where.ROWS,
+        part_of="rows_in",
+        **_LEFT_OUT,
+    ),
+    # No share of the rows: they are left to another source, and are no rows of the stream.
+    counter(
+        "rows_outside",
+        "outside UNTIL",
+        _outside,
+        "Rows of a history from UNTIL on, and of its topic before it, since the checkpoint began.",
+        **_LEFT_OUT,
     ),
     # No share of the rows: what is read twice may be shed twice.
-    counter("rows_shed", "shed", _shed, **_LEFT_OUT),
-    counter("batches", "batches", lambda work: 1),
+    counter(
+        "rows_shed",
+        "shed",
+        _shed,
+        "Rows that WITH SHED has dropped, since the checkpoint began.",
+        **_LEFT_OUT,
+    ),
+    counter(
+        "batches",
+        "batches",
+        lambda work: 1,
+        "Batches that were committed, since the checkpoint began.",
+        absent=0,
+    ),
     RunMetric("output_rows", _by_output),
 )

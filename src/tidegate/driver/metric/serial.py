@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tidegate.driver.metric.family import MetricSample, RunView, Samples, by, gauge
 from tidegate.driver.metric.fold import Fold, Reported
 from tidegate.driver.metric.metric import BETWEEN, CommittedBatch, RunMetric, Where
 from tidegate.driver.metric.text import number_text
@@ -163,6 +164,21 @@ def _limit_text(one: Mapping[str, Any]) -> str:
     return "without a limit" if limit is None else f"at most {limit:.1f} times"
 
 
+def _whole(view: RunView) -> Mapping[str, Any] | None:
+    found: Mapping[str, Any] | None = view.summary.folds["speed_up"].as_dict("", ())[""]
+    return found
+
+
+def _serial_time(view: RunView) -> Samples:
+    whole = _whole(view)
+    return [] if whole is None else [MetricSample((), whole["serial_time"])]
+
+
+def _serial_share(view: RunView) -> Samples:
+    parts = (_whole(view) or {"subqueries": {}})["subqueries"]
+    return by("subquery", ((name, one["serial_share"]) for name, one in parts.items()))
+
+
 METRICS = (
     RunMetric(
         "speed_up",
@@ -171,5 +187,20 @@ METRICS = (
         over=SpeedUpFold,
         where=Where.SUMMARY | Where.STATUS,
         line=_line,
+        exports=(
+            gauge(
+                "serial_time_ratio",
+                "Share of the time of this run, but for its first batch, in which no task was at "
+                "work.",
+                _serial_time,
+            ),
+            gauge(
+                "serial_share_ratio",
+                "Share of the work for each subquery that one instance alone would spend outside "
+                "its tasks: more instances do not speed it up.",
+                _serial_share,
+                ["subquery"],
+            ),
+        ),
     ),
 )

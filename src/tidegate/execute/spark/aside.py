@@ -5,18 +5,23 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext, cloudpickle
+from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
 from tidegate.execute.spark.failure import first_line, without_stacks
-from tidegate.execute.spark.group import JobGroup
 
 T = TypeVar("T")
 
 _GONE = (PySparkException, Py4JError, ConnectionError, EOFError)
+
+
+class TaskGroup(Protocol):
+    """A group of jobs that a thread can join."""
+
+    def join(self) -> None: ...
 
 
 class Aside:
@@ -26,8 +31,9 @@ class Aside:
     not in a property of it, so that it does not matter whether threads share those.
     """
 
-    def __init__(self, context: SparkContext, group: JobGroup) -> None:
-        self._context = context
+    def __init__(self, ask: Callable[[bytes], tuple[bool, Any]], group: TaskGroup) -> None:
+        """`ask` has `call` run with some work in a task of its own, and gives what it gives."""
+        self._ask = ask
         self._group = group
         self._pool = ThreadPoolExecutor(1, "tidegate-aside")
         self._closed = False
@@ -53,7 +59,7 @@ class Aside:
         try:
             with without_stacks():
                 self._group.join()
-                ((returned, answer),) = self._context.parallelize([work], 1).map(_call).collect()
+                returned, answer = self._ask(work)
         except _GONE as error:
             raise BrokenExecutor(first_line(error)) from error
         if not returned:
@@ -65,7 +71,7 @@ def _ended() -> BrokenExecutor:
     return BrokenExecutor("the run has ended")
 
 
-def _call(work: bytes) -> tuple[bool, Any]:
+def call(work: bytes) -> tuple[bool, Any]:
     """In a worker: what the function returned, or raised, as something that can be sent."""
     function, arguments = pickle.loads(work)
     try:

@@ -23,15 +23,15 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, functions
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate import schedule
 from tidegate.arrival import BEFORE, Together
 from tidegate.connector import Connector
 from tidegate.errors import RunError, SourceError, UnavailableError
+from tidegate.execute.spark.access import access_of
 from tidegate.execute.spark.failure import LOST, answering, first_line, without_stacks
-from tidegate.execute.spark.thread import take_charge
+from tidegate.execute.spark.feature import arrow_schema
 from tidegate.schema import cast_table, check_time, event_times, normal_schema
 from tidegate.source.memory import MemorySource
 from tidegate.source.spool import SpooledFile, SpoolSource
@@ -62,6 +62,13 @@ class FrameConnector(Connector):
         self._name = name
         self._file = re.sub("[^A-Za-z0-9]", lambda c: f"_{ord(c[0]):x}_", name)
         self._time = time
+        if frame.isStreaming and not access_of(frame.sparkSession).calls_back:
+            raise UnavailableError(
+                f"DataFrame {name}",
+                "a streaming DataFrame needs Spark in this process",
+                "one of Spark Connect",
+                "Read the same input as a stream of Tidegate, or use a session with a master.",
+            )
         self.schema = _schema(frame, name)
         check_time(self.schema, time, f"DataFrame {name}")
         self._store: Store | None = None
@@ -111,7 +118,7 @@ class FrameConnector(Connector):
         Of what is `available_now` the end is not that of the stream: later runs may have more.
         """
         self._lasts = available_now and bool(self._frame.isStreaming)
-        take_charge(self._frame.sparkSession.sparkContext)
+        access_of(self._frame.sparkSession).take_charge()
         self.arrives = follow and bool(self._frame.isStreaming)
         self._store = store
         self._find()
@@ -257,7 +264,7 @@ class FrameConnector(Connector):
 def _schema(frame: DataFrame, name: str) -> pa.Schema:
     """The columns in the engine's types; refuses what Arrow does not have."""
     try:
-        schema = normal_schema(to_arrow_schema(frame.schema, timezone="UTC"))
+        schema = normal_schema(arrow_schema(frame.schema))
     except PySparkException as error:
         raise SourceError(
             f"DataFrame {name}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+from importlib.util import find_spec
 
 from tidegate.errors import OptionError
 
@@ -14,6 +15,12 @@ _ANSWER_S = 5.0
 
 CORES = "spark.tidegate.cores"
 """The property that says how many cores were asked for, of a local master that was started here."""
+
+_CLIENT = ("grpc", "grpc_status", "google.rpc", "zstandard")
+"""What the client of Spark Connect imports, beside what PySpark itself does."""
+
+_CONNECT_PORT = 15002
+_STARTS = {False: "start-master.sh", True: "start-connect-server.sh"}
 
 SHARE = 3
 """Slots for each of these cores."""
@@ -49,10 +56,30 @@ def _slots(master: str) -> str | None:
     return match and (match[1] or "1")
 
 
+def is_connect(master: str) -> bool:
+    """Whether a URL is that of a server of Spark Connect."""
+    return master.startswith("sc://")
+
+
+def check_client() -> None:
+    """Refuse Spark Connect where the packages of its client are not installed."""
+    missing = [name for name in _CLIENT if find_spec(name) is None]
+    if missing:
+        raise OptionError(
+            "--master",
+            "Spark Connect needs the packages of its client",
+            f"no {', '.join(missing)}",
+            "Run pip install 'tidegate[connect]'.",
+        )
+
+
 def check_answers(master: str) -> None:
-    """Say at once that nobody listens at a spark:// URL; Spark itself tries for a minute."""
-    match = re.fullmatch(r"spark://(.+)", master)
-    places = [place.rpartition(":") for place in match[1].split(",")] if match else []
+    """Say at once that nobody listens at a URL; Spark itself tries for a minute."""
+    match = re.fullmatch(r"(?:spark|sc)://([^/;]+).*", master)
+    named = match[1].split(",") if match else []
+    if is_connect(master):
+        named = [place if ":" in place else f"{place}:{_CONNECT_PORT}" for place in named]
+    places = [place.rpartition(":") for place in named]
     failures = []
     for host, _, port in places:
         try:
@@ -67,5 +94,6 @@ def check_answers(master: str) -> None:
             "--master",
             "must be a Spark master that answers",
             f"{master} ({failures[0]})",
-            "See that it runs (sbin/start-master.sh) and that host and port are those it logs.",
+            f"See that it runs (sbin/{_STARTS[is_connect(master)]}) and that host and port are "
+            "those it logs.",
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -55,6 +55,26 @@ def preflight(context: SparkContext, group: JobGroup, drafts: Sequence[Draft]) -
     """
     with _question([d.job for d in drafts]) as question:
         reports = _answers(context, group, question)
+    _judge(reports)
+
+
+Look = Callable[[Iterable[int]], Iterator[dict[str, Any]]]
+"""Looks around in a task."""
+
+
+def preflight_by(ask: Callable[[Look], list[Any]], master: str, drafts: Sequence[Draft]) -> None:
+    """The same where nobody can be asked how many executors there are.
+
+    `ask` runs a function in some tasks and gives what they answer.
+    """
+    with _question([d.job for d in drafts]) as question:
+        cloudpickle.register_pickle_by_value(probe)
+        try:
+            reports = ask(partial(probe.look, tuple(question)))
+        except PySparkException as error:
+            raise _unstarted(master, error) from error
+        finally:
+            cloudpickle.unregister_pickle_by_value(probe)
     _judge(reports)
 
 
@@ -120,7 +140,7 @@ def _answers(context: SparkContext, group: JobGroup, question: Question) -> list
         _wait_for_executors(context, asked)
         return asked.result()
     except (PySparkException, Py4JJavaError) as error:
-        raise _unstarted(context, error) from error
+        raise _unstarted(context.master, error) from error
     except BaseException:
         group.cancel()
         raise
@@ -175,13 +195,13 @@ def _no_executor(context: SparkContext, limit_s: float) -> RunError:
     )
 
 
-def _unstarted(context: SparkContext, error: BaseException) -> TidegateError:
+def _unstarted(master: str, error: BaseException) -> TidegateError:
     """The error where workers have not come as far as to look."""
     found = of_environment(str(error))
     if found is not None:
         return OptionError(*found.args)
     return RunError(
-        context.master,
+        master,
         "its executors must run a first task",
         first_line(error),
         "Nothing was started.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,17 +16,18 @@ from tidegate.execute.exchange import clear
 from tidegate.execute.job import Job, Outcome
 from tidegate.execute.resident.depot import DepotPlan
 from tidegate.execute.runner import Draft, JobRunner, Outcomes, TaskCounts, in_turn
-from tidegate.execute.spark.aside import Aside
+from tidegate.execute.spark.aside import Aside, call
+from tidegate.execute.spark.classic import ClassicAccess
 from tidegate.execute.spark.executors import executors_of
 from tidegate.execute.spark.failure import answering, spark_gone
+from tidegate.execute.spark.feature import check_version
 from tidegate.execute.spark.group import JobGroup, TaskProgress
 from tidegate.execute.spark.master import is_one_host
 from tidegate.execute.spark.plain import PlainJobs
 from tidegate.execute.spark.preflight import preflight
 from tidegate.execute.spark.resident import ResidentTasks, depot_plan, suits_jobs
-from tidegate.execute.spark.shuffle import ShuffleExchange
+from tidegate.execute.spark.shuffle import ShuffleExchange, exchanged
 from tidegate.execute.spark.slots import give_back, slots_of, take
-from tidegate.execute.spark.sql_session import sql_session
 from tidegate.execute.spark.task_exchange import MessageExchange, SharedExchange, StayingExchange
 from tidegate.execute.spark.thread import take_charge
 from tidegate.execute.task_runner import StayingTasks, TaskRunner
@@ -56,8 +56,9 @@ class SparkRunner(JobRunner):
         execution: str = "auto",
         title: str = "a query",
     ) -> None:
+        check_version(session.version)
         take_charge(session.sparkContext)
-        own = sql_session(session)
+        own = ClassicAccess(session).own_session()
         self._context = own.sparkContext
         self._executors = executors_of(self._context, int(execution == "resident"))
         self._asked = False
@@ -74,9 +75,9 @@ class SparkRunner(JobRunner):
         self._tasks: TaskRunner | None = None
         self._sharing: SharedExchange[Any] | None = None
         self._messages: MessageExchange | None = None
-        self._shuffle = ShuffleExchange(own)
+        self._shuffle = ShuffleExchange(own, PlainJobs(self._context))
         self._group = JobGroup(self._context)
-        self._aside = Aside(self._context, self._group)
+        self._aside = Aside(self._one_task, self._group)
         self._progress = TaskProgress(self._context)
 
     def slots(self) -> int | None:
@@ -117,12 +118,12 @@ class SparkRunner(JobRunner):
                 return self._shared().run(job)
             if self._messages is not None:
                 try:
-                    return _told("resident", self._messages.run(job))
+                    return exchanged("resident", self._messages.run(job))
                 except LostParcelsError as error:
                     _log.warning("from now on rows are shuffled by jobs: %s", error)
                     self._by_jobs = True
                     self._let_go()
-            return _told("shuffle", self._shuffle.run(job))
+            return self._shuffle.told(job)
 
     def _follow(self, drafts: Sequence[Draft]) -> None:
         """Have what a batch needs: executors, where they follow its instances, and tasks that stay.
@@ -237,6 +238,10 @@ class SparkRunner(JobRunner):
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         return self._aside.submit(function, *arguments)
 
+    def _one_task(self, work: bytes) -> tuple[bool, Any]:
+        ((returned, answer),) = self._context.parallelize([work], 1).map(call).collect()
+        return returned, answer
+
     def release(self, jobs: Sequence[Job]) -> None:
         if self._messages is not None:
             self._messages.release(jobs)
@@ -258,11 +263,6 @@ class SparkRunner(JobRunner):
             self._executors.close()
         self._progress.close()
         self._aside.close()
-
-
-def _told(exchange: str, outcomes: list[Outcome]) -> list[Outcome]:
-    """Outcomes of which the first says how the tuples of its job were exchanged."""
-    return [replace(outcomes[0], exchange=exchange), *outcomes[1:]]
 
 
 def _is_arrow(job: Job) -> bool:

@@ -44,7 +44,7 @@ _FIXED = {
 
 _ELSEWHERE = {
     "spark.master": "Use --master, or master= in Python.",
-    "spark.remote": "Spark Connect cannot be used; give the URL of a master as --master.",
+    "spark.remote": "Use --master sc://host:port, or master= in Python.",
     "spark.submit.deployMode": "The driver runs where this command does. To have it on the "
     "cluster, start it with spark-submit --deploy-mode cluster.",
 }

@@ -1,8 +1,8 @@
 """Batches on Spark by a shuffle: map tasks per split and one task per instance, in one job.
 
-The stages are joined by a shuffle of Arrow tables as bytes, addressed to instances with
-`repartitionById`; the JVM schedules, moves and retries, and does not look into the rows. Only a
-prefix that Arrow kernels cannot express sends its rows through Spark SQL.
+The stages are joined by a shuffle of Arrow tables as bytes, addressed to instances by partition;
+the JVM schedules, moves and retries, and does not look into the rows. Only a prefix that Arrow
+kernels cannot express sends its rows through Spark SQL.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from py4j.protocol import Py4JJavaError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidegate.batch import SEQ, SRC, TS, from_bytes, to_bytes
 from tidegate.errors import TidegateError
@@ -37,6 +35,7 @@ from tidegate.execute.job import (
 )
 from tidegate.execute.large_output import PartTask
 from tidegate.execute.spark.failure import is_lost_shuffle, tasks_failed
+from tidegate.execute.spark.feature import routed, spark_schema
 from tidegate.execute.spark.plain import PlainJobs
 from tidegate.execute.spark.retry import retried
 from tidegate.execute.spark.sql_session import register_functions
@@ -73,9 +72,10 @@ _ORDER = ("__split", "__ts", "__src", "__seq")
 class ShuffleExchange:
     """Runs each batch as one job of two stages joined by a shuffle; works across hosts."""
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, jobs: PlainJobs | None) -> None:
+        """`jobs` run what needs no shuffle by files; without them Spark SQL does that as well."""
         self._session = session
-        self._jobs = PlainJobs(session.sparkContext)
+        self._jobs = jobs
         self._registered = False
         self._left: list[str] = []
         """Objects of a remote checkpoint that hold rows of the batch."""
@@ -86,6 +86,10 @@ class ShuffleExchange:
             begin(job)
         found = _opened(self._answers(job))
         return self._with_side(job, self.settled(job, found))
+
+    def told(self, job: Job) -> list[Outcome]:
+        """What `run` gives, with how the tuples were exchanged."""
+        return exchanged("shuffle", self.run(job))
 
     def release(self, job: Job) -> None:
         """Remove what the jobs of a batch left in a remote checkpoint."""
@@ -102,8 +106,8 @@ class ShuffleExchange:
 
         def attempt() -> list[Row]:
             parcels = self._parcels(job)
-            routed = parcels.repartitionById(job.mapping.running, F.col("instance"))
-            return list(routed.mapInArrow(_instance_task(job), _ddl(_OUTCOME)).collect())
+            sent = routed(parcels, job.mapping.running, "instance")
+            return list(sent.mapInArrow(_instance_task(job), _ddl(_OUTCOME)).collect())
 
         with _failing(job):
             return retried(job, attempt, lambda e: _LOST if is_lost_shuffle(e) else None)
@@ -118,7 +122,7 @@ class ShuffleExchange:
         self.note_left(outcomes)
         if not is_large(job, outcomes):
             return outcomes
-        if _leaves_files(job):
+        if self._jobs is not None and _leaves_files(job):
             make(job)
             left = leave(job, "job", cloudpickle.dumps(job))
             return self._jobs.settled(job, left, outcomes)
@@ -181,6 +185,11 @@ class ShuffleExchange:
             counts = {**first.counts, "shed": first.counts.get("shed", 0) + shed}
             outcomes[0] = replace(first, side=side, counts=counts)
         return outcomes
+
+
+def exchanged(way: str, outcomes: list[Outcome]) -> list[Outcome]:
+    """Outcomes of which the first says how the tuples of its job were exchanged."""
+    return [replace(outcomes[0], exchange=way), *outcomes[1:]]
 
 
 def _map_task(job: Job, splits: Sequence[int]) -> Callable[[Batches], Batches]:
@@ -349,7 +358,7 @@ def _unpacked(batch: pa.RecordBatch | pa.Table) -> Iterator[Parcel]:
 
 
 def _ddl(schema: pa.Schema) -> str:
-    fields = from_arrow_schema(schema)
+    fields = spark_schema(schema)
     quoted = ("`" + f.name.replace("`", "``") + "`" for f in fields)
     return ", ".join(
         f"{n} {f.dataType.simpleString()}" for n, f in zip(quoted, fields, strict=True)

@@ -53,11 +53,6 @@ class InitialIndex:
         if initial.time is not None:
             self._set_us = event_times(rows.column(initial.time))[0]
 
-    @property
-    def nbytes(self) -> int:
-        """What it holds, with the table."""
-        return int(self._rows.nbytes + 16 * self._rows.num_rows)
-
     def map(self, bucket: int, state: str) -> InitialMap | None:
         """What the table has of a map in a bucket; None where it has no such column."""
         return InitialMap(self, state, bucket) if state in self._states else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.operate.kernels.grid import SortedGrid
 from tidegate.operate.kernels.key_code import NO_KEY
 from tidegate.operate.kernels.order import Floats, Ints
 
@@ -44,20 +45,21 @@ class ByValue:
     def __init__(self, keys: Ints, values: Values) -> None:
         self.order = _sorted(values, (keys != NO_KEY) & ~np.isnan(values))
         self.order = self.order[np.argsort(keys[self.order], kind="stable")]
-        self._distinct = np.unique(values[self.order])
-        self._size = len(self._distinct) + 1
-        ranks = np.searchsorted(self._distinct, values[self.order])
+        self._distinct = SortedGrid(np.unique(values[self.order]))
+        self._size = len(self._distinct.values) + 1
+        ranks = self._distinct.below(values[self.order])
         self._places = keys[self.order] * self._size + ranks
 
     def stretch(self, keys: Ints, low: Floats | None, high: Values | None) -> Stretch:
         known = keys != NO_KEY
         ends = []
-        for bound, side, default in ((low, "left", 0), (high, "right", self._size - 1)):
+        sides = (low, self._distinct.below, 0), (high, self._distinct.up_to, self._size - 1)
+        for bound, search, default in sides:
             if bound is None:
                 rank = np.full(len(keys), default)
             else:
                 known &= ~np.isnan(bound)
-                rank = np.searchsorted(self._distinct, bound, side=side)  # type: ignore[call-overload]
+                rank = search(bound)
             ends.append(np.searchsorted(self._places, keys * self._size + rank))
         first = ends[0]
         return first, np.where(known, np.maximum(ends[1], first), first)
@@ -82,26 +84,26 @@ class ByInterval:
         low, high = low[self.order], high[self.order]
         self.apart = not keys.any() and bool((high[:-1] < low[1:]).all())
         if self.apart:
-            self._lows, self._highs = low, np.r_[high, -np.inf]
+            self._lows, self._ends = SortedGrid(low), np.r_[high, -np.inf]
             return
-        self._lows, self._highs = np.unique(low), np.unique(high)
+        self._lows, self._highs = SortedGrid(np.unique(low)), SortedGrid(np.unique(high))
         self._size = len(self.order) + 1
         starts = keys[self.order] * self._size
-        self._begun = starts + np.searchsorted(self._lows, low)
-        reached = starts + np.searchsorted(self._highs, high)
+        self._begun = starts + self._lows.below(low)
+        reached = starts + self._highs.below(high)
         self._reached = np.maximum.accumulate(reached)
 
     def only(self, keys: Ints, values: Floats) -> Ints:
         """The place of the row that a value may be in, where intervals are `apart`."""
-        place = np.searchsorted(self._lows, values, side="right") - 1
+        place = self._lows.up_to(values) - 1
         # Before the first is place -1, whose upper end nothing reaches; NaN compares false.
-        return np.where((keys != NO_KEY) & (self._highs[place] >= values), place, NO_ROW)
+        return np.where((keys != NO_KEY) & (self._ends[place] >= values), place, NO_ROW)
 
     def stretch(self, keys: Ints, values: Floats) -> Stretch:
         known = (keys != NO_KEY) & ~np.isnan(values)
         starts = keys * self._size
-        begun = starts + np.searchsorted(self._lows, values, side="right")
-        first = np.searchsorted(self._reached, starts + np.searchsorted(self._highs, values))
+        begun = starts + self._lows.up_to(values)
+        first = np.searchsorted(self._reached, starts + self._highs.below(values))
         last = np.searchsorted(self._begun, begun)
         return first, np.where(known, np.maximum(last, first), first)
 
@@ -110,3 +112,11 @@ def _sorted(values: Values, usable: npt.NDArray[np.bool_]) -> Ints:
     """The usable rows by a value, those of equal ones as they stand."""
     rows = np.flatnonzero(usable)
     return rows[np.argsort(values[rows], kind="stable")]
+
+
+def expanded(tuples: Ints, first: Ints, counts: Ints) -> Stretch:
+    """Tuples with the places of their candidates, which are `counts` from the `first` on."""
+    if len(counts) and counts.min() == 1 == counts.max():
+        return tuples, first
+    p = np.repeat(tuples, counts)
+    return p, np.arange(len(p)) + np.repeat(first - (np.cumsum(counts) - counts), counts)

@@ -16,14 +16,22 @@ from tidegate.operate.join.spec import EQUAL, PairInterval
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.kernels.key_code import NO_KEY, KeyCodes
 from tidegate.operate.kernels.order import Floats, Ints, Mask, coded, flat, floats
-from tidegate.operate.table_join.candidate import NO_ROW, ByInterval, ByKey, ByValue, Stretch
+from tidegate.operate.table_join.candidate import (
+    NO_ROW,
+    ByInterval,
+    ByKey,
+    ByValue,
+    Stretch,
+    expanded,
+)
 from tidegate.operate.table_join.lookup import TableLookup
 from tidegate.schema import event_times
 
 PIECE_PAIRS = 1_048_576
 """So many candidates are asked at once whether they fit."""
 
-_ROW_BYTES = 40
+ROW_BYTES = 64
+"""What an index holds for each row besides its columns, at most."""
 
 Pairs = tuple[Ints, Ints]
 """Positions of tuples and of rows of the table that belong together, in the order of both."""
@@ -39,9 +47,10 @@ Arrangement = tuple[Ints, Search | None, Find | None]
 
 
 class TableIndex:
-    """A table as one lookup needs it; built once for each version and lookup in a process.
+    """A table as one lookup needs it: whole, built once for each version and lookup in a process,
+    or those rows of a large one that some tuples may meet, built for them.
 
-    Holds the columns that the lookup reads, and at most `_ROW_BYTES` a row. A tuple costs a search
+    Holds the columns that the lookup reads, and at most `ROW_BYTES` a row. A tuple costs a search
     among the keys, and with a range two more.
     """
 
@@ -72,12 +81,6 @@ class TableIndex:
     def single(self) -> bool:
         """Whether no tuple can have more than one row."""
         return self._find is not None
-
-    @property
-    def nbytes(self) -> int:
-        """About what it holds, rather more than less."""
-        columns = 0 if self.rows is None else self.rows.nbytes
-        return int(columns) + _ROW_BYTES * len(self._order)
 
     def partners(self, tuples: pa.Table, times: Ints) -> Ints:
         """The row of each tuple, NO_ROW for none, where it is `single`; see `pairs`."""
@@ -177,17 +180,10 @@ def _pieces(first: Ints, last: Ints) -> Iterator[Pairs]:
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     if total <= PIECE_PAIRS:
-        yield _expanded(np.arange(len(first)), first, counts)
+        yield expanded(np.arange(len(first)), first, counts)
         return
     cuts = np.searchsorted(ends, np.arange(PIECE_PAIRS, total, PIECE_PAIRS), side="right")
     bounds = np.unique([0, *np.maximum(cuts, 1), len(first)])
     for start, stop in pairwise(bounds.tolist()):
         part = slice(start, stop)
-        yield _expanded(np.arange(start, stop), first[part], counts[part])
-
-
-def _expanded(tuples: Ints, first: Ints, counts: Ints) -> Pairs:
-    if len(counts) and counts.min() == 1 == counts.max():
-        return tuples, first
-    p = np.repeat(tuples, counts)
-    return p, np.arange(len(p)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+        yield expanded(np.arange(start, stop), first[part], counts[part])

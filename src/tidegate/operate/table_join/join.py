@@ -32,22 +32,22 @@ class PlacedRows(NamedTuple):
 def join_tables(
     lookups: Sequence[TableLookup],
     rows: PlacedRows,
-    held: Callable[[TableLookup], TableIndex],
+    held: Callable[[TableLookup, pa.Table], TableIndex],
 ) -> PlacedRows:
     """The rows that tuples become, in the order of the tuples, then of the tables' rows.
 
-    `held` gives the table of a lookup. Whatever a tuple becomes depends on it and on its event time
-    alone.
+    `held` gives the table of a lookup, or those of its rows that the tuples may meet. Whatever a
+    tuple becomes depends on it and on its event time alone.
     """
+    several = False
     for lookup in lookups:
         for condition in lookup.where:
             mask = pc.fill_null(evaluate(condition, rows.columns), False)
             rows = PlacedRows(rows.places.filter(mask), rows.columns.filter(mask))
-        rows = _join(lookup, rows, held(lookup))
-    multiplying = [lookup for lookup in lookups if lookup.multiplies]
-    if not multiplying:
-        return rows
-    return _numbered(rows, any(not held(lookup).single for lookup in multiplying))
+        index = held(lookup, rows.columns)
+        several |= lookup.multiplies and not index.single
+        rows = _join(lookup, rows, index)
+    return _numbered(rows, several) if any(one.multiplies for one in lookups) else rows
 
 
 def _join(lookup: TableLookup, rows: PlacedRows, index: TableIndex) -> PlacedRows:

@@ -76,7 +76,7 @@ class JsonFormat(TextFormat):
         first, schema = data[found.starts[0] : found.stops[0]], look.reading.schema
         if schema is None:
             data = to_utf8(data[: found.used], dialect.codec)
-            schema = _infer(data, split_lines(data, True), look.time, dialect)
+            schema = infer(data, split_lines(data, True), look.time, dialect)
         if schema is not None:
             return Head(layout, 0, schema, first, len(found))
         if not whole:
@@ -247,7 +247,7 @@ def _fits(value: object, type_: pa.DataType) -> bool:
     return isinstance(value, str)
 
 
-def _infer(data: bytes, records: Records, time: str | None, dialect: Dialect) -> pa.Schema | None:
+def infer(data: bytes, records: Records, time: str | None, dialect: Dialect) -> pa.Schema | None:
     """The columns of a sample, null where only nulls were seen; None where there is no object.
 
     Where values of one key disagree in kind, the most frequent kind counts.

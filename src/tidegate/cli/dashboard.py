@@ -1,0 +1,51 @@
+"""`tidegate dashboard`: a page that shows queries which run elsewhere, or have ended."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from tidegate import schedule
+from tidegate.cli.line import say
+from tidegate.cli.stop import wait_for_signal
+from tidegate.dashboard.address import DashboardAddress
+from tidegate.dashboard.guard import user_token
+from tidegate.dashboard.server import DashboardServer
+from tidegate.dashboard.watched import CheckpointQuery
+
+
+@click.command()
+@click.argument("checkpoints", metavar="CHECKPOINT...", nargs=-1, required=True)
+@click.option(
+    "--listen",
+    metavar="[HOST:]PORT",
+    default="0",
+    help="Where the page is: a port of this host, or an address that others reach.  [default: any "
+    "port that is free]",
+)
+def dashboard(checkpoints: tuple[str, ...], listen: str) -> None:
+    """Show the queries of CHECKPOINT... in a browser, until Ctrl-C.
+
+    They may run on this host or elsewhere, have ended, or were killed. What is shown of them comes
+    from their journals and is some seconds old. Those that run here can be changed from the page.
+    """
+    clock = schedule.current().clock
+    queries = [CheckpointQuery(location, clock) for location in checkpoints]
+    server = DashboardServer(
+        DashboardAddress.parse(listen, "--listen"), user_token()[0], "--listen"
+    )
+    for query in queries:
+        server.add(query)
+    tell_page(server.address.url)
+    wait_for_signal()
+    server.close()
+
+
+def tell_page(url: str | None) -> None:
+    """Say where the page is, and the token for changes: itself only to who sees a terminal."""
+    if url is None:
+        return
+    token, place = user_token()
+    told = f"token {token}" if sys.stderr.isatty() else f"the token is in {place}"
+    say(f"the dashboard is at {url}; to change something, {told}", url=url)

@@ -1,0 +1,145 @@
+"""Lines on standard error: messages and the log, for people or, with `--log-format json`, as JSON.
+
+Then each line is one object, also what libraries and sinks write there. docs/metrics.md has its
+fields. Spark's JVM writes past Python, as its own settings say.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from tidegate.clock import utc_now
+from tidegate.errors import TidegateError
+from tidegate.json_text import json_text
+
+if TYPE_CHECKING:  # commands that run no query start without the engine
+    from tidegate.driver.metrics import Summary
+
+TEXT, JSON = FORMATS = ("text", "json")
+_NAME = "tidegate"
+_BEGINNING = '{"time": '
+
+
+class _Standing:
+    """How the lines of this command are written."""
+
+    form = TEXT
+
+
+@contextmanager
+def lines_as_text() -> Iterator[None]:
+    """Lines are for people in the block, until `use` says otherwise."""
+    stderr = sys.stderr
+    try:
+        yield
+    finally:
+        if _Standing.form == JSON:
+            logging.captureWarnings(False)
+            _Standing.form, sys.stderr = TEXT, stderr
+
+
+def use(form: str) -> None:
+    """Have lines in a form from now on."""
+    if form == JSON:
+        _Standing.form, sys.stderr = JSON, JsonStream(sys.stderr)
+        logging.captureWarnings(True)
+
+
+def say(message: str, level: int = logging.INFO, title: str = f"{_NAME}: ", **fields: Any) -> None:
+    """A message to who started the command; `title` begins it and `fields` are left out as text."""
+    if _Standing.form == JSON:
+        click.echo(_object(utc_now(), level, _NAME, message, **fields), err=True)
+    else:
+        click.echo(f"{title}{message}", err=True)
+
+
+def say_error(error: object) -> None:
+    """What ends a command; as JSON with its parts, if it is one of Tidegate's own."""
+    parts: dict[str, Any] = {}
+    if isinstance(error, TidegateError):
+        parts["error"] = error.to_dict()
+    say(str(error), logging.ERROR, **parts)
+
+
+def say_summary(summary: Summary) -> None:
+    """What a run has done, at its end; as JSON in one object, with all that `--summary` writes."""
+    if _Standing.form == JSON:
+        say(summary.text().partition("\n")[0], summary=summary.as_dict())
+    else:
+        say(summary.text(), title="")
+
+
+def log_to_stderr(level: str) -> None:
+    """Have the log there, from a level on."""
+    handler = LogHandler()
+    if _Standing.form == JSON:
+        handler.setFormatter(_JsonFormatter())
+    logging.basicConfig(
+        level=level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        handlers=[handler],
+    )
+
+
+class LogHandler(logging.StreamHandler[TextIO]):
+    """Logs to standard error as it is at the time, because a live view puts itself before it."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        return sys.stderr
+
+
+class JsonStream(io.TextIOBase):
+    """A stream of text whose lines become objects, but for those that are."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lock = Lock()
+        self._begun = ""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
+
+    def write(self, text: str) -> int:
+        with self._lock:
+            *lines, self._begun = (self._begun + text).split("\n")
+            for line in filter(None, lines):
+                if not line.startswith(_BEGINNING):
+                    line = _object(utc_now(), logging.INFO, "stderr", line)
+                self._stream.write(f"{line}\n")
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC)
+        failure = {"traceback": self.formatException(record.exc_info)} if record.exc_info else {}
+        return _object(at, record.levelno, record.name, record.getMessage(), **failure)
+
+
+def _object(at: datetime, level: int, logger: str, message: str, **fields: Any) -> str:
+    time = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    name = logging.getLevelName(level).lower()
+    return json_text({"time": time, "level": name, "logger": logger, "message": message, **fields})

@@ -1,0 +1,84 @@
+"""Who may ask the server what: names of this host, pages of its own, and a token for changes."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from email.message import Message
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tidegate import disk
+from tidegate.whole_file import whole_file
+
+TOKEN = "TIDEGATE_DASHBOARD_TOKEN"
+"""The variable with the token, where somebody wants to choose it."""
+
+
+class DeniedError(Exception):
+    """A request that is not answered: the status of HTTP, and why."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Guard:
+    """The rules of one server.
+
+    On the loopback interface only names of this host are taken for it: a page of somebody else that
+    has its own name lead here reads nothing. Changes need the token, and come from this page.
+    """
+
+    def __init__(self, token: str, host: str) -> None:
+        self._token = token
+        self._own = is_loopback(host)
+
+    def check_host(self, headers: Message) -> None:
+        name = urlsplit(f"//{headers.get('Host', '')}").hostname or ""
+        if self._own and not is_loopback(name):
+            raise DeniedError(403, f"must be asked for by a name of this host; got {name}")
+
+    def check_change(self, headers: Message) -> None:
+        """Refuse a change that did not come from this page, or without the token."""
+        origin = headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != headers.get("Host"):
+            raise DeniedError(403, f"changes must come from this page; got one from {origin}")
+        if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            raise DeniedError(403, "changes must come from this page; got one from another site")
+        scheme, _, given = headers.get("Authorization", "").partition(" ")
+        right = hmac.compare_digest(given.strip().encode(), self._token.encode())
+        if scheme.lower() != "bearer" or not right:
+            raise DeniedError(401, "changes need the token; got none, or another one")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or an address is this host's own."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def user_token() -> tuple[str, str]:
+    """The token of this user, and where it is: a variable, or a file that is made once."""
+    chosen = os.environ.get(TOKEN)
+    if chosen:
+        return chosen, TOKEN
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    path = Path(home) / "tidegate" / "dashboard.token"
+    try:
+        found = path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        found = ""
+    if not found:
+        found = secrets.token_urlsafe(24)
+        disk.make_folders(str(path.parent), 0o700)
+        with whole_file(path, sync="nothing") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(found.encode() + b"\n")
+    return found, str(path)

@@ -1,0 +1,1 @@
+"""Serves the metrics of runs at /metrics: an observer of each run, two text formats, a server."""

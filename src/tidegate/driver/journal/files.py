@@ -1,0 +1,125 @@
+"""The files of a journal, in the folder `journal` of a checkpoint.
+
+``NNNNNNNN.jsonl`` has batches from that one on, a JSON object on each line, PER_FILE of them at
+most; ``status.json`` is the newest status, ``requests.jsonl`` what people have asked of the query.
+Only people read them: no state needs them, a run that cannot write them goes on, and they may be
+deleted at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tidegate.driver.journal.record import BatchRecord
+from tidegate.json_text import json_text
+from tidegate.state.files import OWNER_ONLY, Files
+from tidegate.whole_file import is_temporary, whole_file
+
+FOLDER = "journal"
+STATUS = f"{FOLDER}/status.json"
+REQUESTS = f"{FOLDER}/requests.jsonl"
+
+PER_FILE = 512
+MOST_FILES = 40
+"""Older ones are deleted: what stays are the newest 20,000 batches or so."""
+
+_HEAD = b'{"batch": '
+_NAME = re.compile(rf"{FOLDER}/(\d{{8,}})\.jsonl")
+
+
+class JournalFiles:
+    """Writes the journal of one run; holds the lines of the newest file."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._name = ""
+        self._lines: list[bytes] = []
+        self._requests = threading.Lock()
+
+    def clean(self) -> None:
+        """Remove what a run that was killed left half-written."""
+        for name in self._files.names(FOLDER):
+            if is_temporary(name):
+                self._files.delete(name)
+
+    def add(self, records: Iterable[BatchRecord]) -> None:
+        """Write some more batches; a file is written again, whole, until it is full."""
+        for record in records:
+            if not self._name or len(self._lines) >= PER_FILE:
+                self._begin(record.batch)
+            self._lines.append(json_text(record.as_dict()).encode() + b"\n")
+        if self._lines:
+            self._put(self._name, b"".join(self._lines))
+
+    def put_status(self, status: Mapping[str, Any]) -> None:
+        self._put(STATUS, json_text(status).encode())
+
+    def add_request(self, request: Mapping[str, Any]) -> None:
+        """Add what somebody has asked to all that was asked before; this is never let go of."""
+        with self._requests:
+            before = _read(self._files, REQUESTS)
+            self._put(REQUESTS, before + json_text(request).encode() + b"\n")
+
+    def _begin(self, batch: int) -> None:
+        """Go on in a new file, and let go of the oldest."""
+        if self._lines:
+            self._put(self._name, b"".join(self._lines))
+        self._name, self._lines = f"{FOLDER}/{batch:08d}.jsonl", []
+        for name in _names(self._files)[: -(MOST_FILES - 1)]:
+            self._files.delete(name)
+
+    def _put(self, name: str, data: bytes) -> None:
+        if self._files.local:
+            path = self._files.full(name)
+            with whole_file(path, sync="nothing", parents=True, folder_mode=OWNER_ONLY) as file:
+                file.write(data)
+            return
+        with self._files.create(name) as file:
+            file.write(data)
+
+
+def read_lines(files: Files, after: int = -1) -> list[bytes]:
+    """The batches of a journal after one, as lines, oldest first; each as it was written last."""
+    names = _names(files)
+    newer = [i for i, name in enumerate(names) if _first(name) > after + 1]
+    found: dict[int, bytes] = {}
+    for name in names[max(newer[0] - 1, 0) if newer else -1 :]:
+        for line in _read(files, name).splitlines():
+            if (batch := line_batch(line)) > after:
+                found[batch] = line
+    return [found[batch] for batch in sorted(found)]
+
+
+def line_batch(line: bytes) -> int:
+    """The number of the batch that a line is about, which it begins with."""
+    return int(line[len(_HEAD) : line.index(b",")])
+
+
+def read_status(files: Files) -> dict[str, Any] | None:
+    """The newest status; None where no run has left one."""
+    data = _read(files, STATUS)
+    found: dict[str, Any] | None = json.loads(data) if data else None
+    return found
+
+
+def _read(files: Files, name: str) -> bytes:
+    """What a file has; nothing where it was deleted meanwhile."""
+    try:
+        return bytes(files.buffer(name).to_pybytes())
+    except FileNotFoundError:
+        return b""
+
+
+def _names(files: Files) -> list[str]:
+    """Those with batches, the oldest first."""
+    return sorted(filter(_NAME.fullmatch, files.names(FOLDER)), key=_first)
+
+
+def _first(name: str) -> int:
+    matched = _NAME.fullmatch(name)
+    assert matched is not None, name
+    return int(matched[1])

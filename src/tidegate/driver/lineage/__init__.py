@@ -1,0 +1,1 @@
+"""OpenLineage events: which datasets a run reads and writes, and how it goes."""

@@ -1,0 +1,1 @@
+"""Finds tables of Delta Lake and Iceberg by their URIs, for sinks and sources alike."""

@@ -1,0 +1,165 @@
+"""Finds tables of Iceberg in their catalogs, with the library `pyiceberg`.
+
+A catalog is one that pyiceberg's configuration names, or an SQLite file: then data is in the folder
+`warehouse` beside it, or where the parameter of that name says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlencode
+
+from pyarrow.fs import FileSystem
+
+from tidegate import disk
+from tidegate.remote.disk import VARIABLES
+from tidegate.remote.folder import TreeFolder
+from tidegate.remote.lake.delta import STORE_PARAMETERS
+from tidegate.remote.lake.extra import library
+from tidegate.remote.lake.files import DataFolder
+from tidegate.remote.lake.local_folder import LocalFolder
+from tidegate.remote.lake.uri import LakeUri
+from tidegate.remote.object_uri import object_place
+from tidegate.remote.scheme import is_object_uri, refuse_keys
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+PARAMETERS = ("table", "name", "warehouse", *STORE_PARAMETERS)
+_SQLITE = "sqlite:///"
+_ENDINGS = (".db", ".sqlite", ".sqlite3")
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+
+
+@dataclass(frozen=True)
+class IcebergPlace:
+    """A table by its catalog and its name; `path` is that of an SQLite file, or empty."""
+
+    catalog: str
+    table: str
+    path: str = ""
+    properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @staticmethod
+    def of(uri: LakeUri, own: Collection[str] = ()) -> IcebergPlace:
+        """What a URI names; `own` are parameters that mean something to the caller."""
+        library("iceberg", uri.where, uri.kind)
+        uri.check_parameters((*own, *PARAMETERS))
+        given = uri.parameters
+        table = given.get("table", "")
+        if "." not in table.strip("."):
+            must = "must name a table with its namespace"
+            example = f"Write iceberg:{uri.place or 'CATALOG'}?table=namespace.table."
+            raise uri.refusal(must, table or "no table", example)
+        path = unquote(uri.place.removeprefix(_SQLITE))
+        by_name = path == uri.place and "/" not in path and not path.endswith(_ENDINGS)
+        if not path or "://" in path:
+            must = "must name a catalog of pyiceberg's configuration, or an SQLite file"
+            remedy = "Write iceberg:NAME?table=..., or iceberg:folder/catalog.db?table=...."
+            raise uri.refusal(must, uri.place or "none", remedy)
+        if by_name:
+            for name in ("name", "warehouse", *STORE_PARAMETERS):
+                if name in given:
+                    must = f"{name} is for a catalog in an SQLite file"
+                    remedy = "Leave it out: pyiceberg's configuration says it."
+                    raise uri.refusal(must, f"{name}={given[name]}", remedy)
+            return IcebergPlace(path, table)
+        path = os.path.abspath(path)
+        return IcebergPlace(given.get("name", "default"), table, path, _properties(uri, path))
+
+    @property
+    def root(self) -> str:
+        """The table as a person names it."""
+        return f"iceberg:{self.path or self.catalog}, table {self.table}"
+
+    def beside(self, ending: str) -> IcebergPlace:
+        """The table whose name has one more ending."""
+        return IcebergPlace(self.catalog, f"{self.table}{ending}", self.path, self.properties)
+
+    def load_catalog(self) -> Catalog:
+        """The catalog; a file that is missing is made. What pyiceberg raises comes out."""
+        said = ((n, v) for n, v in os.environ.items() if n.startswith((*VARIABLES, "PYICEBERG_")))
+        return _catalog(self.catalog, self.path, self.properties, tuple(sorted(said)))
+
+    def load(self) -> Table | None:
+        """The table as it is now; None where there is none. Makes nothing."""
+        from pyiceberg.exceptions import NoSuchTableError
+
+        if self.path and not disk.is_file(self.path):
+            return None
+        try:
+            return self.load_catalog().load_table(self.table)
+        except NoSuchTableError:
+            return None
+
+
+@dataclass(frozen=True)
+class IcebergFiles:
+    """Where data files of a table are; picklable, with what gives access to a store elsewhere."""
+
+    root: str
+    fs: FileSystem | None = None
+
+    @staticmethod
+    def of(table: Table) -> IcebergFiles:
+        scheme, netloc, path = _parsed(table)
+        if scheme == "file":
+            return IcebergFiles(path)
+        io: Any = table.io
+        return IcebergFiles(f"{scheme}://{path}", io.fs_by_scheme(scheme, netloc))
+
+    def folder(self) -> DataFolder:
+        if self.fs is None:
+            return LocalFolder(self.root)
+        return TreeFolder(self.fs, self.root.partition("://")[2], self.root)
+
+
+def _parsed(table: Table) -> tuple[str, str, str]:
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+    return PyArrowFileIO.parse_location(table.location(), table.io.properties)
+
+
+def _properties(uri: LakeUri, path: str) -> tuple[tuple[str, str], ...]:
+    """What a catalog in a file is opened with; keys come from the environment."""
+    warehouse = uri.parameters.get("warehouse", "")
+    said = {n: uri.parameters[n] for n in STORE_PARAMETERS if n in uri.parameters}
+    if not is_object_uri(warehouse):
+        if "://" in warehouse or said:
+            must = "the warehouse must be a folder, or s3://bucket/path"
+            remedy = "Name another one, or leave out what is said of a store."
+            raise uri.refusal(must, warehouse or ", ".join(said), remedy)
+        folder = os.path.abspath(warehouse or os.path.join(os.path.dirname(path), "warehouse"))
+        return (("uri", f"{_SQLITE}{path}"), ("warehouse", f"file://{folder}"))
+    refuse_keys(warehouse, uri.where, uri.kind)
+    config = object_place(f"{warehouse}?{urlencode(said)}" if said else warehouse).config
+    endpoint = config.get("endpoint") or next(
+        (os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None
+    )
+    found = {"uri": f"{_SQLITE}{path}", "warehouse": warehouse.rstrip("/")}
+    region = config.get("region") or os.environ.get("AWS_REGION")
+    if endpoint:
+        found |= {"s3.endpoint": str(endpoint), "s3.region": region or "us-east-1"}
+    elif region:
+        found["s3.region"] = region
+    return tuple(found.items())
+
+
+@lru_cache
+def _catalog(
+    name: str,
+    path: str,
+    properties: tuple[tuple[str, str], ...],
+    environment: tuple[tuple[str, str], ...],
+) -> Catalog:
+    from pyiceberg.catalog import load_catalog
+
+    if not path:
+        return load_catalog(name)
+    disk.make_folders(os.path.dirname(path))
+    return load_catalog(name, type="sql", **dict(properties))

@@ -1,0 +1,92 @@
+"""Reads the marker of an output: which of its batches was published last, and by which run.
+
+The marker is an offset that a consumer group has committed for partition 0 of the topic. Nobody
+consumes in this group. A transaction commits the marker with the rows of its batch, so there is one
+if and only if there is the other. Brokers forget it when it was not written for a while
+(`offsets.retention.minutes`, a week unless set): a run writes it again each day.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate import schedule
+from tidegate.kafka.address import KafkaAddress
+from tidegate.kafka.client import ANSWER_S
+
+if TYPE_CHECKING:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+_OWNER = "owner="
+_LOOK_AGAIN_S = 0.02
+_PASSING = (
+    "UNSTABLE_OFFSET_COMMIT",
+    "COORDINATOR_NOT_AVAILABLE",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "NOT_COORDINATOR",
+)
+"""Errors of brokers that are about to know the answer."""
+
+
+@dataclass(frozen=True)
+class Marker:
+    """The newest published batch, -1 before the first one, and the number of the run (owner)."""
+
+    batch: int
+    owner: int
+
+    def position(self, topic: str) -> TopicPartition:
+        """What is committed to say so: the number of the batch that comes next."""
+        from confluent_kafka import TopicPartition
+
+        return TopicPartition(topic, 0, self.batch + 1, metadata=f"{_OWNER}{self.owner}")
+
+    @staticmethod
+    def of(position: TopicPartition) -> Marker | None:
+        """What a committed position says; None where none is committed."""
+        if position.offset < 0:
+            return None
+        owner = (position.metadata or "").removeprefix(_OWNER)
+        return Marker(position.offset - 1, int(owner) if owner.isdigit() else 0)
+
+
+def read_marker(admin: AdminClient, address: KafkaAddress, group: str) -> Marker | None:
+    """The marker of an output. Waits while a transaction that has ended is not shown yet."""
+    from confluent_kafka import TopicPartition
+
+    (found,) = _positions(admin, group, [TopicPartition(address.topic, 0)])
+    return Marker.of(found)
+
+
+def marked_topics(admin: AdminClient, group: str) -> dict[str, Marker]:
+    """The markers that a group has, by topic; those of transactions that have not ended are not."""
+    found = {place.topic: Marker.of(place) for place in _positions(admin, group, None)}
+    return {topic: marker for topic, marker in found.items() if marker is not None}
+
+
+def _positions(
+    admin: AdminClient, group: str, places: list[TopicPartition] | None
+) -> list[TopicPartition]:
+    """What a group has committed for some places, stable, or for all; waits where it must."""
+    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+
+    clock = schedule.current().clock
+    until = clock.now() + ANSWER_S
+    while True:
+        asked = admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group, places)],
+            require_stable=places is not None,
+            request_timeout=ANSWER_S,
+        )
+        try:
+            found: list[TopicPartition] = asked[group].result(ANSWER_S).topic_partitions
+            failed = next((place.error for place in found if place.error is not None), None)
+            if failed is None:
+                return found
+        except KafkaException as error:
+            failed = error.args[0]
+        if failed.name() not in _PASSING or clock.now() > until:
+            raise KafkaException(failed)
+        clock.sleep(_LOOK_AGAIN_S)

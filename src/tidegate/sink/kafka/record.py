@@ -1,0 +1,119 @@
+"""Turns rows into keys and values of records, column by column.
+
+A record is kept in the checkpoint as it will be written, so that a batch which is written once more
+has the same bytes, also by a later version of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.clock import utc_now
+from tidegate.sink.csv import csv_text
+from tidegate.sink.form import Form
+from tidegate.sink.json import encoded, objects
+from tidegate.sink.kept import KeptParts
+from tidegate.sink.receipt import Part, Receipt
+from tidegate.sink.upsert import DELETE, OP
+
+KEY, VALUE = "key", "value"
+SCHEMA = pa.schema([(KEY, pa.binary()), (VALUE, pa.binary())])
+
+AT_MS = "at_ms"
+"""In a receipt: the timestamp that the records of the part have, whenever they are written."""
+
+_AT_ONCE = 65536
+_NEWLINE, _QUOTE = 10, 34
+
+
+def json_values(batch: pa.RecordBatch) -> pa.Array:
+    return objects(batch).cast(pa.binary())
+
+
+def _csv_values(batch: pa.RecordBatch) -> pa.Array:
+    """A line of CSV for each row, without its end; ends inside of quotes are part of a value."""
+    text = np.frombuffer(csv_text(pa.table(batch), header=False).encode(), np.uint8)
+    ends = np.flatnonzero((text == _NEWLINE) & (np.cumsum(text == _QUOTE) % 2 == 0))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    lines = [text[a:b].tobytes() for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+    return pa.array(lines, pa.binary())
+
+
+Values = Callable[[pa.RecordBatch], pa.Array]
+"""Writes the rows of a batch as values."""
+
+PLAIN: dict[str, Values] = {"json": json_values, "csv": _csv_values}
+"""Those by format that need no schema."""
+
+AVRO = "avro"
+FORMATS = (*PLAIN, AVRO)
+
+
+def key_texts(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.Array:
+    """The keys of rows: of one column its plain text, NULL for NULL; of several a JSON object."""
+    if not names:
+        return pa.nulls(batch.num_rows, pa.binary())
+    if len(names) > 1:
+        return objects(batch.select(names)).cast(pa.binary())
+    column = batch.column(names[0])
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        return column.cast(pa.binary())
+    text = encoded(column)
+    quoted = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)
+    return (pc.utf8_trim(text, '"') if quoted else text).cast(pa.binary())
+
+
+def rows_as_records(rows: pa.Table, key: tuple[str, ...], values: Values) -> pa.Table:
+    """Keys and values of rows, in their order."""
+    return _records(rows, lambda batch: (key_texts(batch, key), values(batch)))
+
+
+def changes_as_records(rows: pa.Table, key: tuple[str, ...], values: Values) -> pa.Table:
+    """Rows of an upserting sink: keys as JSON objects; a row that goes has no value (tombstone)."""
+    return _records(rows, partial(_change, key=key, values=values))
+
+
+def _change(
+    batch: pa.RecordBatch, key: tuple[str, ...], values: Values
+) -> tuple[pa.Array, pa.Array]:
+    names = [name for name in batch.schema.names if name != OP]
+    stays = pc.not_equal(batch.column(OP), DELETE)
+    made, gone = values(batch.select(names)), pa.scalar(None, pa.binary())
+    return objects(batch.select(key)).cast(pa.binary()), pc.if_else(stays, made, gone)
+
+
+def _records(
+    rows: pa.Table, record: Callable[[pa.RecordBatch], tuple[pa.Array, pa.Array]]
+) -> pa.Table:
+    batches = rows.combine_chunks().to_batches(max_chunksize=_AT_ONCE)
+    made = [pa.record_batch(list(record(b)), schema=SCHEMA) for b in batches if b.num_rows]
+    return pa.Table.from_batches(made, SCHEMA)
+
+
+@dataclass(frozen=True)
+class RecordParts:
+    """Keeps the rows of a batch in the checkpoint as the records that they will be.
+
+    Side outputs are JSON without keys. Those that no topic takes are only counted.
+    """
+
+    kept: KeptParts
+    encode: Callable[[pa.Table], pa.Table]
+    form: Form
+    where: str
+
+    def write(self, part: Part, rows: pa.Table) -> Receipt:
+        if part.side:
+            records = rows_as_records(rows, (), json_values)
+        else:
+            self.form.check(rows, self.where, "kafka://HOST:PORT/TOPIC?")
+            records = self.encode(rows)
+        receipt = self.kept.write(part, records)
+        at_ms = int(utc_now().timestamp() * 1000)
+        return replace(receipt, more={**receipt.more, AT_MS: at_ms})

@@ -1,0 +1,63 @@
+"""Hands records to a producer, with headers that say which row of the output each one is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tidegate.batch import BatchId
+from tidegate.sink.kafka.record import KEY, VALUE
+
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
+
+WRITER, BATCH, SEQUENCE, STREAM = HEADERS = (
+    "tidegate.writer",
+    "tidegate.batch",
+    "tidegate.sequence",
+    "tidegate.stream",
+)
+"""Headers of records, as texts: the transactional id of the output, the batch, the number of the
+row in its batch from 0 on, and for late tuples their stream. The first three are on every record;
+ordered by batch and sequence the records of all partitions are the output."""
+
+BY_KEY = -1
+"""The partition that the hash of the key names, as Java's clients compute it (murmur2)."""
+
+Headers = list[tuple[str, str | bytes | None]]
+
+_ROOM_S = 0.1
+
+
+def origin(writer: str, batch: BatchId, stream: str = "") -> Headers:
+    """The headers that all records of a part have."""
+    fixed: Headers = [(WRITER, writer.encode()), (BATCH, b"%d" % batch)]
+    return [*fixed, (STREAM, stream.encode())] if stream else fixed
+
+
+def send(
+    producer: Producer,
+    topic: str,
+    records: pa.Table,
+    partitions: Iterable[int],
+    headers: Headers,
+    at_ms: int,
+) -> None:
+    """Queue records in their order, each for the next one of the partitions.
+
+    A call for each: the one for many takes neither headers nor timestamps, and measured no faster.
+    """
+    number, places = 0, iter(partitions)
+    for batch in records.to_batches():
+        keys, values = batch.column(KEY).to_pylist(), batch.column(VALUE).to_pylist()
+        for key, value, place in zip(keys, values, places, strict=False):
+            named: Headers = [*headers, (SEQUENCE, b"%d" % number)]
+            while True:
+                try:
+                    producer.produce(topic, value, key, place, timestamp=at_ms, headers=named)
+                    break
+                except BufferError:  # as many wait to be sent as it holds
+                    producer.poll(_ROOM_S)
+            number += 1

@@ -1,0 +1,161 @@
+"""Reads what a query has published in a folder: whole batches, in the output order.
+
+A batch that is in its place is committed, and stays as it is. So who remembers the newest batch it
+has read gets each row once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from tidegate.batch import BatchId
+from tidegate.errors import SourceError
+from tidegate.remote.reason import reason
+from tidegate.sink.batch_ledger import LEDGER, ledger_receipts
+from tidegate.sink.verify import sink_at
+
+if TYPE_CHECKING:
+    from tidegate.sink.files import FileSink
+    from tidegate.sink.remote import RemoteSink
+
+NONE = -1
+"""Before the first batch."""
+
+_BATCH = re.compile(r"batch=(\d{8,})")
+_PART = re.compile(r"part-\d+\.parquet")
+_READ_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class PublishedPart:
+    """One file of a batch. `first_row` is how many rows of the batch are in the files before."""
+
+    batch: int
+    name: str
+    first_row: int
+    bytes: int
+
+
+class Published:
+    """The batches of one output. Each question lists the folder, so it costs with what is in it."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._sink: FileSink | RemoteSink = sink_at(uri)
+
+    def newest(self) -> int:
+        """The newest batch that is there whole; `NONE` where there is none."""
+        found = _numbers(self._names(""))
+        while found and not self._is_whole(found[-1]):
+            found.pop()
+        return found[-1] if found else NONE
+
+    def parts(self, after: int, upto: int, *, skip_missing: bool) -> list[PublishedPart]:
+        """The parts of the batches after one and up to another, in order.
+
+        A batch that the output had and that is gone is an error, unless it is to be skipped.
+        """
+        there = {batch for batch in _numbers(self._names("")) if after < batch <= upto}
+        had = {batch for batch in _numbers(self._names(LEDGER)) if after < batch <= upto}
+        found: list[PublishedPart] = []
+        for batch in sorted(there | had):
+            parts = self._parts_of(batch)
+            gone = self._gone(batch, parts)
+            if gone is None:
+                found += parts
+            elif not skip_missing:
+                raise SourceError(
+                    f"{self._uri}/batch={batch:08d}",
+                    "a batch that was published must be there to be read",
+                    gone,
+                    "Put it back, or leave out what is gone with the option missing=skip.",
+                )
+        return found
+
+    def schema(self) -> pa.Schema | None:
+        """The columns of the newest rows; None before there are any."""
+        for batch in reversed(_numbers(self._names(""))):
+            parts = self._parts_of(batch)
+            if parts and self._gone(batch, parts) is None:
+                return pyarrow.parquet.read_schema(self._opened(parts[0]))
+        return None
+
+    def read(self, part: PublishedPart) -> Iterator[pa.RecordBatch]:
+        """The rows of a part, some thousand at a time."""
+        with pyarrow.parquet.ParquetFile(self._opened(part)) as file:
+            yield from file.iter_batches(_READ_ROWS)
+
+    def _names(self, folder: str) -> Sequence[str]:
+        try:
+            return self._sink.batch_names(folder)
+        except OSError as error:
+            raise SourceError(self._uri, "results must be readable", reason(error)) from error
+
+    def _parts_of(self, batch: int) -> list[PublishedPart]:
+        """The parts by the ledger; by the names that are there, where a loss of power took it."""
+        try:
+            receipts = ledger_receipts(self._sink.ledger(BatchId(batch)))
+        except FileNotFoundError:
+            receipts = None
+        if receipts is None:
+            return self._parts_there(batch)
+        parts, rows = [], 0
+        for receipt in (r for r in receipts if "/" not in r.name):
+            name, size = self._parquet(batch, receipt.name), receipt.bytes or 0
+            parts.append(PublishedPart(batch, name, rows, size))
+            rows += receipt.rows
+        return parts
+
+    def _parts_there(self, batch: int) -> list[PublishedPart]:
+        parts, rows = [], 0
+        for name in self._names(_folder(batch)):
+            part = PublishedPart(batch, self._parquet(batch, name), rows, 0)
+            with self._opened(part) as file:
+                parts.append(replace(part, bytes=file.size()))
+                rows += pyarrow.parquet.read_metadata(file).num_rows
+        return parts
+
+    def _gone(self, batch: int, parts: Sequence[PublishedPart]) -> str | None:
+        """What is missing of a batch, in words."""
+        if not parts:
+            return None
+        there = self._names(_folder(batch))
+        return next((f"no {p.name} there" for p in parts if p.name not in there), None)
+
+    def _is_whole(self, batch: int) -> bool:
+        """Whether all parts are there: on an object store they come one after the other."""
+        return not self._names(_folder(batch)) or self._gone(batch, self._parts_of(batch)) is None
+
+    def _parquet(self, batch: int, name: str) -> str:
+        if _PART.fullmatch(name) is None:
+            raise SourceError(
+                f"{self._uri}/{_folder(batch)}",
+                "must have Parquet files",
+                name,
+                "Of CSV and JSON Spark must be told the columns: "
+                "spark.read.schema(...).csv(path), and readStream likewise.",
+            )
+        return name
+
+    def _opened(self, part: PublishedPart) -> pa.NativeFile:
+        name = f"{_folder(part.batch)}/{part.name}"
+        try:
+            return self._sink.part(name)
+        except OSError as error:
+            raise SourceError(f"{self._uri}/{name}", "must be readable", reason(error)) from error
+
+
+def _numbers(names: Sequence[str]) -> list[int]:
+    """The numbers of batches among names, ascending."""
+    return sorted(int(found[1]) for found in map(partial(re.fullmatch, _BATCH), names) if found)
+
+
+def _folder(batch: int) -> str:
+    return f"batch={batch:08d}"

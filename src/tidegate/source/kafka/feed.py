@@ -1,0 +1,167 @@
+"""The driver's consumer of all partitions of a topic.
+
+It learns which offsets there are and puts the records on the shelves of this process; event times
+are decoded when the gate asks for them. Tasks in other processes fetch what they read themselves.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tidegate import schedule
+from tidegate.kafka.client import Complaints, library, reason
+from tidegate.source.kafka.fetch import (
+    MOST_AT_ONCE,
+    PATIENCE_S,
+    place_of,
+    silent,
+    take_messages,
+    told,
+)
+from tidegate.source.kafka.record import RecordRange
+from tidegate.source.kafka.topic import Topic
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+_log = logging.getLogger(__name__)
+
+_WAIT_S = 0.1
+_ANSWER_S = 1.0
+_QUEUED_KBYTES = 32 * 1024
+
+
+class Fed(Protocol):
+    """A partition that a feed reads."""
+
+    partition: int
+    next: int
+    """The offset up to which it was told of records."""
+
+    def wants(self) -> bool:
+        """Whether it takes more now."""
+
+    def add(self, records: RecordRange) -> None:
+        """Records from `next` on, and where they end."""
+
+
+class TopicFeed:
+    """One consumer, made when it is first needed; partitions are read from their `next` on.
+
+    Called in the thread of the gate. A partition that is far ahead of what the gate has looked at
+    is paused, so that memory does not grow with a partition that waits for another.
+    """
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+        self._kafka = library(topic.where)
+        self._complaints = Complaints()
+        self._consumer: Consumer | None = None
+        self._partitions: dict[int, Fed] = {}
+        self._asked: set[int] = set()
+        """Partitions that the gate has asked for: by then it has said where they begin."""
+        self._assigned: set[int] = set()
+        self._paused: set[int] = set()
+
+    def join(self, partition: Fed) -> None:
+        self._partitions[partition.partition] = partition
+
+    def fill(self, partition: Fed, there: int, wanted: int) -> None:
+        """Take what has come, until a partition has what is wanted; waits for what is `there`."""
+        clock = schedule.current().clock
+        came_at = clock.now()
+        self._asked.add(partition.partition)
+        while partition.next < wanted:
+            waits = partition.next < there
+            self._resume(partition)
+            if self._take(_WAIT_S if waits else 0.0):
+                came_at = clock.now()
+            elif not waits:
+                return
+            elif clock.now() - came_at > PATIENCE_S:
+                raise silent(self._topic, partition.partition, partition.next, self._complaints)
+
+    def newest(self, partition: Fed) -> int | None:
+        """The end of a partition as the last answer of the broker had it; costs no question."""
+        if self._consumer is None or partition.partition not in self._assigned:
+            return None
+        _, high = self._consumer.get_watermark_offsets(self._place(partition), cached=True)
+        return int(high) if high >= 0 else None
+
+    def count(self) -> int:
+        """How many partitions there are now; 0 where the brokers do not answer."""
+        if self._consumer is None:
+            return len(self._partitions)
+        try:
+            found = self._consumer.list_topics(self._topic.name, timeout=_ANSWER_S)
+        except self._kafka.KafkaException:
+            return 0
+        return len(found.topics[self._topic.name].partitions)
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        """Tell the group how far it is, without waiting for the answer; a failure is no harm."""
+        if self._consumer is None:
+            return
+        named = [self._kafka.TopicPartition(self._topic.name, p, o) for p, o in offsets.items()]
+        try:
+            self._consumer.commit(offsets=named, asynchronous=True)
+        except self._kafka.KafkaException as error:
+            _log.warning(
+                "%s: the group %s is not told how far this run is: %s",
+                *(self._topic.where, self._topic.group, reason(error)),
+            )
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _take(self, wait_s: float) -> bool:
+        """Give partitions what has come; whether anything has."""
+        consumer = self._assign()
+        ends: dict[int, int] = {}
+        came: defaultdict[int, list[Any]] = defaultdict(list)
+        for message in take_messages(consumer, MOST_AT_ONCE, wait_s):
+            if message.error() is None:
+                came[message.partition()].append(message)
+                continue
+            number = message.partition()
+            position = self._partitions[number].next if number in self._partitions else 0
+            ends[number] = place_of(message, self._topic, number, position)
+        for number, messages in came.items():
+            ends[number] = max(ends.get(number, 0), messages[-1].offset() + 1)
+        for number, end in ends.items():
+            partition = self._partitions.get(number)
+            if partition is None or end <= partition.next:
+                continue
+            messages = came[number]
+            while messages and messages[0].offset() < partition.next:
+                del messages[0]  # read before it was paused
+            partition.add(RecordRange.of(messages, partition.next, end, self._topic.whole))
+            if not partition.wants() and number not in self._paused:
+                consumer.pause([self._place(partition)])
+                self._paused.add(number)
+        return bool(ends)
+
+    def _assign(self) -> Consumer:
+        if self._consumer is None:
+            self._consumer = self._topic.consumer(self._complaints, _QUEUED_KBYTES)
+        new = [p for n, p in self._partitions.items() if n in self._asked - self._assigned]
+        if new:
+            places = [self._place(p, p.next) for p in new]
+            with told(self._topic, new[0].partition, new[0].next):
+                self._consumer.incremental_assign(places)
+            self._assigned |= {p.partition for p in new}
+        return self._consumer
+
+    def _resume(self, partition: Fed) -> None:
+        if partition.partition in self._paused and self._consumer is not None:
+            self._consumer.resume([self._place(partition)])
+            self._paused.discard(partition.partition)
+
+    def _place(self, partition: Fed, offset: int | None = None) -> Any:
+        more = () if offset is None else (offset,)
+        return self._kafka.TopicPartition(self._topic.name, partition.partition, *more)

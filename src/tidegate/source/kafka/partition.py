@@ -1,0 +1,271 @@
+"""One partition as a source of the gate, and the readers of its offsets for tasks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.arrival import BEFORE, Floats, Growth
+from tidegate.clock import Clock
+from tidegate.connector import Bools, Int64s, Reader, Reject, Rows, Source, check_columns
+from tidegate.errors import SourceError
+from tidegate.source.kafka.column import RECORD_COLUMNS, TIMESTAMP, record_column
+from tidegate.source.kafka.feed import TopicFeed
+from tidegate.source.kafka.fetch import fetch
+from tidegate.source.kafka.record import RecordRange, shelf_of
+from tidegate.source.kafka.topic import Topic, made_anew, removed
+from tidegate.source.message.value import ValueLayout
+from tidegate.source.piece import PIECES
+
+_MOST_AHEAD = 200_000
+_MOST_AHEAD_BYTES = 32 * 2**20
+"""How much of a partition is read before the gate has asked for it."""
+
+
+@dataclass(frozen=True)
+class RecordShape:
+    """What the records of a topic are read as; picklable and hashable."""
+
+    layout: ValueLayout
+    own: tuple[str, ...]
+    """The columns of the records themselves (`column`)."""
+    time: str | None
+
+    @property
+    def schema(self) -> pa.Schema:
+        mine = [pa.field(name, RECORD_COLUMNS[name]) for name in self.own]
+        return pa.schema([*self.layout.schema, *mine])
+
+    def times(self, records: RecordRange) -> tuple[Int64s, Bools]:
+        assert self.time is not None, "a look at the columns asks for no times"
+        if self.time == TIMESTAMP and TIMESTAMP in self.own:
+            return records.own_times()
+        return records.times(self.layout, self.layout.schema.field(self.time))
+
+    def rows(self, records: RecordRange, partition: int) -> Rows:
+        """All columns of what can be read; values that are absent or unreadable are rejected."""
+        there = np.flatnonzero([v is not None for v in records.values])
+        parsed = self.layout.parse([v for v in records.values if v is not None])
+        kept = there if parsed.places is None else there[parsed.places]
+        table = parsed.table
+        for name in self.own:
+            column = record_column(name, records, partition)
+            whole = len(kept) == len(records.values)
+            table = table.append_column(name, column if whole else column.take(pa.array(kept)))
+        faults = {int(there[f.place]): (f.why, f.raw) for f in parsed.faults}
+        if len(there) < len(records.values):
+            absent = set(range(len(records.values))) - set(there.tolist())
+            faults |= dict.fromkeys(absent, ("a tombstone, which has no value", ""))
+        rejects = tuple(
+            Reject(int(records.offsets[place]), f"{_at(records, place, partition)}: {why}", raw)
+            for place, (why, raw) in sorted(faults.items())
+        )
+        return Rows(table, records.offsets[kept], rejects)
+
+
+@dataclass
+class SharedShape:
+    """The shape that all partitions of a topic are read with, also those that join later.
+
+    A checkpoint may say another one than the newest schema of the values gives.
+    """
+
+    now: RecordShape
+
+    def restore(self, saved: Mapping[str, Any] | None) -> None:
+        """Read by the schema that an earlier run has read by."""
+        self.now = replace(self.now, layout=self.now.layout.restored(saved))
+
+
+def _at(records: RecordRange, place: int, partition: int) -> str:
+    return f"partition {partition}, offset {records.offsets[place]}"
+
+
+@dataclass(frozen=True)
+class KafkaReader(Reader):
+    """Offsets [start, stop) of a partition, read in a task by a consumer of its process."""
+
+    topic: Topic
+    partition: int
+    shape: RecordShape
+    start: int
+    stop: int
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        check_columns(columns, self.shape.schema, f"topic {self.topic.name}")
+        key = (*self.topic.key, self.partition, self.start, self.stop, self.shape)
+        rows = PIECES.get(key, self._read).rows
+        return Rows(rows.table.select(columns), rows.seq, rows.rejects)
+
+    def _read(self) -> _SizedRows:
+        records = fetch(self.topic, self.partition, self.start, self.stop)
+        return _SizedRows(self.shape.rows(records, self.partition))
+
+
+@dataclass(frozen=True)
+class _SizedRows:
+    """Rows as a cache takes them."""
+
+    rows: Rows
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.rows.table.nbytes) + int(self.rows.seq.nbytes)
+
+
+class RecordArrivals:
+    """When records came to the driver, from looks at how far their partition was."""
+
+    def __init__(self, growth: Growth) -> None:
+        self._growth = growth
+
+    def at(self, positions: Int64s) -> Floats:
+        return self._growth.at(positions + 1)
+
+    def drop(self, position: int) -> None:
+        self._growth.drop(position)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Where a partition begins and ends for a run.
+
+    `low` is the oldest record there is, `first` the one to begin with, `there` the end when the run
+    began. Without `grows` nothing after that counts; with `ends` it is the end for good.
+    """
+
+    low: int
+    first: int
+    there: int
+    grows: bool
+    ends: bool
+
+
+class PartitionSource(Source):
+    """A partition; positions are offsets, so that a manifest names them. Offsets without a record
+    are positions without a row.
+
+    Grows with the offsets without a record that were seen since the last batch.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        partition: int,
+        shape: SharedShape,
+        stretch: Stretch,
+        feed: TopicFeed,
+        clock: Clock,
+    ) -> None:
+        self.id = f"{topic.name}/{partition}"
+        self.schema = shape.now.schema
+        self.partition = partition
+        self.next = self.first = stretch.first
+        self._topic = topic
+        self._shape, self._stretch = shape, stretch
+        self._feed, self._clock = feed, clock
+        self._shelf = shelf_of((*topic.key, partition))
+        self._asked = self.next
+        self._ahead: deque[tuple[int, int]] = deque()
+        self._gaps: list[Int64s] = []
+        now = clock.now()
+        self._growth = Growth(stretch.there, BEFORE, now)
+        self.arrivals = RecordArrivals(self._growth)
+
+    @property
+    def place(self) -> str:
+        """How messages name it."""
+        return f"topic {self._topic.name}, partition {self.partition}"
+
+    @property
+    def oldest(self) -> int:
+        """The offset of the oldest record when the run began."""
+        return self._stretch.low
+
+    @property
+    def end(self) -> int:
+        """The offset after the newest record when the run began."""
+        return self._stretch.there
+
+    def start(self, position: int | None) -> None:
+        """Go on at an offset that an earlier run has come to, or begin with the oldest record."""
+        low, there = self._stretch.low, self._stretch.there
+        position = low if position is None else position
+        if position < low:
+            raise removed(self._topic, self.partition, position, low)
+        if position > there:
+            raise SourceError(
+                self.place,
+                f"was read up to offset {position} by this checkpoint and must have as many",
+                f"an end at offset {there}",
+                "Put the records back, or start from an empty checkpoint.",
+            )
+        self.first = self.next = self._asked = position
+
+    def extend(self, rows: int) -> int:
+        there = self._stretch.there
+        wanted = rows if self._stretch.grows else min(rows, there)
+        if self.next < wanted:
+            self._feed.fill(self, min(there, wanted), wanted)
+        return self.next
+
+    def ended(self) -> bool:
+        return self._stretch.ends and self.next >= self._stretch.there
+
+    def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
+        self._asked = max(self._asked, stop)
+        while self._ahead and self._ahead[0][0] <= self._asked:
+            self._ahead.popleft()
+        return self._shape.now.times(fetch(self._topic, self.partition, start, stop))
+
+    def reader(self, start: int, stop: int) -> KafkaReader:
+        return KafkaReader(self._topic, self.partition, self._shape.now, start, stop)
+
+    def absent(self, start: int, stop: int) -> int:
+        """How many offsets of a range, new to the gate, are without a record."""
+        return sum(int(np.diff(np.searchsorted(gap, (start, stop)))[0]) for gap in self._gaps)
+
+    def extent(self, position: int) -> tuple[int, int, str]:
+        first, there = self._stretch.first, self._stretch.there
+        return max(position - first, 0), max(there - first, 0), "rows"
+
+    def untaken(self, position: int) -> tuple[int, str]:
+        """The lag: what the broker has and no batch has taken."""
+        newest = self._feed.newest(self) if self._stretch.grows else self._stretch.there
+        return max((self.next if newest is None else newest) - position, 0), "rows"
+
+    def mark(self, position: int) -> Mapping[str, Any]:
+        self._gaps = [gap for gap in self._gaps if gap[-1] >= position]
+        values = self._shape.now.layout.saved()
+        return {"topic_id": self._topic.id, **({} if values is None else {"values": values})}
+
+    def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
+        if again and saved["topic_id"] != self._topic.id:
+            raise made_anew(self._topic)
+        self._shape.restore(saved.get("values"))
+        if not again:  # it was read to its end: only what has come since is new
+            self.first = self.next = self._asked = max(position, self._stretch.low)
+
+    def wants(self) -> bool:
+        """Whether it takes more records now; asked by the feed."""
+        if not self._stretch.grows and self.next >= self._stretch.there:
+            return False
+        waiting = sum(size for _, size in self._ahead)
+        return self.next - self._asked < _MOST_AHEAD and waiting < _MOST_AHEAD_BYTES
+
+    def add(self, records: RecordRange) -> None:
+        """Take records that follow those before, up to where a run without end may read."""
+        if not self._stretch.grows and records.stop > self._stretch.there:
+            records = records.cut(records.first, max(self._stretch.there, records.first))
+        if records.stop > records.first + len(records.offsets):
+            every = np.arange(records.first, records.stop)
+            self._gaps.append(np.setdiff1d(every, records.offsets, assume_unique=True))
+        self._shelf.put(records)
+        self._ahead.append((records.stop, records.nbytes))
+        self.next = records.stop
+        self._growth.look(self.next, self._clock.now())

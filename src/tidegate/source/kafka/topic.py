@@ -1,0 +1,167 @@
+"""Asks the brokers about a topic: its partitions, their offsets, and which topic it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tidegate.errors import SourceError, near
+from tidegate.kafka.address import KafkaAddress
+from tidegate.kafka.client import ANSWER_S, Complaints, library, make_admin, make_consumer, reason
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+COMMITTED = "read_committed"
+ISOLATIONS = (COMMITTED, "read_uncommitted")
+
+_UNGROUPED = "tidegate"
+"""A consumer must name a group, also one that neither joins it nor commits to it."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic of a cluster, for clients in any process; picklable, and without credentials."""
+
+    address: KafkaAddress
+    isolation: str = COMMITTED
+    group: str | None = None
+    whole: bool = False
+    """Whether keys and headers of records are asked for; else they are not kept."""
+    id: str = ""
+    """Which of the topics that had this name, once the brokers have said so."""
+
+    @property
+    def where(self) -> str:
+        return self.address.where
+
+    @property
+    def name(self) -> str:
+        return self.address.topic
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells it from others in this process."""
+        address = self.address
+        return address.servers, self.name, self.id, address.config, self.isolation, self.whole
+
+    def consumer(self, complaints: Complaints, queued_kbytes: int) -> Consumer:
+        """A consumer for offsets that it is told; a missing offset is an error, never skipped."""
+        return make_consumer(
+            self.address,
+            SourceError,
+            group_id=self.group or _UNGROUPED,
+            enable_auto_commit=False,
+            enable_auto_offset_store=False,
+            auto_offset_reset="error",
+            enable_partition_eof=True,
+            isolation_level=self.isolation,
+            queued_max_messages_kbytes=queued_kbytes,
+            fetch_queue_backoff_ms=5,  # else a full queue stops all for a second
+            fetch_error_backoff_ms=100,
+            error_cb=complaints.take,
+        )
+
+
+@dataclass(frozen=True)
+class Extents:
+    """By partition the first offset that there is, and the one after the last that may be read."""
+
+    topic_id: str
+    low: Mapping[int, int]
+    high: Mapping[int, int]
+
+
+class TopicQuestions:
+    """Questions to the brokers; SourceError where they do not answer or have no such topic."""
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+        self._kafka = library(topic.where)
+        self._complaints = Complaints()
+        self._admin = make_admin(topic.address, SourceError, error_cb=self._complaints.take)
+
+    def extents(self) -> Extents:
+        """All partitions; for readers of committed records the end is the last stable offset."""
+        topic_id, partitions = self._described()
+        specs = self._kafka.admin.OffsetSpec
+        low = self.offsets(partitions, specs.earliest())
+        return Extents(topic_id, low, self.offsets(partitions, specs.latest()))
+
+    def at_time(self, partitions: Sequence[int], time_us: int) -> dict[int, int | None]:
+        """The first offsets with a record timestamp of at least this; None where there is none."""
+        spec = self._kafka.admin.OffsetSpec.for_timestamp(-(-time_us // 1000))
+        found = self.offsets(partitions, spec)
+        return {p: None if offset < 0 else offset for p, offset in found.items()}
+
+    def offsets(self, partitions: Sequence[int], spec: Any) -> dict[int, int]:
+        """The offsets of some partitions that a specification of the library asks for."""
+        places = [self._kafka.TopicPartition(self._topic.name, p) for p in partitions]
+        levels = self._kafka.IsolationLevel
+        level = levels.READ_COMMITTED if self._topic.isolation == COMMITTED else None
+        level = levels.READ_UNCOMMITTED if level is None else level
+        asked = self._admin.list_offsets(
+            dict.fromkeys(places, spec), isolation_level=level, request_timeout=ANSWER_S
+        )
+        return {place.partition: self._answer(asked[place]).offset for place in places}
+
+    def _described(self) -> tuple[str, list[int]]:
+        name = self._topic.name
+        asked = self._admin.describe_topics(
+            self._kafka.TopicCollection([name]), request_timeout=ANSWER_S
+        )
+        try:
+            found = self._answer(asked[name])
+        except UnknownTopicError:
+            raise self._unknown() from None
+        return str(found.topic_id), sorted(p.id for p in found.partitions)
+
+    def _unknown(self) -> SourceError:
+        try:
+            every = self._admin.list_topics(timeout=ANSWER_S).topics
+        except self._kafka.KafkaException as error:
+            return self._silent(error)
+        name, listed = self._topic.name, [n for n in sorted(every) if not n.startswith("__")]
+        return SourceError(self._topic.where, "the topic must be there", name, near(name, listed))
+
+    def _answer(self, asked: Any) -> Any:
+        try:
+            return asked.result(ANSWER_S + 5)
+        except self._kafka.KafkaException as error:
+            if error.args[0].code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise UnknownTopicError from error
+            raise self._silent(error) from None
+
+    def _silent(self, error: Exception) -> SourceError:
+        self._admin.poll(0)
+        got = self._complaints.newest or reason(error)
+        servers = self._topic.address.servers
+        remedy = "Check that they run, their address, and the credentials."
+        return SourceError(self._topic.where, f"the brokers {servers} must answer", got, remedy)
+
+
+class UnknownTopicError(Exception):
+    """The brokers know no such topic."""
+
+
+def removed(topic: Topic, partition: int, start: int, low: int | None) -> SourceError:
+    """What to say of records that are needed and that the broker has removed."""
+    there = "" if low is None else f"; the first that is there is {low}"
+    return SourceError(
+        f"topic {topic.name}, partition {partition}",
+        f"offsets from {start} on are needed to go on",
+        f"records removed by retention from {start} on{there}",
+        "Lost records are not skipped: start from an empty checkpoint, and let the topic keep its "
+        "records (retention.ms) for longer than a query may be down.",
+    )
+
+
+def made_anew(topic: Topic) -> SourceError:
+    """What to say of a topic that took the place of the one that was read."""
+    return SourceError(
+        f"topic {topic.name}",
+        "must be the topic that this checkpoint has read",
+        "one of the same name that was made later",
+        "Start from an empty checkpoint: its offsets count other records.",
+    )

@@ -1,0 +1,176 @@
+"""A table of a lakehouse as a stream: its log lists the files, each of which is a source.
+
+Files are read as those of a folder. What is different is who says which there are: the log, commit
+by commit. With each listing a source without rows is noted whose name has the version that was
+listed up to. So the manifest knows the version beside the files that are not consumed yet, and a
+restart goes on there, whatever has become of the files before it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from tidegate import disk, schedule
+from tidegate.arrival import BEFORE
+from tidegate.batch import MAX_US
+from tidegate.connector import Connector, ListedSource, Source
+from tidegate.errors import SourceError
+from tidegate.schema import check_time
+from tidegate.source.columnar import ColumnarFacts, ColumnarSource
+from tidegate.source.format import FileUse
+from tidegate.source.lake.log import LATEST, Added, LakeLog, Start
+from tidegate.source.lake.parquet import FORMAT
+from tidegate.source.subscription import Subscription
+
+_SIDE_BY_SIDE = 16
+"""How many files elsewhere are looked at together."""
+
+
+class LakeConnector(Connector):
+    """The files of one table; grows with those that were listed and not let go."""
+
+    several = True
+
+    def __init__(self, log: LakeLog, subscription: Subscription, start: Start) -> None:
+        self._log = log
+        self._where = subscription.where
+        self._time = subscription.time
+        self._follow = subscription.follow
+        self._start = start
+        self.schema: pa.Schema = log.schema
+        if self._time is not None:
+            check_time(self.schema, self._time, self._where)
+        self._files: dict[str, tuple[ColumnarFacts, float]] = {}
+        self._again: tuple[str, ...] = ()
+        """What an earlier run has listed and not consumed."""
+        self._version: str | None = None
+        """The version up to which the log was listed."""
+        self._looks = True
+        self._clock = schedule.current().clock
+        self._next_at = float("-inf")
+
+    @property
+    def types_from(self) -> str:
+        return f"as in {self._log.where}"
+
+    @property
+    def arrives(self) -> bool:
+        return self._follow and self._looks
+
+    def live(self) -> bool:
+        return self._follow
+
+    def expected_s(self) -> float | None:
+        return self._log.pause_s if self.arrives else None
+
+    def take_as_of_now(self) -> None:
+        """Look once, and no more: what is committed from then on is for a later run."""
+        self._looks = False
+
+    def discover(self) -> Sequence[Source]:
+        return self.first_sources(sys.maxsize)
+
+    def first_sources(self, count: int) -> Sequence[Source]:
+        if self._version is None:
+            self._look(self._log.begin(self._start).paths[:count], BEFORE)
+        return [self.open(path) for path in list(self._files)[:count]]
+
+    def resume(self, listed: Sequence[str], unread: Sequence[str]) -> None:
+        versions = [name for name in listed if name.startswith(self._mark)]
+        if versions:
+            self._version = versions[-1].removeprefix(self._mark)
+            self._again = tuple(unread)
+
+    def list_new(self) -> Sequence[ListedSource]:
+        """What was added since the last look; the first one begins, or goes on where a run was."""
+        now, first = self._clock.now(), self._next_at == float("-inf")
+        if not first and (now < self._next_at or not self.arrives):
+            return []
+        self._next_at = now + self._log.pause_s
+        again, self._again = self._again, ()
+        listed = [self._noted(name) for name in again if name.startswith(self._mark)]
+        kept = [self._log.path(name) for name in again if not name.startswith(self._mark)]
+        listed += self._look(kept, BEFORE)
+        begins = self._version is None
+        if self._version is None:
+            self._check_start()
+            added = self._log.begin(self._start)
+        elif self.frozen:
+            added = Added(self._version, ())
+        else:
+            added = self._log.since(self._version)
+        self._version = added.version
+        listed += self._look(added.paths, BEFORE if first else now)
+        if self._time is not None and (begins or added.paths):
+            listed.append(self._noted(f"{self._mark}{added.version}"))
+        return listed
+
+    def open(self, id: str) -> Source:
+        facts, came_at = self._files[id]
+        path, constants = self._log.path(id), self._log.constants(id)
+        if isinstance(path, disk.RemotePath):
+            path = disk.RemotePath(str(path), path.disk, facts.status)
+        source: ColumnarSource = facts.open(FileUse(path, self.schema, self._time, constants))
+        if self._follow:
+            source.follow_arrivals(came_at, self._clock)
+        return source
+
+    def open_beyond(self, id: str, extent: int, digest: int) -> tuple[Source, int]:
+        source = self.open(id)
+        assert isinstance(source, ColumnarSource)
+        return source, source.rows_within(extent, digest)
+
+    def let_go(self, id: str) -> tuple[int, int] | None:
+        self._files.pop(id, None)
+        return None
+
+    def has(self, id: str) -> bool:
+        """Whether a name is still needed: of files that wait, and of the newest version."""
+        return id in self._files or id == f"{self._mark}{self._version}"
+
+    def _check_start(self) -> None:
+        """Refuse to begin with nothing and to take nothing more."""
+        if self._start.text == LATEST and not self.arrives:
+            raise SourceError(
+                self._where,
+                "from=latest begins after what is there, and must be followed",
+                "a run that takes what there is",
+                "Run with --follow, or begin with from=VERSION or from=TIME.",
+            )
+
+    @property
+    def _mark(self) -> str:
+        return f"{self._log.id}@"
+
+    @staticmethod
+    def _noted(name: str) -> ListedSource:
+        return ListedSource(name, MAX_US, 0)
+
+    def _look(self, paths: Sequence[str], came_at: float) -> list[ListedSource]:
+        """Read the footers of files, which say how many rows they have and from when on."""
+        found: dict[str, ColumnarFacts] = {}
+        wanted = iter(paths)
+
+        def some() -> None:
+            for path in wanted:
+                found[str(path)] = FORMAT.facts(path, f"{self._where}, file {path}", self._time)[0]
+
+        if any(disk.is_remote(path) for path in paths):
+            begun = [
+                schedule.current().start(f"tidegate-look-{n}", some)
+                for n in range(min(_SIDE_BY_SIDE, len(paths)))
+            ]
+            schedule.wait(begun)
+            for done in begun:
+                done.result()
+        else:
+            some()
+        listed = []
+        for path in map(str, paths):
+            facts = found[path]
+            self._files[path] = (facts, came_at)
+            listed.append(ListedSource(path, facts.low_us, facts.extent, False, facts.digest))
+        return listed

@@ -1,0 +1,131 @@
+"""The page of a query that runs: its figures move, and a person with the token steers it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import tidegate as tg
+from tests.browser.sight import barriers, opened
+from tests.session.test_query import until
+from tidegate.clock import SystemClock
+from tidegate.dashboard.guard import TOKEN
+from tidegate.driver.journal.files import read_status
+from tidegate.state.store import Store
+
+SECRET = "a-token-of-the-tests"
+NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+class LiveQuery:
+    """A query that counts, and a source that the test fills."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self._source = tg.MemorySource(self._rows(0), time="ts")
+        stream = tg.Session(master="none").stream(self._source, time="ts", name="rides")
+        counted = stream.window("1 second").group_by("key").agg(n=tg.count())
+        self.query = counted.start(
+            sink=tg.sink.memory(), checkpoint=str(checkpoint), instances=2, dashboard=True
+        )
+        self._batches = 1
+        until(lambda: self.query.status()["batch"] == 0, self.query)
+
+    def _rows(self, batch: int) -> list[dict[str, object]]:
+        at = NEW_YEAR + timedelta(seconds=10 * batch)
+        return [{"ts": at + timedelta(milliseconds=i), "key": f"k{i % 7}"} for i in range(500)]
+
+    def batch(self) -> None:
+        self._source.append(self._rows(self._batches))
+        until(lambda: self.query.status()["batch"] == self._batches, self.query)
+        self._batches += 1
+
+
+@pytest.fixture
+def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveQuery]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv(TOKEN, SECRET)
+    monkeypatch.setattr("tidegate.session.dashboard._servers", {})  # others have other tokens
+    made = LiveQuery(tmp_path / "c")
+    yield made
+    made.query.stop()
+
+
+def newest(page: Page) -> None:
+    """Choose the query that was started last."""
+    chosen = page.locator("#queries a, #queries button")
+    if chosen.count():
+        chosen.last.click()
+
+
+def test_figures_move_and_a_button_scales(browser: Browser, live: LiveQuery) -> None:
+    with opened(browser, str(live.query.dashboard)) as page:
+        newest(page)
+        expect(page.locator("#state")).to_have_text("running")
+        expect(page.locator("#figures")).to_contain_text("500")
+        live.batch()
+        expect(page.locator("#figures")).to_contain_text("1,000")
+        page.get_by_label("Token").fill(SECRET)
+        page.locator("input[name=instances]").fill("3")
+        page.get_by_role("button", name="Scale").click()
+        expect(page.locator("#said")).to_contain_text("scale: ")
+        until(lambda: bool(live.query.status()["pending"]), live.query)
+        live.batch()
+        expect(page.locator("#switches tbody")).to_contain_text("2 to 3")
+        expect(page.locator("#buckets-picture")).to_contain_text("2")
+        page.get_by_role("button", name="Pause").click()
+        expect(page.locator("#state")).to_have_text("paused")
+        page.get_by_role("button", name="Resume").click()
+        expect(page.locator("#state")).to_have_text("running")
+        assert barriers(page) == []
+    [epoch] = [e for e in live.query.status()["epochs"] if "by" in e]
+    assert (epoch["by"], epoch["instances"]) == ("page", 3)
+
+
+def test_without_the_token_nothing_changes(browser: Browser, live: LiveQuery) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(str(live.query.dashboard))
+    page.wait_for_selector("body[data-drawn]")
+    newest(page)
+    page.get_by_label("Token").fill("another")
+    page.get_by_role("button", name="Scale").click()
+    expect(page.locator("#said")).to_contain_text("changes need the token")
+    context.close()
+    assert not live.query.status()["pending"]
+
+
+def test_a_killed_run_is_shown_as_one(browser: Browser, tmp_path: Path) -> None:
+    """By `tidegate dashboard`, from what its checkpoint has."""
+    (tmp_path / "q.sql").write_text(
+        "CREATE STREAM rides FROM 'generator:taxi?pace=2000' TIME dropoff_time;"
+        "SELECT route, COUNT(*) AS n FROM rides [RANGE 1 SECONDS] GROUP BY route"
+    )
+    command = [sys.executable, "-m", "tidegate"]
+    options = "run q.sql --master none --follow --checkpoint c --out o"
+    run = subprocess.Popen([*command, *options.split()], cwd=tmp_path, stderr=subprocess.PIPE)
+    files = Store.open(str(tmp_path / "c")).files
+    while read_status(files) is None:
+        assert run.poll() is None
+        SystemClock().sleep(0.1)
+    run.kill()
+    run.communicate()
+    shown = subprocess.Popen(
+        [*command, "dashboard", "c"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    assert shown.stderr is not None
+    url = shown.stderr.readline().partition("dashboard is at ")[2].partition(";")[0]
+    try:
+        with opened(browser, url) as page:
+            expect(page.locator("#state")).to_have_text("ended without a word")
+            expect(page.locator("#control")).to_contain_text("nothing to control")
+    finally:
+        shown.send_signal(signal.SIGTERM)
+        shown.communicate()
+    assert shown.returncode == 0
