@@ -115,8 +115,8 @@ MUTANTS = (
         (Damage,),
         seed=9,
     ),
-    Mutant("nobody is fenced", any_owner, (Zombie,), seed=13),
-    Mutant("nobody locks", without("tidegate.state.lock:Lock.take"), (Zombie,), seed=52),
+    Mutant("nobody is fenced", any_owner, (Zombie,), seed=20),
+    Mutant("nobody locks", without("tidegate.state.lock:Lock.take"), (Zombie,), seed=67),
     Mutant(
         "input that was replaced is read on",
         without(
