@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup s3-server postgres-server postgres prometheus-server browser kafka-server schema-registry kafka demo cluster newcomer ready test test-inner test-fast test-spark fuzz test-long mutants gates lint types layers rooms docs check \
-        format bench cliffs lock \
+        format bench cliffs soak lock \
         clean clean-venv FORCE
 
 BIN := .venv/bin
@@ -11,6 +11,7 @@ CLASSES := .venv/spark-classes.jsa
 PYTEST_ARGS ?=
 CLUSTER_ARGS ?=
 KAFKA_ARGS ?=
+SOAK_ARGS ?=
 TOPICS ?=
 # Tests that share a JVM run in one worker, beside the others (tests/conftest.py).
 WORKERS ?= -n auto --maxprocesses 4
@@ -130,6 +131,9 @@ bench: setup ## what a small batch costs, and windows beside Spark's own (benchm
 
 cliffs: setup ## queries that must end in a bounded time, beside a reference (two minutes)
 	$(BIN)/python benchmarks/cliffs.py
+
+soak: kafka-server ## an hour of Kafka to Delta on three executors, with switches and a kill (SOAK_ARGS='--minutes 3')
+	$(BIN)/python benchmarks/soak.py $(SOAK_ARGS)
 
 lock: ## write requirements.lock anew, with the newest versions allowed
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \

@@ -281,10 +281,11 @@ def main() -> None:
         done = run_tidegate(asked.query, place, Path(asked.work), asked.batch_rows, MASTER)
         give({**done, "cpu_s": cpu_seconds()})
         return
-    from tools.kafka import running
+    from tools.kafka import PORT, Broker
+    from tools.server import running
 
     python = spark_python() if "spark" in asked.engines else ""
-    with running(0) as broker:
+    with running(Broker, PORT, 0) as broker:
         bench, cases, latency = Bench(broker, python, asked), [], {}
         if "speed" in asked.part:
             topics = Topics(broker.address)

@@ -29,6 +29,7 @@ import partition_tables
 import promise
 import resident_memory
 import shedpart
+import soak_samples
 import spear
 import sustained
 from measure import HERE, RESULTS
@@ -64,6 +65,7 @@ PAGES: dict[str, dict[str, Table]] = {
         "resident_memory": Table(
             "resident_memory", lambda report: resident_memory.table(report["cases"])
         ),
+        "soak": Table("soak", lambda report: soak_samples.table(report["figures"])),
     },
     "approximation.md": {
         "promise": Table("promise", lambda report: promise.table(report["cells"])),

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from tests.docs.block import ROOT
+from tidegate.cli.main import invoke
 from tidegate.model.cost.sample import BatchSample
 from tidegate.testing import check_aggregate
 
@@ -284,3 +285,46 @@ def test_what_benchmarks_import_is_there() -> None:
                 ]
     assert missing == []
     assert found > 100
+
+
+@pytest.mark.parametrize(
+    ("rise", "unit", "flat"),
+    [(0.0, "mib", True), (15.0, "mib", True), (40.0, "mib", False), (5.0, "threads", False)],
+)
+def test_a_soak_is_flat_if_its_last_quarter_is_as_its_second(
+    rise: float, unit: str, flat: bool
+) -> None:
+    samples = _benchmark("soak_samples")
+    filling = np.concatenate([np.linspace(0, 30, 10), np.full(20, 30.0), np.full(10, 30.0 + rise)])
+    assert samples.flat(filling.tolist(), unit)["flat"] is flat
+    large = (filling * 100).tolist()
+    assert samples.flat(large, unit)["flat"] is (rise * 100 <= 300)
+
+
+def test_a_soak_counts_its_windows_as_the_query_gives_them(tmp_path: Path) -> None:
+    soak = _benchmark("soak")
+    rate, records = 10, 700
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "in.json").write_bytes(b"\n".join(soak.bodies(0, records, rate)))
+    (stream, select) = soak.QUERY.split(";")[:2]
+    spans = {"range_s": soak.PANE_S * soak.PANES, "slide_s": soak.PANE_S}
+    script = f"{stream.replace('kafka://{address}/{topic}', str(folder))};{select};"
+    (tmp_path / "query.sql").write_text(script.format(**spans))
+    words = ["run", str(tmp_path / "query.sql"), "--master", "none", "--batch-rows", "200"]
+    words += ["--checkpoint", str(tmp_path / "state"), "--out", f"delta:{tmp_path / 'table'}"]
+    assert invoke(words) == 0
+    found = soak.rows_in(tmp_path / "table")
+    assert found == soak.counted(records, rate)
+    assert len(found) > 500
+
+
+def test_a_soak_switches_as_often_in_each_quarter_after_its_kill() -> None:
+    soak = _benchmark("soak")
+    done = soak.events(3_600.0)
+    assert [at for at, *_ in done] == sorted(at for at, *_ in done)
+    (killed_s,) = (at for at, what, _ in done if what == "kill")
+    quarter_s = (3_600 - killed_s) / 4
+    after = [(at, n) for at, what, n in done if what == "scale" and at > killed_s]
+    quarters = [[n for at, n in after if int((at - killed_s) / quarter_s) == q] for q in range(4)]
+    assert quarters == [[2, 3]] * 4
