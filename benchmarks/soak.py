@@ -1,7 +1,7 @@
 """An hour of Kafka to Delta on three executors, with switches and a kill -9 of the driver.
 
     python benchmarks/soak.py                                   60 minutes, 1,000 records/s
-    python benchmarks/soak.py --minutes 3 --rate 300 --every 1
+    python benchmarks/soak.py --minutes 3 --switches 8 --every 1
 
 A producer writes to a topic of six partitions, at a steady rate, whatever the query does. A query
 of sliding windows follows the topic on a Spark cluster of three workers (tools/cluster.py), and
@@ -44,9 +44,8 @@ sys.path.insert(0, str(HERE.parent))  # the broker and the cluster are those of 
 
 KEYS, PANE_S, PANES = 100, 10, 3
 WORKERS, MEMORY = 3, "512m"
-KILL_AT, SWITCHES = 1 / 7, 8
-"""When the driver is killed, as a share of the time, and how many switches come after it: two in
-each quarter of what is left, so that each quarter has the same instances for as long."""
+KILL_AT = 1 / 7
+"""When the driver is killed, as a share of the time."""
 TICK_S, PATIENCE_S = 0.1, 300
 STOPPED = 130
 """The exit status of a run that somebody stopped."""
@@ -259,12 +258,16 @@ def watching(take: Callable[[], Sample], every_s: float) -> Iterator[list[Sample
         thread.join()
 
 
-def events(length_s: float) -> list[tuple[float, str, int]]:
-    """What is done to the query and when, from its first batch on: scale, kill, and so on."""
+def events(length_s: float, switches: int) -> list[tuple[float, str, int]]:
+    """What is done to the query and when, from its first batch on: scale, kill, and so on.
+
+    The switches are those after the kill. Each quarter of the time that is left then has a quarter
+    of them, and the same instances for as long.
+    """
     killed_s = KILL_AT * length_s
-    step_s = (length_s - killed_s) / SWITCHES
+    step_s = (length_s - killed_s) / switches
     after = [
-        (killed_s + step_s * (n + 0.5), "scale", WORKERS - (n + 1) % 2) for n in range(SWITCHES)
+        (killed_s + step_s * (n + 0.5), "scale", WORKERS - (n + 1) % 2) for n in range(switches)
     ]
     return [
         (killed_s / 3, "scale", WORKERS - 1),
@@ -288,7 +291,7 @@ def soaked(query: Query, asked: argparse.Namespace, hosts: list[int]) -> dict[st
         return sample(passed(), query.process.pid, hosts, query.checkpoint)
 
     with watching(take, asked.every) as samples:
-        for at_s, what, instances in events(60 * asked.minutes):
+        for at_s, what, instances in events(60 * asked.minutes, asked.switches):
             query.follow_until(begun + at_s)
             if what == "kill":
                 query.kill()
@@ -308,9 +311,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--rate", type=int, default=1_000, help="records/s")
     parser.add_argument("--trigger", default="2 seconds", help="between the starts of batches")
+    parser.add_argument("--switches", type=int, default=40, help="after the kill; of 8, 16, ...")
     parser.add_argument("--every", type=float, default=5.0, help="seconds between samples")
     parser.add_argument("--log", default="soak-driver.log", help="standard error of the drivers")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.switches < 8 or asked.switches % 8:
+        parser.error(f"--switches: must be a multiple of 8; got {asked.switches}.")
+    return asked
 
 
 def main() -> None:
@@ -343,7 +350,9 @@ def main() -> None:
         raise SystemExit(f"the Delta table: {len(odd):,} rows differ, as {odd[0]}.")
     figures = judged(done["samples"], done["since_s"])
     print(f"{records:,} records, {len(found):,} rows, as counted\n" + "\n".join(table(figures)))
-    given = {name: getattr(asked, name) for name in ("minutes", "rate", "trigger", "every")}
+    given = {
+        name: getattr(asked, name) for name in ("minutes", "rate", "trigger", "switches", "every")
+    }
     content = {**given, "query": QUERY.strip(), "records": records, "rows": len(found)}
     write_report("soak", {**content, "figures": figures, **done})
     draw(done["samples"], done["marks"], RESULTS / "soak.svg")

@@ -321,10 +321,10 @@ def test_a_soak_counts_its_windows_as_the_query_gives_them(tmp_path: Path) -> No
 
 def test_a_soak_switches_as_often_in_each_quarter_after_its_kill() -> None:
     soak = _benchmark("soak")
-    done = soak.events(3_600.0)
+    done = soak.events(3_600.0, 16)
     assert [at for at, *_ in done] == sorted(at for at, *_ in done)
     (killed_s,) = (at for at, what, _ in done if what == "kill")
     quarter_s = (3_600 - killed_s) / 4
     after = [(at, n) for at, what, n in done if what == "scale" and at > killed_s]
     quarters = [[n for at, n in after if int((at - killed_s) / quarter_s) == q] for q in range(4)]
-    assert quarters == [[2, 3]] * 4
+    assert quarters == [[2, 3, 2, 3]] * 4
