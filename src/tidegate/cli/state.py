@@ -16,7 +16,8 @@ from tidegate.state.store import Store
     "--verify",
     is_flag=True,
     help="Check every checksum: of the state, and of all results that were published in files. "
-    "Damage is exit code 1; folders that were archived or deleted are a warning.",
+    "Damage is exit code 1; folders that were archived or deleted are a warning. Results in "
+    "topics, databases and lakehouse tables are not looked at, which is told.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def state(directory: str, verify: bool, as_json: bool) -> None:

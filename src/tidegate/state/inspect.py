@@ -29,6 +29,12 @@ FindParts = Callable[[str, int, Sequence[Mapping[str, Any]]], Any]
 FindPast = Callable[[str, int], Any]
 """Looks up the batches before one at the place of an output: `sink.verify.past`."""
 
+_ELSEWHERE = (
+    "Only results in folders, and on object stores, are read again; those in topics, databases, "
+    "tables of lakehouses or functions are not. docs/operations.md says how to ask there which "
+    "batch was written last."
+)
+
 
 def inspect(
     store: Store,
@@ -42,11 +48,12 @@ def inspect(
     checked, and the history of mappings; `verified` then has the number of segments and their
     bytes, and a message per damaged file. So are the parts of the newest batch, those in the
     checkpoint and, where `find_parts` can look there, those at the places of outputs: `outputs` has
-    for each whether it was `checked`, is `published`, its parts, bytes and problems; what was
-    changed after it was published is not among the `problems` of the checkpoint. With `find_past`
-    it has all published batches, as `past`: the checkpoint knows nothing of earlier ones. Of the
-    history `epochs` has what the manifest has, and `epochs_logged` the number of those before,
-    which are in files.
+    for each whether it was looked at (`looked_at`: topics, databases and tables of lakehouses are
+    not), was `checked`, is `published`, its parts, bytes and problems; what was changed after it
+    was published is not among the `problems` of the checkpoint. With `find_past` it has all
+    published batches, as `past`: the checkpoint knows nothing of earlier ones. Of the history
+    `epochs` has what the manifest has, and `epochs_logged` the number of those before, which are
+    in files.
     """
     meta = store.meta()
     if meta is None:
@@ -197,6 +204,7 @@ def _output(
         and entry.name.endswith(f"-{r['name']}")
     }
     parts, size, problems, published = 0, 0, list[str](), False
+    looked_at = bool(kept) or (find_parts is not None and name in manifest.places)
     if kept:
         for receipt in receipts:
             if receipt["name"] in kept:
@@ -209,6 +217,7 @@ def _output(
         parts, size, published = found.parts, found.bytes, found.published
         problems = list(found.problems)
     return {
+        "looked_at": looked_at,
         "checked": parts > 0,
         "published": published,
         "parts": parts,
@@ -342,8 +351,10 @@ def _output_problems(outputs: Mapping[str, Any]) -> list[str]:
 def _output_line(name: str, of: Mapping[str, Any]) -> str:
     """How the newest batch of an output is, in a line; problems follow it."""
     title = f"newest batch of output {name}" if name else "newest batch of the output"
+    if not of["looked_at"]:
+        return f"{title}: NOT LOOKED AT, like those before it. {_ELSEWHERE}"
     if not of["checked"]:
-        return f"{title}: its parts are not where this command can look"
+        return f"{title}: it has no parts"
     summary = f"{title}: {of['parts']} parts, {size_text(of['bytes'])} checked"
     wrong = len(of["problems"])
     if of["published"]:

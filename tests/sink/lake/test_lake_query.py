@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 import tidegate as tg
 from tests.sink.lake.place import DeltaLake, IcebergLake, Lake, parquet
@@ -78,3 +80,25 @@ def test_the_summary_names_the_tables_of_late_and_rejected_rows() -> None:
     places = sink.side_places
     assert places["late"].endswith("lake.db, table n.t_late_STREAM, a table for each stream")
     assert places["rejected"].endswith("lake.db, table n.t_rejected")
+
+
+def test_verify_says_that_a_table_was_not_looked_at_and_how_to_ask_it(
+    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "q.sql").write_text(f"{source(tmp_path)} SELECT k, v FROM s")
+    checkpoint = str(tmp_path / "c")
+    words = ["--master", "none", "--batch-rows", "2", "--out", lake.uri]
+    assert invoke(["run", str(tmp_path / "q.sql"), *words, "--checkpoint", checkpoint]) == 0
+    capsys.readouterr()
+    assert invoke(["state", checkpoint, "--verify"]) == 0
+    assert "newest batch of the output: NOT LOOKED AT" in capsys.readouterr().out
+    assert invoke(["state", checkpoint, "--verify", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    output = facts["verified"]["outputs"][""]
+    assert (output["looked_at"], output["checked"], output["past"]) == (False, False, None)
+    name = facts["meta"]["identity"]
+    if isinstance(lake, IcebergLake):
+        newest = int(lake.load().properties[f"tidegate.{name}.batch"])
+    else:
+        newest = DeltaTable(str(lake.folder / "t")).transaction_version(f"tidegate/{name}")
+    assert newest == facts["state"]["batch"]
