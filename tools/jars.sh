@@ -4,8 +4,8 @@
 # speaks Confluent's REST interface). tools/kafka.py and tools/schema_registry.py run them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. tools/cache.sh
 
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/tidegate
 case ${1-} in
 kafka)
     title="Kafka 4.1.0" size="43 MB" jars=$cache/kafka-4.1.0
@@ -25,11 +25,9 @@ if [ -d "$jars" ]; then
     echo "$jars"
     exit
 fi
-if ! command -v mvn >/dev/null && command -v apt-get >/dev/null; then
+if ! command -v mvn >/dev/null; then
     echo "Installing Debian's package maven, once" >&2
-    sudo=
-    [ "$(id -u)" = 0 ] || sudo="sudo -n"
-    { $sudo apt-get install -y -q maven || { $sudo apt-get update -q && $sudo apt-get install -y -q maven; }; } >&2 || true
+    install_package maven >&2 || true
 fi
 if ! command -v mvn >/dev/null; then
     echo "Jars of $title: they come from Maven Central by mvn; got no mvn. Install Maven (Debian:" \
@@ -37,9 +35,7 @@ if ! command -v mvn >/dev/null; then
     exit 2
 fi
 
-mkdir -p "$cache"
-build=$(mktemp -d "$cache/build.XXXXXX")
-trap 'rm -rf "$build"' EXIT
+make_build_folder
 mkdir "$build/jars"
 
 fetch_kafka() {
@@ -78,6 +74,5 @@ if ! "fetch_$1" >"$build/log" 2>&1; then
     echo "Jars of $title: they must come from Maven Central; got the failure above. Run it again." >&2
     exit 1
 fi
-# Another process may have been quicker; then its jars are as good.
-mv -T "$build/jars" "$jars" 2>/dev/null || [ -d "$jars" ]
+put_into_cache "$build/jars" "$jars"
 echo "$jars"

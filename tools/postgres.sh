@@ -5,6 +5,7 @@
 #   tools/postgres.sh until-ctrl-c      the same in a folder of its own, which goes with it (PORT=...)
 # The server refuses to run as root; then it runs as the user postgres.
 set -euo pipefail
+. "$(dirname "$0")/cache.sh"
 
 programs() {
     local found
@@ -16,18 +17,11 @@ programs() {
 }
 
 install() {
-    local sudo=
-    [ "$(id -u)" = 0 ] || sudo="sudo -n"
-    if ! command -v apt-get >/dev/null; then
-        return 1
-    fi
     # A cluster of its own, which the package would start, is of no use here.
-    $sudo mkdir -p /etc/postgresql-common &&
+    as_root mkdir -p /etc/postgresql-common &&
         { [ -e /etc/postgresql-common/createcluster.conf ] ||
-            echo "create_main_cluster = false" | $sudo tee /etc/postgresql-common/createcluster.conf; } &&
-        { $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q postgresql ||
-            { $sudo apt-get update -q &&
-                $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q postgresql; }; }
+            echo "create_main_cluster = false" | as_root tee /etc/postgresql-common/createcluster.conf; } &&
+        install_package postgresql
 }
 
 found=$(programs)

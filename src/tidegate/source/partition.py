@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from tidegate.connector import Reader, Rows
+from tidegate.connector import OuterReader, Reader, Rows
 from tidegate.errors import SourceError
 from tidegate.schema import a_type
 from tidegate.source.text.cell import has_codes
@@ -86,18 +86,11 @@ class Partitions:
 
 
 @dataclass(frozen=True)
-class PartitionReader(Reader):
+class PartitionReader(OuterReader):
     """A reader of a file whose folders give further columns."""
 
-    inner: Reader
     schema: pa.Schema
     constants: Constants
-    start: int
-    stop: int
-
-    @property
-    def input_file(self) -> str | None:
-        return self.inner.input_file
 
     def read(self, columns: Sequence[str]) -> Rows:
         values = dict(self.constants)
@@ -117,7 +110,7 @@ def with_constants(reader: Reader, schema: pa.Schema, constants: Constants) -> R
     """A reader that gives constants too; the same one where there are none."""
     if not constants:
         return reader
-    return PartitionReader(reader, schema, constants, reader.start, reader.stop)
+    return PartitionReader(reader, reader.start, reader.stop, schema, constants)
 
 
 def without_constants(schema: pa.Schema, constants: Constants) -> pa.Schema:

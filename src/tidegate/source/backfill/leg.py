@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidegate.batch import MAX_US, MIN_US
-from tidegate.connector import Bools, Int64s, Reader, Rows, Source
+from tidegate.connector import Bools, Int64s, OuterReader, Reader, Rows, Source
 from tidegate.errors import SourceError
 from tidegate.microsecond import time_text
 
@@ -32,17 +32,10 @@ class TimeSpan(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SelectedReader(Reader):
+class SelectedReader(OuterReader):
     """The rows of another reader without some positions, which are sorted."""
 
-    inner: Reader
     left_out: Int64s
-    start: int
-    stop: int
-
-    @property
-    def input_file(self) -> str | None:
-        return self.inner.input_file
 
     def read(self, columns: Sequence[str]) -> Rows:
         rows = self.inner.read(columns)
@@ -107,7 +100,7 @@ class LegSource(Source):
         left_out = self._left_out(start, stop)
         self._outside = [part for part in self._outside if part[-1] >= start]
         self._looked = max(start, self._looked[0]), self._looked[1]
-        return SelectedReader(inner, left_out, start, stop) if len(left_out) else inner
+        return SelectedReader(inner, start, stop, left_out) if len(left_out) else inner
 
     def absent(self, start: int, stop: int) -> int:
         return self.inner.absent(start, stop) + self.outside(start, stop)
