@@ -82,6 +82,7 @@ class Broker(Server):
         super().__post_init__()
         self._controller = free_port()
         self._ports = {name: free_port() for name in self.listeners}
+        self._admin: AdminClient | None = None
 
     @property
     def address(self) -> str:
@@ -114,20 +115,31 @@ class Broker(Server):
             assert done.returncode == 0, done.stdout + done.stderr
         self.launch([*self._java(), "kafka.Kafka", str(settings)], STARTED)
 
+    def stop(self) -> None:
+        """End it in order, after the client that asks it."""
+        if self._admin is not None:
+            self._admin.__exit__(None, None, None)
+            self._admin = None
+        super().stop()
+
     def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.address})
+        """The client that asks it about topics, until it is stopped: all callers have the same one.
+
+        librdkafka 2.16 can crash where a client ends while its first answers come.
+        """
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+        return self._admin
 
     def create(self, topic: str, partitions: int = 1, **config: str) -> None:
         """Make a topic; settings with underscores for dots, as `retention_ms="1000"`."""
         named = {name.replace("_", "."): value for name, value in config.items()}
         new = NewTopic(topic, partitions, 1, config=named)
-        admin = self.admin()  # what it has begun ends with it
-        _done(admin.create_topics([new]))
+        _done(self.admin().create_topics([new]))
 
     def grow(self, topic: str, partitions: int) -> None:
         """Give a topic more partitions, so many in all."""
-        admin = self.admin()
-        _done(admin.create_partitions([NewPartitions(topic, partitions)]))
+        _done(self.admin().create_partitions([NewPartitions(topic, partitions)]))
 
     def _all_settings(self) -> dict[str, str]:
         controller = f"CONTROLLER://{HOST}:{self._controller}"

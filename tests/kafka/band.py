@@ -71,6 +71,7 @@ class BandRecords:
         for n in range(2 * PARTITIONS):
             self._produce(producer, n, end, -1)
         assert producer.flush(PATIENCE_S) == 0
+        producer.close()
 
     @property
     def end_us(self) -> int:

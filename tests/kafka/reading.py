@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 from tools.kafka import Broker
 
 PATIENCE_S = 30.0
@@ -95,14 +95,9 @@ def _consumer(address: str) -> Consumer:
     )
 
 
-@cache
-def _admin(address: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": address, "log_level": 0})
-
-
 def _ends(broker: Broker, topic: str) -> list[int]:
     """The ends of the partitions, once all transactions in them have ended."""
-    admin = _admin(broker.address)
+    admin = broker.admin()
     count = len(admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions)
     asked = {TopicPartition(topic, n): OffsetSpec.latest() for n in range(count)}
     until = time.monotonic() + PATIENCE_S

@@ -110,3 +110,13 @@ def test_a_broker_that_asks_for_a_password_is_given_it(
     monkeypatch.setenv("TIDEGATE_KAFKA_SASL_PASSWORD", PASSWORD)
     admin = client.make_admin(parse(f"kafka://{broker.sasl_address}/{topic}"), SourceError)
     assert len(admin.list_topics(topic, timeout=30).topics[topic].partitions) == 2
+
+
+def test_the_client_of_the_tests_ends_before_its_broker(tmp_path: Path) -> None:
+    """Otherwise librdkafka says on standard error, for as long as it lives, that nobody answers."""
+    own = Broker(tmp_path / "broker")
+    admin = own.admin()
+    assert own.admin() is admin
+    own.stop()
+    with pytest.raises(RuntimeError, match="closed"):
+        admin.list_topics(timeout=1)

@@ -313,3 +313,4 @@ def send(broker: Broker, topic: str, values: list[bytes | None]) -> None:
     for place, value in enumerate(values):
         producer.produce(topic, value, partition=place % 2)
     assert producer.flush(60) == 0
+    producer.close()

@@ -136,7 +136,7 @@ def test_a_registry_that_is_away_is_named(broker: Broker, topic: str, tmp_path: 
         ("format=csv&subject=a", "subject is for values in Avro; got format=csv"),
         ("format=avro&registry=h:1", "must be the address of a schema registry"),
         ("format=avro&registry=http://u:hush@h", "must be without keys and passwords"),
-        ("format=protobuf&registry=http://h:1", "format must be json or csv or avro"),
+        ("format=protobuf&registry=http://h:1", "read, and not written. Write format=avro and reg"),
     ],
 )
 def test_parameters_of_avro_that_mean_nothing_are_refused(query: str, words: str) -> None:

@@ -72,6 +72,7 @@ def test_only_committed_records_count_and_markers_are_no_rows(
     seen = stream(session, uri(broker, topic, "?isolation=read_uncommitted")).to_arrow()
     assert given(seen.to_pylist()) == answer([*range(300), 400, 8000, 9000])
     producer.abort_transaction(60)
+    producer.close()
 
 
 def test_where_to_begin(broker: Broker, topic: str, session: tg.Session, tmp_path: Path) -> None:

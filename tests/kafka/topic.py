@@ -32,6 +32,7 @@ def send(broker: Broker, topic: str, records: Iterable[tuple[int, bytes | None]]
     for partition, body in records:
         producer.produce(topic, body, partition=partition, **more)
     assert producer.flush(PATIENCE_S) == 0
+    producer.close()
 
 
 def spread(numbers: Iterable[int], partitions: int) -> list[tuple[int, bytes]]:

@@ -332,6 +332,7 @@ ELSEWHERE = (
     "option: --conf spark.master",
     "option: --exchange shared on a cluster",
     "option: --master where nobody listens",
+    "option: --out in Kafka as Protobuf",
     "option: --out in Postgres without a table",
     "option: --out in Postgres with a password",
     "option: --out in Postgres with a password as a parameter",

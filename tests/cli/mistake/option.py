@@ -449,6 +449,14 @@ MISTAKES = {
         ),
         options=(*RIDES, "--out", "kafka://host/topic"),
     ),
+    "--out in Kafka as Protobuf": Mistake(
+        message=(
+            "--out: format must be json or csv or avro; got format=protobuf. Values in Protobuf "
+            "are read, and not written. Write format=avro and registry=http://localhost:8081, "
+            "which registers a schema of the results, or format=json."
+        ),
+        options=(*RIDES, "--out", "kafka://host:9092/topic?format=protobuf"),
+    ),
     "--out in Postgres without a table": Mistake(
         message=(
             "--out: must name a table; got no table=. Write "

@@ -22,6 +22,12 @@ TIMEOUT_MS = 60_000
 """How long a transaction may take; when its writer has died, so long may readers wait for what
 comes behind it, unless another run goes on before."""
 
+_INSTEAD = {
+    "protobuf": "Values in Protobuf are read, and not written. Write format=avro and "
+    "registry=http://localhost:8081, which registers a schema of the results, or format=json."
+}
+"""By a value that somebody may well try, what to write in its place."""
+
 
 @dataclass(frozen=True)
 class KafkaOptions:
@@ -97,7 +103,8 @@ def _one_of(
     value = given.get(name, unless)
     if value not in known:
         must = f"{name} must be {' or '.join(known)}"
-        raise OptionError(where, must, f"{name}={value}", near(value, known))
+        remedy = _INSTEAD.get(value) or near(value, known)
+        raise OptionError(where, must, f"{name}={value}", remedy)
     return value
 
 
