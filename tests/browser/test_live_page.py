@@ -15,10 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 import tidegate as tg
 from tests.browser.sight import barriers, opened
 from tests.session.test_query import until
-from tidegate.clock import SystemClock
 from tidegate.dashboard.guard import TOKEN
-from tidegate.driver.journal.files import read_status
-from tidegate.state.store import Store
 
 SECRET = "a-token-of-the-tests"
 NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
@@ -51,7 +48,6 @@ class LiveQuery:
 def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveQuery]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv(TOKEN, SECRET)
-    monkeypatch.setattr("tidegate.session.dashboard._servers", {})  # others have other tokens
     made = LiveQuery(tmp_path / "c")
     yield made
     made.query.stop()
@@ -101,23 +97,33 @@ def test_without_the_token_nothing_changes(browser: Browser, live: LiveQuery) ->
     assert not live.query.status()["pending"]
 
 
+KILLED_RUN = """
+import os, signal
+from tidegate.cli.main import main
+from tidegate.driver.journal.files import JournalFiles
+
+def put_and_die(files, status, put=JournalFiles.put_status):
+    put(files, status)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+JournalFiles.put_status = put_and_die
+main("run q.sql --master none --follow --checkpoint c --out o".split())
+"""
+
+
 def test_a_killed_run_is_shown_as_one(browser: Browser, tmp_path: Path) -> None:
     """By `tidegate dashboard`, from what its checkpoint has."""
     (tmp_path / "q.sql").write_text(
         "CREATE STREAM rides FROM 'generator:taxi?pace=2000' TIME dropoff_time;"
         "SELECT route, COUNT(*) AS n FROM rides [RANGE 1 SECONDS] GROUP BY route"
     )
-    command = [sys.executable, "-m", "tidegate"]
-    options = "run q.sql --master none --follow --checkpoint c --out o"
-    run = subprocess.Popen([*command, *options.split()], cwd=tmp_path, stderr=subprocess.PIPE)
-    files = Store.open(str(tmp_path / "c")).files
-    while read_status(files) is None:
-        assert run.poll() is None
-        SystemClock().sleep(0.1)
-    run.kill()
-    run.communicate()
+    killed = subprocess.run([sys.executable, "-c", KILLED_RUN], cwd=tmp_path, check=False)
+    assert killed.returncode == -signal.SIGKILL
     shown = subprocess.Popen(
-        [*command, "dashboard", "c"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tidegate", "dashboard", "c"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert shown.stderr is not None
     url = shown.stderr.readline().partition("dashboard is at ")[2].partition(";")[0]

@@ -22,5 +22,4 @@ def token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """Tests have a token and a home of their own."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv(TOKEN, SECRET)
-    monkeypatch.setattr("tidegate.session.dashboard._servers", {})  # others have other tokens
     return SECRET

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import tidegate as tg
@@ -13,8 +15,10 @@ from tests.session.test_query import until
 from tidegate.clock import SystemClock
 from tidegate.control.address import RECORD, ControlAddress, write_record
 from tidegate.dashboard.watched import KILLED, SILENT_S, CheckpointQuery, is_running
-from tidegate.driver.journal.files import JournalFiles, read_status
+from tidegate.driver.journal.files import JournalFiles, line_batch, read_status
+from tidegate.driver.journal.reader import JournalReader
 from tidegate.errors import CheckpointError, RunError
+from tidegate.state.files import LocalFiles
 from tidegate.state.store import Store
 
 
@@ -91,7 +95,7 @@ def test_what_has_no_journal_is_refused(tmp_path: Path) -> None:
 def test_memory_has_the_newest_batches_alone(
     session: tg.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidegate.driver.journal.journal.KEPT", 3)
+    monkeypatch.setattr("tidegate.driver.journal.recent.KEPT", 3)
     source = memory(*((i, "a", 1) for i in range(40)), end=True)
     stream = session.stream(source, time="ts").start(
         sink=tg.sink.memory(), checkpoint=str(tmp_path / "c"), batch_rows=4
@@ -117,3 +121,37 @@ def test_batches_of_several_runs_follow_each_other(session: tg.Session, tmp_path
     numbers = [int(line[10 : line.index(b",")]) for line in found]
     assert numbers == list(range(len(numbers)))
     assert len(numbers) > 2
+
+
+class CountedFiles(LocalFiles):
+    """Counts the files that are read whole."""
+
+    reads = 0
+
+    def buffer(self, name: str) -> pa.Buffer:
+        self.reads += 1
+        return super().buffer(name)
+
+
+def test_a_journal_is_read_where_it_is_new(tmp_path: Path) -> None:
+    """Three files of batches: looking again reads nothing, a page of some reads one file."""
+    put = {0: range(5), 5: range(5, 12), 10: range(10, 14)}
+    (tmp_path / "journal").mkdir()
+    for first, numbers in put.items():
+        lines = [b'{"batch": %d, "of": %d}\n' % (number, first) for number in numbers]
+        (tmp_path / "journal" / f"{first:08d}.jsonl").write_bytes(b"".join(lines))
+    files = CountedFiles(str(tmp_path))
+    journal = JournalReader(files)
+
+    def numbers(after: int, most: int) -> list[int]:
+        return [line_batch(line) for line in journal.after(after, most)]
+
+    assert (journal.newest(), files.reads) == (13, 1)
+    assert (numbers(12, 10), numbers(13, 10), files.reads) == ([13], [], 1)
+    assert (numbers(-1, 3), files.reads) == ([0, 1, 2], 2)
+    assert (numbers(2, 2), files.reads) == ([3, 4], 2)
+    assert numbers(-1, 100) == list(range(14))
+    assert json.loads(journal.after(9, 1)[0])["of"] == 10, "as it was written last"
+    newest = tmp_path / "journal" / "00000010.jsonl"
+    newest.write_bytes(newest.read_bytes() + b'{"batch": 14, "of": 10}\n')
+    assert (journal.newest(), numbers(13, 10)) == (14, [14])

@@ -245,3 +245,15 @@ def test_the_token_of_a_user_is_made_once_for_him_alone(
     assert len(token) >= 32
     assert user_token() == (token, place)
     assert stat.S_IMODE(Path(place).stat().st_mode) == 0o600
+
+
+def test_a_batch_pays_for_metrics_once_somebody_asks(scene: Scene) -> None:
+    books = scene.query._loop.books
+    before = len(books.observers)
+    scene.picture()
+    assert len(books.observers) == before
+    for seconds in (25, 40):
+        assert b"tidegate_rows_in_total" in scene.client.get("/metrics")[1]
+        assert len(books.observers) == before + 1
+        scene.batch(seconds)
+    assert b'tidegate_batch_seconds_count{query="aggregate"} 3' in scene.client.get("/metrics")[1]

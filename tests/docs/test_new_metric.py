@@ -34,7 +34,7 @@ def run(batches):
     options = RunOptions(instances=2, batch_rows=300)
     loop = prepare(plan, place, {None: MemorySink()}, options, "state", on_batch=view.batch)
     observer = MetricsObserver(loop)
-    loop.books.observe(observer)
+    observer.begin()
     view.continue_from(loop.summary.counters)
     reports = [loop.step() for _ in range(batches)]
     console = Console(width=100, record=True, file=open("view", "w"))

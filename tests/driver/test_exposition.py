@@ -59,7 +59,7 @@ ELSEWHERE = {
 
 def observed(loop: Loop) -> MetricsObserver:
     observer = MetricsObserver(loop)
-    loop.books.observe(observer)
+    observer.begin()
     return observer
 
 
@@ -339,3 +339,13 @@ def port_of(query: Any) -> int:
 
 def metrics_of(query: Any) -> str:
     return f"{query.dashboard}metrics"
+
+
+def test_who_asks_late_gets_what_who_asked_first_gets(tmp_path: Path) -> None:
+    """The batches before the first question are in memory; none is counted twice."""
+    with live(COUNTS, tmp_path, *ROWS) as (loop, first):
+        late = observed(loop)
+        assert exported(late) == pytest.approx(exported(first))  # but for when it was committed
+        assert exported(late)['tidegate_batch_seconds_count{query="q"}'] >= 2
+        late._catch_up()
+        assert exported(late) == pytest.approx(exported(first))

@@ -45,9 +45,9 @@ def answer(loop: Loop, question: Arguments) -> dict[str, Any]:
     try:
         done = _done(loop, command, question)
     except UserError as error:
-        loop.books.journal.asked(question, f"refused: {error}")
+        loop.books.requests.note(question, f"refused: {error}")
         raise
-    loop.books.journal.asked(question, "done")
+    loop.books.requests.note(question, "done")
     return done
 
 
@@ -86,12 +86,12 @@ def _use_policy(loop: Loop, question: Arguments) -> dict[str, Any]:
 
 def _pause(loop: Loop, question: Arguments) -> dict[str, Any]:
     loop.pause()
-    return {"state": loop.books.journal.state}
+    return {"state": loop.state}
 
 
 def _resume(loop: Loop, question: Arguments) -> dict[str, Any]:
     loop.resume()
-    return {"state": loop.books.journal.state}
+    return {"state": loop.state}
 
 
 def _stop(loop: Loop, question: Arguments) -> dict[str, Any]:

@@ -18,17 +18,21 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tidegate import schedule
+from tidegate.clock import Clock
 from tidegate.dashboard.address import DashboardAddress
 from tidegate.dashboard.guard import DeniedError, Guard
-from tidegate.dashboard.watched import LoopQuery, WatchedQuery, is_running
+from tidegate.dashboard.watched import MOST_BATCHES, WatchedQuery, is_running
 from tidegate.driver.exposition.observer import MetricsObserver
 from tidegate.driver.exposition.text import wanted, written
 from tidegate.driver.journal.files import line_batch
 from tidegate.errors import OptionError, TidegateError
 from tidegate.json_text import json_text
 
-MOST_BATCHES = 10_000
-"""So many of the newest batches are told of one query."""
+PICTURE_S = 1.0
+"""How old a picture may be that several readers share."""
+
+_AT_ONCE = 256
+"""So many batches are read at once for a stream of events."""
 
 MOST_STREAMS = 32
 """So many pages may be open at once."""
@@ -78,25 +82,46 @@ class PageAnswer:
 
 
 @dataclass
+class ShownQuery:
+    """A query on a page, and a picture of it that several readers share while it is recent."""
+
+    query: WatchedQuery
+    clock: Clock
+    _made: tuple[float, Mapping[str, Any]] | None = None
+
+    def picture(self) -> Mapping[str, Any]:
+        """At most PICTURE_S old; the same object for all who ask meanwhile."""
+        now, made = self.clock.now(), self._made
+        if made is None or now - made[0] >= PICTURE_S:
+            made = self._made = now, self.query.picture()
+        return made[1]
+
+    def ask(self, question: Mapping[str, Any]) -> Any:
+        """What is done is in the next picture."""
+        self._made = None
+        return self.query.ask(question)
+
+
+@dataclass
 class Dashboard:
     """The queries that a server shows, in the order in which they came; grows with them."""
 
     guard: Guard
-    queries: list[WatchedQuery] = field(default_factory=list)
+    queries: list[ShownQuery] = field(default_factory=list)
     closing: threading.Event = field(default_factory=threading.Event)
     streams: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(MOST_STREAMS))
 
     def observers(self) -> dict[str, MetricsObserver]:
         """Who counts for `/metrics`, by names that tell queries of the same title apart."""
         found: dict[str, MetricsObserver] = {}
-        for query in list(self.queries):
-            if isinstance(query, LoopQuery) and query.runs():
+        for query in [shown.query for shown in self.queries]:
+            if (metrics := query.metrics()) is not None:
                 same = sum(name.partition(" #")[0] == query.title for name in found)
-                found[f"{query.title} #{same + 1}" if same else query.title] = query.metrics
+                found[f"{query.title} #{same + 1}" if same else query.title] = metrics
         return found
 
-    def query(self, request: PageRequest) -> WatchedQuery:
-        """The one that is asked for; the first where none is named."""
+    def shown(self, request: PageRequest) -> ShownQuery:
+        """The query that is asked for; the first where none is named."""
         number = request.number("query", 0)
         if not 0 <= number < len(self.queries):
             raise DeniedError(404, f"there is no query {number}; there are {len(self.queries)}")
@@ -108,8 +133,8 @@ Route = Callable[[Dashboard, PageRequest], PageAnswer]
 
 def _queries(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
     found = []
-    for number, query in enumerate(dashboard.queries):
-        picture = query.picture()
+    for number, shown in enumerate(dashboard.queries):
+        picture, query = shown.picture(), shown.query
         found.append(
             {
                 "id": str(number),
@@ -123,34 +148,36 @@ def _queries(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
 
 
 def _status(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
-    return PageAnswer(_JSON, json_text(dashboard.query(request).picture()).encode())
+    return PageAnswer(_JSON, json_text(dashboard.shown(request).picture()).encode())
 
 
 def _batches(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
-    after, most = request.number("after", -1), request.number("most", MOST_BATCHES)
-    lines = dashboard.query(request).batches(after, MOST_BATCHES)
+    after = request.number("after", -1)
+    most = min(max(request.number("most", MOST_BATCHES), 0), MOST_BATCHES)
+    lines = dashboard.shown(request).query.batches(after, most + 1)
     more = b"true" if len(lines) > most else b"false"
-    kept = b",".join(lines[: max(most, 0)])
-    return PageAnswer(_JSON, b'{"batches": [' + kept + b'], "more": ' + more + b"}")
+    return PageAnswer(
+        _JSON, b'{"batches": [' + b",".join(lines[:most]) + b'], "more": ' + more + b"}"
+    )
 
 
 def _events(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
-    query = dashboard.query(request)
+    shown = dashboard.shown(request)
     after = request.number("after", -1)
     last = request.headers.get("Last-Event-ID", "")
     after = max(after, int(last)) if last.isdigit() else after
     if not dashboard.streams.acquire(blocking=False):
         raise DeniedError(503, f"{MOST_STREAMS} pages are open; close one")
-    return PageAnswer(_EVENTS, _told(dashboard, query, after))
+    return PageAnswer(_EVENTS, _told(dashboard, shown, after))
 
 
-def _told(dashboard: Dashboard, query: WatchedQuery, after: int) -> Iterator[bytes]:
+def _told(dashboard: Dashboard, shown: ShownQuery, after: int) -> Iterator[bytes]:
     """Batches as they come, and the picture once a second while it changes; until the end."""
     told: Mapping[str, Any] | None = None
     try:
         while not dashboard.closing.is_set():
-            picture = query.picture()
-            lines = query.batches(after, MOST_BATCHES)
+            picture = shown.picture()
+            lines = shown.query.batches(after, _AT_ONCE)
             for line in lines:
                 after = line_batch(line)
                 yield b"id: %d\nevent: batch\ndata: %b\n\n" % (after, line)
@@ -162,7 +189,7 @@ def _told(dashboard: Dashboard, query: WatchedQuery, after: int) -> Iterator[byt
                 return
             if not lines:
                 yield b": at work\n\n"  # finds out whether anybody reads on
-                query.wait(after, _LOOK_S)
+                shown.query.wait(after, _LOOK_S)
     finally:
         dashboard.streams.release()
 
@@ -178,8 +205,8 @@ def _control(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
     if not isinstance(question, dict):
         raise DeniedError(400, "must be an object of JSON")
     number = str(question.pop("query", "0"))
-    query = dashboard.query(replace(request, parameters={"query": number}))
-    done = query.ask({**question, "by": "page", "from": request.peer})
+    shown = dashboard.shown(replace(request, parameters={"query": number}))
+    done = shown.ask({**question, "by": "page", "from": request.peer})
     return PageAnswer(_JSON, json_text({"done": done}).encode())
 
 
@@ -245,7 +272,7 @@ class DashboardServer:
 
     def add(self, query: WatchedQuery) -> None:
         """Show one more query."""
-        self.dashboard.queries.append(query)
+        self.dashboard.queries.append(ShownQuery(query, schedule.current().clock))
 
     def close(self) -> None:
         """PageAnswer no more. Streams of events end by themselves within a second."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from tidegate.clock import Clock, utc_now
 from tidegate.control.client import ask
 from tidegate.control.command import answer
 from tidegate.driver.exposition.observer import MetricsObserver
-from tidegate.driver.journal.files import read_lines, read_status
+from tidegate.driver.journal.files import read_status
 from tidegate.driver.journal.journal import ALIVE_S
 from tidegate.driver.journal.picture import picture_of
+from tidegate.driver.journal.reader import JournalReader
 from tidegate.driver.loop import Loop
 from tidegate.errors import CheckpointError, TidegateError
 from tidegate.json_text import json_text
@@ -24,8 +26,8 @@ KILLED = "ended without a word"
 SILENT_S = 4 * ALIVE_S
 """How long a run on another host may have written nothing."""
 
-PICTURE_S = 1.0
-"""How old a picture may be that several readers share."""
+MOST_BATCHES = 10_000
+"""So many of the newest batches are told of one query."""
 
 _RUNNING = re.compile("running|paused")
 
@@ -37,10 +39,13 @@ class WatchedQuery(Protocol):
     checkpoint: str | None
 
     def picture(self) -> Mapping[str, Any]:
-        """Its status, its plan, its buckets; at most PICTURE_S old."""
+        """Its status, its plan, its buckets, as they are now."""
 
     def batches(self, after: int, most: int) -> list[bytes]:
-        """Records of its newest batches after one, oldest first, each a line of JSON."""
+        """The first `most` records after a batch, oldest first, each a line of JSON.
+
+        What is before the newest MOST_BATCHES is left out.
+        """
 
     def wait(self, after: int, seconds: float) -> None:
         """Block until there may be a batch after one, or the time is over."""
@@ -48,35 +53,41 @@ class WatchedQuery(Protocol):
     def ask(self, question: Mapping[str, Any]) -> Any:
         """Have it do what a question of `tidegate ctl` asks; raises what it refuses."""
 
+    def metrics(self) -> MetricsObserver | None:
+        """Who counts for `/metrics`; None where it has ended, or another process counts."""
+
 
 class LoopQuery:
-    """A query of this process, made before it begins."""
+    """A query of this process, made before it begins. Its batches pay for metrics once asked."""
 
-    def __init__(self, loop: Loop, title: str, clock: Clock) -> None:
+    def __init__(self, loop: Loop, title: str) -> None:
         self.title = title
         self.checkpoint = loop.store.location if loop.books.journal.written else None
-        self.loop = loop
-        self.metrics = MetricsObserver(loop)
-        loop.books.observe(self.metrics)
-        self._pictures = _Recent(clock)
+        self._loop = loop
+        self._metrics: MetricsObserver | None = None
+        self._lock = threading.Lock()
 
     def picture(self) -> Mapping[str, Any]:
-        return self._pictures.get(lambda: picture_of(self.loop))
-
-    def runs(self) -> bool:
-        """Whether it has not ended."""
-        return is_running({"state": self.loop.books.journal.state})
+        return picture_of(self._loop)
 
     def batches(self, after: int, most: int) -> list[bytes]:
-        found = self.loop.books.journal.newest(after)[-most:]
+        found = self._loop.books.journal.recent.after(after, most)
         return [json_text(record.as_dict()).encode() for record in found]
 
     def wait(self, after: int, seconds: float) -> None:
-        self.loop.books.journal.wait(after, seconds)
+        self._loop.books.journal.recent.wait(after, seconds)
 
     def ask(self, question: Mapping[str, Any]) -> Any:
-        self._pictures.forget()
-        return answer(self.loop, question)
+        return answer(self._loop, question)
+
+    def metrics(self) -> MetricsObserver | None:
+        if not is_running({"state": self._loop.state}):
+            return None
+        with self._lock:
+            if self._metrics is None:
+                self._metrics = MetricsObserver(self._loop)
+                self._metrics.begin()
+            return self._metrics
 
 
 class CheckpointQuery:
@@ -88,7 +99,7 @@ class CheckpointQuery:
     def __init__(self, location: str, clock: Clock) -> None:
         self._store = Store.open(location)
         self._clock = clock
-        self._pictures = _Recent(clock)
+        self._journal = JournalReader(self._store.files)
         self.checkpoint: str | None = self._store.location
         self.title = self._store.location.rstrip("/").rpartition("/")[2]
         if not self._store.files.is_folder() or read_status(self._store.files) is None:
@@ -100,22 +111,8 @@ class CheckpointQuery:
             )
 
     def picture(self) -> Mapping[str, Any]:
-        return self._pictures.get(self._picture)
-
-    def batches(self, after: int, most: int) -> list[bytes]:
-        return read_lines(self._store.files, after)[-most:]
-
-    def wait(self, after: int, seconds: float) -> None:
-        del after
-        self._clock.sleep(seconds)
-
-    def ask(self, question: Mapping[str, Any]) -> Any:
-        self._pictures.forget()
-        return ask(self._store.location, question)
-
-    def _picture(self) -> Mapping[str, Any]:
         found = read_status(self._store.files) or {}
-        if not _RUNNING.match(str(found.get("state", ""))):
+        if not is_running(found):
             return found
         try:
             return {**found, **ask(self._store.location, {"command": "status"})}
@@ -123,29 +120,24 @@ class CheckpointQuery:
             again = read_status(self._store.files) or {}  # it may just have ended
             return {**again, "state": KILLED} if self._killed(again, error) else again
 
+    def batches(self, after: int, most: int) -> list[bytes]:
+        return self._journal.after(max(after, self._journal.newest() - MOST_BATCHES), most)
+
+    def wait(self, after: int, seconds: float) -> None:
+        del after
+        self._clock.sleep(seconds)
+
+    def ask(self, question: Mapping[str, Any]) -> Any:
+        return ask(self._store.location, question)
+
+    def metrics(self) -> MetricsObserver | None:
+        return None
+
     def _killed(self, told: Mapping[str, Any], error: TidegateError) -> bool:
         """Whether a run that says it runs does not: nobody answers on its host, or for long."""
         elsewhere = not self._store.files.local or "on this host" in error.requirement
         silent_s = utc_now().timestamp() - told.get("told_at", 0.0)
         return is_running(told) and (not elsewhere or silent_s > SILENT_S)
-
-
-class _Recent:
-    """A picture that several readers share while it is recent."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._made: tuple[float, Mapping[str, Any]] | None = None
-
-    def get(self, make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-        now, made = self._clock.now(), self._made
-        if made is None or now - made[0] >= PICTURE_S:
-            made = self._made = now, make()
-        return made[1]
-
-    def forget(self) -> None:
-        """The next is to be a new one."""
-        self._made = None
 
 
 def is_running(picture: Mapping[str, Any]) -> bool:

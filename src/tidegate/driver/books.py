@@ -13,6 +13,8 @@ from tidegate.driver.advice import InputAdvice
 from tidegate.driver.batch_observer import BatchObserver
 from tidegate.driver.inputs import Inputs
 from tidegate.driver.journal.journal import Journal
+from tidegate.driver.journal.newest_rows import NewestRows
+from tidegate.driver.journal.requests import RequestLog
 from tidegate.driver.latency import LatencyLog
 from tidegate.driver.manager import Manager
 from tidegate.driver.metric.metric import BETWEEN, BOOKS, START, CommittedBatch
@@ -113,7 +115,6 @@ class Books:
         ask: Callable[[Request], object],
         waiting: Callable[[], Mapping[str, WaitingRequest]],
         runner: Callable[[], JobRunner],
-        paused: Callable[[], bool],
     ) -> None:
         plan, subqueries = pipeline.plan, pipeline.subqueries
         slots = cache(lambda: options.slots or runner().slots())
@@ -127,7 +128,9 @@ class Books:
             options.policy, ask=ask, waiting=waiting, slots=slots, shared=subqueries.shared
         )
         self.forecast = Forecast(options.trigger_s, plan.hold, slots, lambda: self.manager.decides)
-        self.journal = Journal(clock, self.summary, self.forecast, paused)
+        self.journal = Journal(clock, self.summary, self.forecast)
+        self.newest_rows = NewestRows(clock)
+        self.requests = RequestLog()
         self.summary.latencies = self.latency.as_dict
         self.observers: tuple[BatchObserver, ...] = (
             _Latencies(self.latency),
@@ -139,6 +142,7 @@ class Books:
             _Forecasts(self),
             _Decisions(self),
             _Summing(self, pipeline),
+            self.newest_rows,
             self.journal,
         )
 

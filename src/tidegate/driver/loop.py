@@ -12,6 +12,7 @@ from tidegate.clock import Clock
 from tidegate.driver.books import Books
 from tidegate.driver.connection import Connection
 from tidegate.driver.controls import Controls
+from tidegate.driver.journal.journal import PAUSED, RUNNING
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import Pipeline, RowsSeen, StepSeen
@@ -82,7 +83,6 @@ class Loop:
             ask=self.controls.ask,
             waiting=self.controls.waiting,
             runner=lambda: self.runner,
-            paused=lambda: self._paused,
         )
         self.summary, self.manager = self.books.summary, self.books.manager
         try:
@@ -100,6 +100,12 @@ class Loop:
     def manifest(self) -> Manifest:
         """The newest committed manifest; batch -1 before the first."""
         return self.pipeline.manifest
+
+    @property
+    def state(self) -> str:
+        """How the run is, for people: as the journal has it, or paused."""
+        state = self.books.journal.state
+        return PAUSED if self._paused and state == RUNNING else state
 
     def run(self) -> Summary:
         """Batches until the input ends, or `stop`; what is committed stays either way.

@@ -87,7 +87,9 @@ def prepare(
         raise
     loop.on_close(lambda: _discard(temporary))
     if checkpoint is not None:
-        loop.books.journal.keep(JournalFiles(store.files), partial(picture_of, loop))
+        files = JournalFiles(store.files)
+        loop.books.journal.keep(files, partial(picture_of, loop))
+        loop.books.requests.keep(files)
     if lineage is not None and receiver is not None:
         from tidegate.session.lineage import observe_lineage  # needs a client of HTTP
 

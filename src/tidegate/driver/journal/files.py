@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -38,7 +37,6 @@ class JournalFiles:
         self._files = files
         self._name = ""
         self._lines: list[bytes] = []
-        self._requests = threading.Lock()
 
     def clean(self) -> None:
         """Remove what a run that was killed left half-written."""
@@ -60,16 +58,15 @@ class JournalFiles:
 
     def add_request(self, request: Mapping[str, Any]) -> None:
         """Add what somebody has asked to all that was asked before; this is never let go of."""
-        with self._requests:
-            before = _read(self._files, REQUESTS)
-            self._put(REQUESTS, before + json_text(request).encode() + b"\n")
+        before = read_whole(self._files, REQUESTS)
+        self._put(REQUESTS, before + json_text(request).encode() + b"\n")
 
     def _begin(self, batch: int) -> None:
         """Go on in a new file, and let go of the oldest."""
         if self._lines:
             self._put(self._name, b"".join(self._lines))
         self._name, self._lines = f"{FOLDER}/{batch:08d}.jsonl", []
-        for name in _names(self._files)[: -(MOST_FILES - 1)]:
+        for name in batch_files(self._files)[: -(MOST_FILES - 1)]:
             self._files.delete(name)
 
     def _put(self, name: str, data: bytes) -> None:
@@ -82,18 +79,6 @@ class JournalFiles:
             file.write(data)
 
 
-def read_lines(files: Files, after: int = -1) -> list[bytes]:
-    """The batches of a journal after one, as lines, oldest first; each as it was written last."""
-    names = _names(files)
-    newer = [i for i, name in enumerate(names) if _first(name) > after + 1]
-    found: dict[int, bytes] = {}
-    for name in names[max(newer[0] - 1, 0) if newer else -1 :]:
-        for line in _read(files, name).splitlines():
-            if (batch := line_batch(line)) > after:
-                found[batch] = line
-    return [found[batch] for batch in sorted(found)]
-
-
 def line_batch(line: bytes) -> int:
     """The number of the batch that a line is about, which it begins with."""
     return int(line[len(_HEAD) : line.index(b",")])
@@ -101,12 +86,12 @@ def line_batch(line: bytes) -> int:
 
 def read_status(files: Files) -> dict[str, Any] | None:
     """The newest status; None where no run has left one."""
-    data = _read(files, STATUS)
+    data = read_whole(files, STATUS)
     found: dict[str, Any] | None = json.loads(data) if data else None
     return found
 
 
-def _read(files: Files, name: str) -> bytes:
+def read_whole(files: Files, name: str) -> bytes:
     """What a file has; nothing where it was deleted meanwhile."""
     try:
         return bytes(files.buffer(name).to_pybytes())
@@ -114,12 +99,12 @@ def _read(files: Files, name: str) -> bytes:
         return b""
 
 
-def _names(files: Files) -> list[str]:
+def batch_files(files: Files) -> list[str]:
     """Those with batches, the oldest first."""
-    return sorted(filter(_NAME.fullmatch, files.names(FOLDER)), key=_first)
+    return sorted(filter(_NAME.fullmatch, files.names(FOLDER)), key=first_batch)
 
 
-def _first(name: str) -> int:
+def first_batch(name: str) -> int:
     matched = _NAME.fullmatch(name)
     assert matched is not None, name
     return int(matched[1])

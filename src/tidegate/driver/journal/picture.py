@@ -11,14 +11,14 @@ from tidegate.plan.physical import Edge, Plan
 
 def picture_of(loop: Loop) -> dict[str, Any]:
     """The status with what a page draws; JSON-ready, any thread may ask for it."""
-    journal = loop.books.journal
+    books = loop.books
     return {
         **status_of(loop),
-        "state": journal.state,
+        "state": loop.state,
         "buckets": buckets_of(loop),
         "plan": graph_of(loop.plan),
-        "newest_rows": journal.newest_rows(),
-        "kept_batches": journal.kept_batches,
+        "newest_rows": books.newest_rows.as_dict(),
+        "kept_batches": len(books.journal.recent),
     }
 
 
