@@ -90,7 +90,7 @@ MISTAKES = {
     ),
     ("scale", "2", "--subqery", "a"): (
         "--subqery: no option of `tidegate ctl CHECKPOINT scale` has this name. Did you mean "
-        "--subquery? There are: --subquery, --why, --help."
+        "--subquery? There are: --subquery, --why, --json, --help."
     ),
     ("move", "3,9-8", "1"): ("move: buckets must be ranges such as 10-12, below 65,536; got 9-8."),
     ("move", "3", "7"): (

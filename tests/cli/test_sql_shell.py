@@ -181,7 +181,7 @@ def test_streams_can_be_made_again_and_what_reads_them_is_made_again_too() -> No
     made = shell()
     made.answer("CREATE STREAM fares AS SELECT `a b` AS fare FROM rides")
     made.answer("CREATE STREAM fares AS SELECT `a b` * 2 AS fare FROM rides")
-    assert "11.0" in made.answer("SELECT * FROM fares WHERE fare < 12")
+    assert "11.0" in str(made.answer("SELECT * FROM fares WHERE fare < 12"))
     assert made.answer("DESCRIBE fares") == "fares\n  ts    timestamp\n  fare  double"
     assert made.answer("\\d") == "rides: ts, route, a b\nfares: ts, fare"
     assert made.answer("EXPLAIN SELECT * FROM fares").startswith("query\n")

@@ -6,10 +6,11 @@ import json
 
 import click
 
+from tidegate.cli.answer import STANDARD_OUTPUT, check_json_file, json_file_option
 from tidegate.cli.calibration_text import calibration_lines
 from tidegate.cli.option import options, read_query, refuse_all, settings
 from tidegate.cli.query_text import QueryText
-from tidegate.cli.target import check_target, write_target
+from tidegate.cli.target import write_target
 from tidegate.cli.value import Whole
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
@@ -46,12 +47,7 @@ from tidegate.session.planning import plan_for
     metavar="N",
     help="Rows to run, of all streams together, in time order.",
 )
-@click.option(
-    "--json",
-    "file",
-    metavar="FILE",
-    help="Write what was measured as JSON, for --calibration of other commands.",
-)
+@json_file_option("Write what was measured as JSON, for --calibration of other commands")
 def calibrate(
     query: QueryText,
     streams: tuple[str, ...],
@@ -64,7 +60,7 @@ def calibrate(
     max_windows_per_tuple: int,
     instances: int | None,
     rows: int,
-    file: str | None,
+    json_file: str | None,
 ) -> None:
     """Run the first rows of QUERY.sql in batches of many sizes and tell what everything costs.
 
@@ -72,16 +68,19 @@ def calibrate(
     comes with the interval that has it 95 times in 100.
     """
     refuse_all(strategy, "tidegate calibrate")
-    if file is not None:
-        check_target("--json", file)
+    check_json_file(json_file)
     place = Place.at(master, conf=settings(conf))
     planning = PlanOptions(
         JoinOptions(method, routing), strategy, max_windows=max_windows_per_tuple
     )
     planned = plan_for(read_query(query, streams, times), place, planning)
     found = measure(planned, place, rows, instances, query.written)
+    facts = json.dumps(found.recorded(), indent=1)
+    if json_file == STANDARD_OUTPUT:
+        click.echo(facts)
+        return
     for line in calibration_lines(found):
         click.echo(line)
-    if file is not None:
-        write_target(file, json.dumps(found.recorded(), indent=1).encode() + b"\n")
-        click.echo(f"written to {file}")
+    if json_file is not None:
+        write_target(json_file, facts.encode() + b"\n")
+        click.echo(f"written to {json_file}")

@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
+from tidegate.cli.answer import CommandAnswer, answers
 from tidegate.cli.option import Command
-from tidegate.cli.value import Whole
+from tidegate.cli.value import PathText, Whole
 from tidegate.control.client import ask
 from tidegate.control.command import PAUSE, POLICY, RESUME, STATUS, STOP
 from tidegate.driver.metric.metric import Where
@@ -19,7 +20,6 @@ from tidegate.driver.metric.registry import lines_at, rows_line
 from tidegate.driver.metric.text import backlog_text, ms_text
 from tidegate.elastic.owners import buckets_of
 from tidegate.errors import OptionError
-from tidegate.json_text import json_text
 from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.inspect import frontier_text, size_text
 
@@ -47,7 +47,7 @@ class CheckpointFirst(click.Group):
 
 
 @click.group(cls=CheckpointFirst, no_args_is_help=False)
-@click.argument("checkpoint", metavar="CHECKPOINT")
+@click.argument("checkpoint", type=PathText(), metavar="CHECKPOINT")
 @click.pass_context
 def ctl(context: click.Context, checkpoint: str) -> None:
     """Look at the query that runs on CHECKPOINT, and change its parallelism while it runs.
@@ -87,17 +87,19 @@ class Numbers(click.Command):
 @click.argument("instances", metavar="N", type=Whole())
 @_change
 @click.pass_obj
-def scale(checkpoint: str, instances: int, subquery: str | None, why: str) -> None:
+@answers
+def scale(checkpoint: str, instances: int, subquery: str | None, why: str) -> CommandAnswer:
     """Go on with N instances; the buckets are spread evenly, with the fewest moves."""
-    _ask(checkpoint, "scale", subquery, why, instances=instances)
+    return _ask(checkpoint, "scale", subquery, why, instances=instances)
 
 
 @ctl.command()
 @_change
 @click.pass_obj
-def rebalance(checkpoint: str, subquery: str | None, why: str) -> None:
+@answers
+def rebalance(checkpoint: str, subquery: str | None, why: str) -> CommandAnswer:
     """Spread the load of the buckets evenly over the instances there are."""
-    _ask(checkpoint, "rebalance", subquery, why)
+    return _ask(checkpoint, "rebalance", subquery, why)
 
 
 @ctl.command(cls=Numbers)
@@ -105,73 +107,89 @@ def rebalance(checkpoint: str, subquery: str | None, why: str) -> None:
 @click.argument("instance", metavar="INSTANCE", type=Whole())
 @_change
 @click.pass_obj
-def move(checkpoint: str, buckets: str, instance: int, subquery: str | None, why: str) -> None:
+@answers
+def move(
+    checkpoint: str, buckets: str, instance: int, subquery: str | None, why: str
+) -> CommandAnswer:
     """Give BUCKETS, for example 3,4,10-12, to an instance by its number, from 0 on."""
-    _ask(checkpoint, "move", subquery, why, buckets=buckets_of(buckets), instance=instance)
+    return _ask(checkpoint, "move", subquery, why, buckets=buckets_of(buckets), instance=instance)
 
 
 @ctl.command()
 @click.argument("mapping", metavar="FILE_OR_JSON")
 @_change
 @click.pass_obj
-def switch(checkpoint: str, mapping: str, subquery: str | None, why: str) -> None:
+@answers
+def switch(checkpoint: str, mapping: str, subquery: str | None, why: str) -> CommandAnswer:
     """Say of all buckets who has them.
 
     JSON, or a file with it: the owner of each bucket as [0, 1, 0, 1], or the buckets of each
     instance as {"0": "0-31", "1": "32-63"}, which is what `status --json` has under `buckets`.
     """
-    _ask(checkpoint, "switch", subquery, why, mapping=_text(mapping))
+    return _ask(checkpoint, "switch", subquery, why, mapping=_text(mapping))
 
 
 @ctl.command()
 @click.argument("policy", metavar="POLICY")
 @click.pass_obj
-def policy(checkpoint: str, policy: str) -> None:
+@answers
+def policy(checkpoint: str, policy: str) -> CommandAnswer:
     """Let another policy decide: fixed, threshold or model, also as 'threshold?maximum=8'.
 
     It counts for this run; the option --policy is for the next one.
     """
     found = ask(checkpoint, {"command": POLICY, "policy": policy})
-    click.echo(f"{found['name']} decides after the next batch and all that follow")
+    return CommandAnswer(
+        found, lambda: f"{found['name']} decides after the next batch and all that follow"
+    )
 
 
 @ctl.command()
 @click.pass_obj
-def pause(checkpoint: str) -> None:
+@answers
+def pause(checkpoint: str) -> CommandAnswer:
     """Begin no batch after the running one, until `resume`; input waits where it is."""
-    click.echo(ask(checkpoint, {"command": PAUSE})["state"])
+    return _told(checkpoint, PAUSE)
 
 
 @ctl.command()
 @click.pass_obj
-def resume(checkpoint: str) -> None:
+@answers
+def resume(checkpoint: str) -> CommandAnswer:
     """Go on after `pause`."""
-    click.echo(ask(checkpoint, {"command": RESUME})["state"])
+    return _told(checkpoint, RESUME)
 
 
 @ctl.command()
 @click.pass_obj
-def stop(checkpoint: str) -> None:
+@answers
+def stop(checkpoint: str) -> CommandAnswer:
     """End the query after the running batch; the same command starts it again."""
-    click.echo(ask(checkpoint, {"command": STOP})["state"])
+    return _told(checkpoint, STOP)
 
 
 @ctl.command()
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.pass_obj
-def status(checkpoint: str, as_json: bool) -> None:
+@answers
+def status(checkpoint: str) -> CommandAnswer:
     """Show what the query does: batch, watermark, rate, latency, backlog, instances, switches."""
     found = ask(checkpoint, {"command": STATUS})
-    click.echo(json_text(found, indent=2) if as_json else status_text(found))
+    return CommandAnswer(found, lambda: status_text(found))
 
 
 def _ask(
     checkpoint: str, command: str, subquery: str | None, why: str, **arguments: object
-) -> None:
+) -> CommandAnswer:
     question = {"command": command, "subquery": subquery, "why": why, **arguments}
-    answer = ask(checkpoint, question)
-    for name, of in answer["subqueries"].items():
-        click.echo(_asked_text(name, of))
+    found = ask(checkpoint, question)
+    lines = (_asked_text(name, of) for name, of in found["subqueries"].items())
+    return CommandAnswer(found, lambda: "\n".join(lines))
+
+
+def _told(checkpoint: str, command: str) -> CommandAnswer:
+    """What a command without arguments makes of the query, in a word."""
+    found = ask(checkpoint, {"command": command})
+    return CommandAnswer(found, lambda: str(found["state"]))
 
 
 def _asked_text(subquery: str, of: Mapping[str, int]) -> str:

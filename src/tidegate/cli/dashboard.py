@@ -9,6 +9,7 @@ import click
 from tidegate import schedule
 from tidegate.cli.line import say
 from tidegate.cli.stop import wait_for_signal
+from tidegate.cli.value import PathText
 from tidegate.dashboard.address import DashboardAddress
 from tidegate.dashboard.guard import user_token
 from tidegate.dashboard.server import DashboardServer
@@ -16,7 +17,7 @@ from tidegate.dashboard.watched import CheckpointQuery
 
 
 @click.command()
-@click.argument("checkpoints", metavar="CHECKPOINT...", nargs=-1, required=True)
+@click.argument("checkpoints", type=PathText(), metavar="CHECKPOINT...", nargs=-1, required=True)
 @click.option(
     "--listen",
     metavar="[HOST:]PORT",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import click
 
+from tidegate.cli.answer import CommandAnswer, answers
 from tidegate.cli.option import (
     ALL,
     asked_instances,
@@ -21,6 +22,7 @@ from tidegate.elastic.handover import Site, check, foreseen
 from tidegate.errors import UserError
 from tidegate.plan.explain import Cuts, explain_all
 from tidegate.plan.explain import explain as explained
+from tidegate.plan.facts import cut_facts, plan_facts
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD, STRATEGIES, Plan
@@ -32,6 +34,7 @@ from tidegate.session.planning import plan_for
 
 @click.command()
 @query_options
+@answers
 def explain(
     query: QueryText,
     streams: tuple[str, ...],
@@ -47,7 +50,7 @@ def explain(
     partitioner: str,
     partial: str,
     max_windows_per_tuple: int,
-) -> None:
+) -> CommandAnswer:
     """Print the plan of QUERY.sql, its subqueries and where each part runs.
 
     --strategy all shows instead the three ways of cutting it into subqueries, and what each costs
@@ -74,10 +77,15 @@ def explain(
     if strategy == ALL:
         layout = Layout.of(plan, {n: options.instances_at(0, n) or first for n in names})
         cuts = _cuts(outputs, place, planning, layout)
-        click.echo(explain_all(size(outputs), cuts, Weights()))
-    else:
-        handovers = _handovers(plan, place, handover)
-        click.echo(explained(outputs, plan, handovers, place.exchange_of(plan)))
+        weights = Weights()
+        return CommandAnswer(
+            cut_facts(cuts, weights), lambda: explain_all(size(outputs), cuts, weights)
+        )
+    handovers, exchanged = _handovers(plan, place, handover), place.exchange_of(plan)
+    return CommandAnswer(
+        plan_facts(plan, handovers, exchanged),
+        lambda: explained(outputs, plan, handovers, exchanged),
+    )
 
 
 def _handovers(plan: Plan, place: Place, asked: str) -> dict[str, str]:

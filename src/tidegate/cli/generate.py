@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import click
 
+from tidegate.cli.answer import CommandAnswer, answers
 from tidegate.cli.option import pairs
 from tidegate.cli.value import Whole
 from tidegate.clock import SystemClock
@@ -49,6 +51,7 @@ CHUNK_ROWS = 2**18
     help="A parameter of the generator, as after the ? of generator:NAME. Repeat for several.",
 )
 @click.option("--list", "listed", is_flag=True, help="Show generators, columns and parameters.")
+@answers
 def generate(
     name: str | None,
     rows: int,
@@ -56,14 +59,16 @@ def generate(
     format_: str | None,
     parameters: tuple[str, ...],
     listed: bool,
-) -> None:
+) -> CommandAnswer:
     """Write rows of the generator NAME to a file; the same parameters give the same rows.
 
     A query can also read a generator directly: FROM 'generator:NAME?KEY=VALUE&...'.
     """
     if listed:
-        click.echo(_catalog([name] if name else names()))
-        return
+        chosen = [described(one, f"generate {one}") for one in ([name] if name else names())]
+        return CommandAnswer(
+            [_facts(one) for one in chosen], lambda: "\n\n".join(map(_entry, chosen))
+        )
     if name is None:
         raise OptionError(
             "generate", "needs the name of a generator", "none", f"There are: {', '.join(names())}."
@@ -84,11 +89,15 @@ def generate(
         for start in range(0, rows, CHUNK_ROWS):
             stop = min(start + CHUNK_ROWS, rows)
             file.write(generator.read(generator.schema.names, start, stop))
-    seconds = clock.now() - started
-    click.echo(
-        f"{rows:,} rows of {name} in {out} ({path.stat().st_size / 1e6:,.1f} MB) "
-        f"after {seconds:.1f} s; its time column is {generator.time}",
-        err=True,
+    seconds, size = clock.now() - started, path.stat().st_size
+    facts = {"file": out, "rows": rows, "bytes": size, "seconds": seconds, "time": generator.time}
+    return CommandAnswer(
+        facts,
+        lambda: (
+            f"{rows:,} rows of {name} in {out} ({size / 1e6:,.1f} MB) "
+            f"after {seconds:.1f} s; its time column is {generator.time}"
+        ),
+        aside=True,
     )
 
 
@@ -125,8 +134,14 @@ def _format(path: Path, asked: str | None) -> str:
     )
 
 
-def _catalog(chosen: Sequence[str]) -> str:
-    return "\n\n".join(_entry(described(name, f"generate {name}")) for name in chosen)
+def _facts(generator: GeneratorInfo) -> dict[str, Any]:
+    return {
+        "name": generator.name,
+        "summary": generator.summary,
+        "time": generator.time,
+        "columns": {field.name: type_name(field.type) for field in generator.schema},
+        "parameters": {p.name: p.default for p in generator.parameters},
+    }
 
 
 def _entry(generator: GeneratorInfo) -> str:

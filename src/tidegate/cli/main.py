@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from tidegate.cli.exit_code import EXIT_FAILED, EXIT_MISTAKE
 from tidegate.cli.line import lines_as_text, say, say_error, say_summary
@@ -60,6 +61,13 @@ class _Commands(click.Group):
             for name in asked:
                 self.add_command(getattr(import_module(f"tidegate.cli.{name}"), name))
         return super().get_command(ctx, cmd_name)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names alone: a shell that completes one waits for no command to be imported."""
+        if incomplete[:1] == "-":
+            return click.Command.shell_complete(self, ctx, incomplete)
+        found = (item for item in COMMANDS.items() if item[0].startswith(incomplete))
+        return [CompletionItem(name, help=text) for name, text in found]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
+from tidegate.cli.answer import CommandAnswer, answers
 from tidegate.cli.called import called_as
 from tidegate.cli.option import options, read_query, refuse_all
 from tidegate.cli.query_text import QueryText
-from tidegate.cli.rate_plan import RateTarget, for_rates
+from tidegate.cli.rate_plan import RateTarget, SizedQuery, for_rates
 from tidegate.cli.value import Whole
 from tidegate.driver.metric.text import number_text
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS
@@ -79,6 +81,7 @@ from tidegate.session.sample_run import DEFAULT_ROWS, SampleLoad, SampleRun, sam
     metavar="FILE",
     help="With --rate: what `tidegate calibrate` has measured, instead of measuring now.",
 )
+@answers
 def plan(
     query: QueryText,
     streams: tuple[str, ...],
@@ -94,7 +97,7 @@ def plan(
     latency: str | None,
     trigger: str | None,
     calibration: str | None,
-) -> None:
+) -> CommandAnswer:
     """Run the first rows of QUERY.sql and propose how many instances each subquery should have.
 
     The sample runs in this process, its results and state are thrown away. A subquery gets
@@ -134,9 +137,10 @@ def plan(
     if rates:
         target = RateTarget.of(rates, latency, trigger, planned)
         known = _known(calibration, planned, place, sample, query.written)
-        lines, counts = for_rates(known, planned, place, target, total, alike=one_number)
+        sized = for_rates(known, planned, place, target, total, alike=one_number)
     else:
-        lines, counts = _for_sample(planned, sample, total, bool(instances), one_number, cores)
+        sized = _for_sample(planned, sample, total, bool(instances), one_number, cores)
+    counts = sized.counts
     asked = (
         [str(counts[0])] if one_number else [f"{n}={c}" for n, c in zip(names, counts, strict=True)]
     )
@@ -153,21 +157,36 @@ def plan(
         *([] if trigger is None else ["--trigger", trigger]),
         *(w for text in asked for w in ("--instances", text)),
     ]
-    for line in lines:
-        click.echo(line)
-    click.echo(f"  {called_as()} {shlex.join(['run', *query.words, *given])}")
+    command = ["run", *query.words, *given]
+    each = dict(zip(names, counts * len(names) if one_number else counts, strict=True))
+    return CommandAnswer(
+        {**sized.facts, "instances": each, "command": ["tidegate", *command]},
+        lambda: "\n".join([*sized.lines, f"  {called_as()} {shlex.join(command)}"]),
+    )
 
 
 def _for_sample(
     planned: Plan, sample: int, total: int, bounded: bool, one_number: bool, cores: int | None
-) -> tuple[list[str], list[int]]:
+) -> SizedQuery:
     """What a sample shows, and instances by the processor time of each subquery."""
     found = sample_run(planned, sample)
     shares = [total] if one_number else proposed([load.cpu_us for load in found.loads], total)
     counts = bounded_by(found.speed_up, shares, cores)
     capped = bounded and counts != shares
     lines = [*_table(found), *limits(found.speed_up, len(planned.subqueries), cores, capped)]
-    return [*lines, f"proposed: {many(sum(counts), 'instance')}"], counts
+    lines.append(f"proposed: {many(sum(counts), 'instance')}")
+    facts = {
+        "rows": found.rows,
+        "batches": found.batches,
+        "loads": {load.subquery: _load_facts(load) for load in found.loads},
+        "serial_share": found.speed_up.serial_share,
+        "useful_instances": found.speed_up.useful,
+    }
+    return SizedQuery(lines, counts, facts)
+
+
+def _load_facts(load: SampleLoad) -> dict[str, Any]:
+    return {"tuples": load.tuples, "cpu_us": load.cpu_us, "us_per_tuple": load.cost_us}
 
 
 def bounded_by(found: SpeedUp, shares: Sequence[int], cores: int | None) -> list[int]:

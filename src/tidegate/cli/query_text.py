@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from tidegate.cli.value import PathText
 from tidegate.errors import OptionError, UserError, likely
 from tidegate.sql.script import Script, read_script
 
@@ -82,7 +83,9 @@ def query_argument(command: Callable[..., Any]) -> Callable[..., Any]:
         help="The query itself, in place of QUERY.sql; with - for QUERY.sql it comes from "
         "standard input.",
     )
-    return click.argument("query", metavar="QUERY.sql", required=False)(option(called))
+    return click.argument("query", type=PathText(), metavar="QUERY.sql", required=False)(
+        option(called)
+    )
 
 
 def _given(query: str | None, statements: Sequence[str]) -> QueryText:

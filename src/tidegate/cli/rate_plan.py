@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from tidegate.cli.calibration_text import unseen
 from tidegate.cli.quantity import number_text, seconds_between, seconds_text
@@ -99,9 +100,18 @@ class RateTarget:
         return f"at {number_text(self.whole)} tuples a second{several}{every}{asked}"
 
 
+@dataclass(frozen=True)
+class SizedQuery:
+    """The instances to take, one number for each subquery or one for all, and why."""
+
+    lines: list[str]
+    counts: list[int]
+    facts: Mapping[str, Any]
+
+
 def for_rates(
     known: QueryCalibration, plan: Plan, place: Place, target: RateTarget, total: int, alike: bool
-) -> tuple[list[str], list[int]]:
+) -> SizedQuery:
     """What the model says of some numbers of instances, and those to take, by subquery.
 
     There are `total` at most; with `alike` all subqueries have the same.
@@ -119,7 +129,28 @@ def for_rates(
             lines.append(f"{of.name}: {doubt}")
     counts = list(proposal.chosen.instances.values())
     counts = counts[:1] if alike else counts
-    return [*lines, *_answer(proposal, target, cores, sum(counts))], counts
+    lines += _answer(proposal, target, cores, sum(counts))
+    return SizedQuery(lines, counts, _facts(proposal, target))
+
+
+def _facts(proposal: Proposal, target: RateTarget) -> dict[str, Any]:
+    return {
+        "rates": dict(target.rates),
+        "latency_s": target.latency_s,
+        "trigger_s": target.trigger_s,
+        "met": proposal.met,
+        "sure": proposal.sure,
+        "choices": [
+            {
+                "instances": dict(choice.instances),
+                "load": asdict(choice.steady.load),
+                "batch_s": asdict(choice.steady.batch_s),
+                "latency_s": asdict(choice.steady.latency_s),
+                "times_the_rates": asdict(choice.limit),
+            }
+            for choice in proposal.choices
+        ],
+    }
 
 
 def _rows(proposal: Proposal, whole: float) -> list[tuple[str, ...]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from tidegate.cli.answer import CommandAnswer, answers
+from tidegate.cli.value import PathText
 from tidegate.dashboard.report import report_of
 from tidegate.errors import OptionError
 from tidegate.state.inspect import size_text
@@ -11,7 +13,7 @@ from tidegate.whole_file import whole_file
 
 
 @click.command()
-@click.argument("place", metavar="CHECKPOINT|SUMMARY")
+@click.argument("place", type=PathText(), metavar="CHECKPOINT|SUMMARY")
 @click.option(
     "-o",
     "--out",
@@ -21,7 +23,8 @@ from tidegate.whole_file import whole_file
     show_default=True,
     help="Where the page is written; a file of that name is replaced.",
 )
-def report(place: str, path: str) -> None:
+@answers
+def report(place: str, path: str) -> CommandAnswer:
     """Write one page with all pictures of a run, to keep or to attach to a ticket.
 
     CHECKPOINT is the folder that the run has, or had, as --checkpoint: its journal tells of the
@@ -37,4 +40,5 @@ def report(place: str, path: str) -> None:
         raise OptionError(
             "-o", "must be a file that can be written", f"{path}, {error.strerror or error}"
         ) from error
-    click.echo(f"{path}: {size_text(len(page))}")
+    facts = {"file": path, "bytes": len(page)}
+    return CommandAnswer(facts, lambda: f"{path}: {size_text(len(page))}")

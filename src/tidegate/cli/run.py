@@ -22,7 +22,7 @@ from tidegate.cli.option import (
 from tidegate.cli.out import address_of, beside_view, side_places, sinks_of
 from tidegate.cli.query_text import QueryText
 from tidegate.cli.stop import EXIT_STOPPED, Stopped
-from tidegate.cli.value import OneOf, SizeType, Whole
+from tidegate.cli.value import OneOf, PathText, SizeType, Whole
 from tidegate.cli.view import LiveView
 from tidegate.cli.watch import run_until_signal, view_of
 from tidegate.driver.lineage.options import lineage_options
@@ -50,6 +50,7 @@ from tidegate.sink.terminal import drawable
 @query_options
 @click.option(
     "--out",
+    type=PathText(),
     metavar="URI",
     help="Where results go: a folder, as a path or a URI (file:///path, s3://bucket/path, gs://, "
     "abfs://, hdfs://), gets one folder per batch; postgresql://user@host:port/db?table=t: rows; "
@@ -67,6 +68,7 @@ from tidegate.sink.terminal import drawable
 )
 @click.option(
     "--checkpoint",
+    type=PathText(),
     metavar="DIR",
     help="Where the state is kept, a folder or a URI as of --out; with it a run continues after a "
     "crash (default: not kept).",

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
+from tidegate.cli.answer import STANDARD_OUTPUT, check_json_file, json_file_option
 from tidegate.cli.target import check_target, write_target
 from tidegate.cli.value import Number, Whole
 from tidegate.duration import duration_text, duration_us
@@ -32,7 +33,6 @@ MAXIMUM = 64
 TYPICAL = JoinCosts(alpha=2e-8, beta=1e-6, sigma=0.01)
 """Costs where nothing else is said."""
 
-STANDARD_OUTPUT = "-"
 _THRESHOLDS = f"Leave it out; thresholds are --policy '{THRESHOLD}?upper=0.8&lower=0.4'."
 _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
 
@@ -152,9 +152,7 @@ _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
     help="With --policy model: how far it looks ahead, as '60 seconds', for fewer switches.  "
     "[default: 0 seconds]",
 )
-@click.option(
-    "--json", "json_file", metavar="FILE", help="Write one record a second; - is standard output."
-)
+@json_file_option("Write one record a second")
 @click.option("--plot", "plot_file", metavar="FILE", help="Draw it: FILE.png, .svg, .pdf.")
 def simulate(**given: Any) -> None:
     """Predict throughput and latency of a join over time, from its rates and costs alone.
@@ -378,8 +376,7 @@ POLICIES = {
 
 
 def _check_files(json_file: str | None, plot_file: str | None) -> None:
-    if json_file is not None and json_file != STANDARD_OUTPUT:
-        check_target("--json", json_file)
+    check_json_file(json_file)
     if plot_file is not None:
         from tidegate.cli import plot
 

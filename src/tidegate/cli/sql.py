@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import click
 
+from tidegate.cli.answer import JSON
 from tidegate.cli.exit_code import EXIT_FAILED, EXIT_MISTAKE
 from tidegate.cli.option import options, settings, stream_options
 from tidegate.cli.value import Whole
 from tidegate.errors import TidegateError, UserError
 from tidegate.execute.within_memory import exceeded
+from tidegate.json_text import json_text
+from tidegate.session.look import Preview
 from tidegate.session.place import Place
 from tidegate.session.shell import SqlShell, is_command
 from tidegate.sql.statement import divided
+
+Form = Callable[[str | Preview], str]
+"""How an answer is written."""
 
 _QUIT = (".quit", ".exit", "\\q", "quit", "exit")
 
@@ -29,12 +35,16 @@ _QUIT = (".quit", ".exit", "\\q", "quit", "exit")
     metavar="N",
     help="How many rows of a result are shown.",
 )
+@click.option(
+    JSON, "as_json", is_flag=True, help="Print each answer as an object of JSON, on a line."
+)
 def sql(
     streams: tuple[str, ...],
     times: tuple[str, ...],
     master: str | None,
     conf: tuple[str, ...],
     rows: int,
+    as_json: bool,
 ) -> None:
     """Ask for statements that end with ; and show the first rows of each SELECT.
 
@@ -47,13 +57,19 @@ def sql(
     uris, columns = stream_options(streams, times)
     place = Place.at(master, conf=settings(conf))
     shell = SqlShell(place, uris=uris, times=columns, rows=rows)
+    form = _as_json if as_json else str
     if sys.stdin.isatty() and sys.stdout.isatty():
-        _ask(shell)
-    elif code := _read(shell, sys.stdin):
+        _ask(shell, form)
+    elif code := _read(shell, sys.stdin, form):
         raise click.exceptions.Exit(code)
 
 
-def _ask(shell: SqlShell) -> None:
+def _as_json(answer: str | Preview) -> str:
+    facts = answer.as_dict() if isinstance(answer, Preview) else {"text": answer}
+    return json_text(facts)
+
+
+def _ask(shell: SqlShell, form: Form) -> None:
     from tidegate.cli.prompt import prompt_session
 
     prompt = prompt_session(_ended, shell.columns)
@@ -63,14 +79,14 @@ def _ask(shell: SqlShell) -> None:
             text = prompt.prompt()
             if _is_quit(text):
                 return
-            _read(shell, text.splitlines(keepends=True))
+            _read(shell, text.splitlines(keepends=True), form)
         except KeyboardInterrupt:
             click.echo("stopped", err=True)
         except EOFError:
             return
 
 
-def _read(shell: SqlShell, lines: Iterable[str]) -> int:
+def _read(shell: SqlShell, lines: Iterable[str], form: Form) -> int:
     """Answer what lines say, until they say the end; the code of the first mistake, else 0."""
     codes, typed = [0], ""
     for line in lines:
@@ -80,10 +96,10 @@ def _read(shell: SqlShell, lines: Iterable[str]) -> int:
         if _is_quit(typed):
             break
         statements = [typed.strip()] if is_command(typed) else divided(typed)[0]
-        codes += [_answer(shell, statement) for statement in statements]
+        codes += [_answer(shell, statement, form) for statement in statements]
         typed = ""
     else:
-        codes.append(_answer(shell, typed))
+        codes.append(_answer(shell, typed, form))
     return next(filter(None, codes), 0)
 
 
@@ -96,11 +112,11 @@ def _is_quit(typed: str) -> bool:
     return typed.strip().rstrip("; ").lower() in _QUIT
 
 
-def _answer(shell: SqlShell, statement: str) -> int:
+def _answer(shell: SqlShell, statement: str, form: Form) -> int:
     """Print what a statement gives, or its mistake in a line; the exit code that stands for it."""
     try:
         if answer := shell.answer(statement):
-            click.echo(answer)
+            click.echo(form(answer))
         return 0
     except TidegateError as mistake:
         click.echo(f"tidegate: {mistake}", err=True)

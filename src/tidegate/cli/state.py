@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import click
 
-from tidegate.json_text import json_text
+from tidegate.cli.answer import CommandAnswer, answers
+from tidegate.cli.exit_code import EXIT_FAILED
+from tidegate.cli.value import PathText
 from tidegate.sink.verify import found, past
 from tidegate.state.inspect import facts_text, inspect, is_damaged
 from tidegate.state.store import Store
 
 
 @click.command()
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", type=PathText(), metavar="DIR")
 @click.option(
     "--verify",
     is_flag=True,
@@ -19,10 +21,8 @@ from tidegate.state.store import Store
     "Damage is exit code 1; folders that were archived or deleted are a warning. Results in "
     "topics, databases and lakehouse tables are not looked at, which is told.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def state(directory: str, verify: bool, as_json: bool) -> None:
+@answers
+def state(directory: str, verify: bool) -> CommandAnswer:
     """Look inside the checkpoint in DIR; changes nothing."""
     facts = inspect(Store.open(directory), verify, found, past)
-    click.echo(json_text(facts, indent=2) if as_json else facts_text(facts))
-    if is_damaged(facts):
-        click.get_current_context().exit(1)
+    return CommandAnswer(facts, lambda: facts_text(facts), code=EXIT_FAILED * is_damaged(facts))

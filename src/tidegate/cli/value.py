@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from tidegate.errors import OptionError, near
 from tidegate.memory import bytes_of
@@ -64,6 +65,20 @@ class Number(click.ParamType):  # type: ignore[type-arg]
         words += [] if self._least is None else [f"at least {self._least:g}"]
         words += [] if self._most is None else [f"at most {self._most:g}"]
         return " and ".join(words)
+
+
+class PathText(click.ParamType):  # type: ignore[type-arg]
+    """A path or a URI, taken as it is; a shell completes names of files."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
 
 
 class SizeType(click.ParamType):  # type: ignore[type-arg]

@@ -17,6 +17,7 @@ from tidegate.query.node import Node
 from tidegate.query.output import Output
 from tidegate.query.surface.data_frame import as_pandas, as_polars
 from tidegate.query.typing import UnknownKernel
+from tidegate.schema import type_name
 from tidegate.session.launch import prepare
 from tidegate.session.place import NO_SPARK, Place
 from tidegate.session.planning import plan_for
@@ -49,6 +50,15 @@ class Preview:
         if self.complete:
             return f"{rows}, the whole result ({read})"
         return f"first {rows} ({read})" if self.table.num_rows else f"no row yet ({read})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Columns with their types, the rows, and what was read for them; for JSON."""
+        return {
+            "columns": {field.name: type_name(field.type) for field in self.table.schema},
+            "rows": self.to_pylist(),
+            "rows_read": self.rows_read,
+            "complete": self.complete,
+        }
 
     def to_pandas(self) -> Any:
         """The rows as a pandas DataFrame."""

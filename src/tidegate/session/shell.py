@@ -16,7 +16,7 @@ from tidegate.query.runnable import READ_AT_MOST
 from tidegate.query.table import TableDef
 from tidegate.query.typing import UnknownKernel
 from tidegate.schema import type_name
-from tidegate.session.look import look, planned
+from tidegate.session.look import Preview, look, planned
 from tidegate.session.place import Place
 from tidegate.session.script import streams_of
 from tidegate.sql.bind import bind
@@ -60,7 +60,7 @@ class SqlShell:
         """What can be read, by name: streams, and tables to join them to."""
         self._remember({})
 
-    def answer(self, statement: str) -> str:
+    def answer(self, statement: str) -> str | Preview:
         """What a statement gives, without its semicolon; one with a mistake changes nothing."""
         match = _WORD.match(statement)
         answer = _ANSWERS.get(match[1].lower()) if match else None
@@ -71,7 +71,7 @@ class SqlShell:
             raise OptionError("shell", "no command has this name", match[1], near(match[1], known))
         return self._statement(statement)
 
-    def _statement(self, text: str) -> str:
+    def _statement(self, text: str) -> str | Preview:
         (tree,) = parse(text) or (None,)
         if tree is None:
             return ""
@@ -86,8 +86,10 @@ class SqlShell:
             name = tree.this.name
             self._remember({**self._made, name.lower(): tree})
             return f"{'table' if isinstance(tree, CreateTable) else 'stream'} {self.describe(name)}"
-        shown = look(self._output(tree).node, self._place, {}, rows=self._rows, read=self._read)
-        return repr(shown)
+        node = self._output(tree).node
+        shown = look(node, self._place, {}, rows=self._rows, read=self._read)
+        assert isinstance(shown, Preview)  # of at least one row
+        return shown
 
     def _output(self, tree: Any) -> Output:
         script = parts_of([*self._made.values(), tree])
