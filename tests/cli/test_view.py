@@ -376,6 +376,16 @@ def test_a_stateless_query_shows_its_newest_rows() -> None:
     assert not any(line.startswith("state") for line in said)
 
 
+def test_the_most_state_is_shown_where_there_is_less_now(run: Run) -> None:
+    run.batch(0, state_rows=2_000, state_bytes=5_000)
+    assert not any(line.startswith("peak") for line in run.lines())
+    run.batch(1, state_rows=500, state_bytes=6_144)
+    run.batch(2, state_rows=10, state_bytes=100)
+    said = "\n".join(run.lines())
+    assert "state       10 rows" in said
+    assert "peak        2,000 rows  6.0 KiB" in said
+
+
 def test_a_continued_run_counts_on(run: Run) -> None:
     run.view.continue_from({"rows_in": 5000, "rows_out": 50, "rows_late": 1, "batches": 5})
     assert "no further window is complete yet" in run.lines()

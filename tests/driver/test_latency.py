@@ -437,8 +437,18 @@ def test_what_is_kept_of_a_file_that_grows_is_bounded() -> None:
 
 
 def test_milliseconds_as_text() -> None:
-    said = [ms_text(ms) for ms in (0.0, 0.424, 1.04, 9.96, 12.3, 999.6, 4321, 62_000)]
-    assert said == ["0.00 ms", "0.42 ms", "1.0 ms", "10 ms", "12 ms", "1.0 s", "4.3 s", "62 s"]
+    said = [ms_text(ms) for ms in (0.0, 0.0042, 0.424, 1.04, 9.96, 12.3, 999.6, 4321, 62_000)]
+    assert said == [
+        "0.00 ms",
+        "0.004 ms",
+        "0.42 ms",
+        "1.0 ms",
+        "10 ms",
+        "12 ms",
+        "1.0 s",
+        "4.3 s",
+        "62 s",
+    ]
     assert math.isinf(BEFORE)
 
 
@@ -461,15 +471,19 @@ def about(ms: float, tuples: int) -> Any:
     return pytest.approx(same(ms, tuples), rel=RELATIVE_ERROR)
 
 
-def test_the_first_batch_is_told_apart_and_recent_ones_forget_it(tmp_path: Path) -> None:
+def test_the_first_batch_is_told_apart_and_not_among_recent_ones(tmp_path: Path) -> None:
     clock = Timed()
     source = live(clock, (0, "a", 1))
     loop = timed_loop(clock, source, tmp_path, COUNTS)
     clock.advance(5)
-    stepped(loop)
+    first = stepped(loop).recent_latency
+    assert first is not None
+    assert first.as_dict() == same(5040.0, 1)
     for second in range(1, RECENT_BATCHES + 2):
         source.append(table((second, "a", 1)))
         report = stepped(loop)
+        assert report.recent_latency is not None
+        assert report.recent_latency.as_dict()["max"] == pytest.approx(40.0, rel=RELATIVE_ERROR)
     assert report.recent_latency is not None
     assert report.recent_latency.as_dict() == about(40.0, RECENT_BATCHES)
     found = loop.summary.as_dict()

@@ -82,7 +82,7 @@ def test_text_cannot_move_the_cursor_or_style_itself() -> None:
     assert said == ["a\\nb", "\\x1b[2Jx", "two\\nlines", "[red]y[/]"]
 
 
-def test_floats_of_a_column_have_one_form() -> None:
+def test_floats_have_the_decimals_of_their_column_and_those_that_would_be_lost() -> None:
     def cells(*values: float | None) -> list[str]:
         return [line.strip() for line in shown(pa.table({"x": pa.array(values, pa.float64())}))[1:]]
 
@@ -90,7 +90,9 @@ def test_floats_of_a_column_have_one_form() -> None:
     assert cells(1234567.25, 0.5) == ["1,234,567.2", "0.5"]
     assert cells(1.0, 200.0, None) == ["1.0", "200.0", "NULL"]
     assert cells(float("nan"), float("-inf"), 0.25) == ["nan", "-inf", "0.250"]
-    assert cells(1e-9, 1.0) == ["1e-09", "1"]
+    assert cells(1e-9, 1.0, 2.5) == ["1e-09", "1.000", "2.500"]
+    assert cells(1e15, 7.0) == ["1e+15", "7.0"]
+    assert cells(12345.625, 0.01234, -0.96, 0.0) == ["12,345.6", "0.0123", "-0.960", "0.0"]
 
 
 def test_fractions_of_seconds_are_shown_where_there_are_any() -> None:

@@ -135,6 +135,8 @@ def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
         return tuple(left), (("watermark (frontier)", _dim("none yet")),)
     rate = Text(f"{status.rows_per_second(scene.now):,.0f} rows/s", style="bold")
     left = [("input", rate), *(found.pop(name) for name in _LEFT if name in found)]
+    if (peak := _state_peak(status, newest)) is not None:
+        left.append(("peak", peak))
     right = [found.pop(name) for name in _RIGHT if name in found]
     right.insert(2, ("event-time lag", _lag(status.lag_us)))
     return tuple(left), (*right, *found.values())
@@ -368,6 +370,14 @@ def _state(scene: Scene, newest: BatchReport) -> Text | None:
         return _dim("none") if scene.windows else None
     text = Text(f"{newest.state_rows:,} rows")
     return text.append(f"  {size_text(newest.state_bytes)}", style="dim")
+
+
+def _state_peak(status: ViewStatus, newest: BatchReport) -> Text | None:
+    """The most state there was, where it is more than now."""
+    rows, size = status.state_peak
+    if (rows, size) == (newest.state_rows, newest.state_bytes):
+        return None
+    return Text(f"{rows:,} rows").append(f"  {size_text(size)}", style="dim")
 
 
 def _lag(lag_us: int | None) -> Text:

@@ -50,6 +50,8 @@ class ViewStatus:
         self.start_s = 0.0
         self.latency: Quantiles | None = None
         """Of the newest batch that has answered live tuples."""
+        self.state_peak = (0, 0)
+        """The most rows of state that a batch of this run has left, and the most bytes."""
         self.switches: deque[SwitchNote] = deque(maxlen=_KEPT_SWITCHES)
         self.subqueries: dict[str, Counter[str]] = {}
         """By subquery, where there are several, the sums of what its instances counted in this run.
@@ -69,6 +71,8 @@ class ViewStatus:
         self.output_rows.update(report.output_rows)
         if self.newest is not None:
             self.switches.extend(_switches(self.newest, report, now))
+        rows, size = self.state_peak
+        self.state_peak = max(rows, report.state_rows), max(size, report.state_bytes)
         self._add_subqueries(report)
         self._batches.append((now, report.seconds, report.rows_in))
         self.newest = report

@@ -146,7 +146,7 @@ class LatencyLog:
         self.newest_sum = float(seconds @ counts), int(counts.sum())
         self._total_s += self.newest_sum[0]
         found, binned = exact(seconds, counts), LatencyBins.of(seconds, counts)
-        for sketch in (self._run, self._recent, *([self._later] if self._first else [])):
+        for sketch in (self._run, *([self._later, self._recent] if self._first else [])):
             sketch.add(binned)
         self._first = self._first or found
         return found
@@ -157,8 +157,11 @@ class LatencyLog:
         return *self._run.upto(bounds_s), self._total_s
 
     def recent(self) -> Quantiles | None:
-        """The latencies of recent batches; None where there were none to measure."""
-        return self._recent.quantiles()
+        """The latencies of recent batches; None where there were none to measure.
+
+        Those of the first batch count only while there is no other: it pays for the start.
+        """
+        return self._recent.quantiles() or self._first
 
     def as_dict(self) -> dict[str, dict[str, float] | None]:
         """As summary and status have them, None where there are none; called by any thread.

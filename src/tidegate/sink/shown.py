@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -66,17 +67,23 @@ def _to_the_second(times: pa.Array) -> pa.Array:
 
 
 def _floats(values: Sequence[float | None]) -> tuple[str | None, ...]:
-    """One number of decimals for a column: about four digits of its largest value."""
-    finite = [abs(v) for v in values if v is not None and np.isfinite(v)]
-    largest = max(finite, default=0.0)
-    smallest = min((v for v in finite if v), default=1.0)
-    if largest >= 1e15 or smallest < 1e-4:
-        form = ".4g"
-    elif all(v == int(v) for v in finite):
-        form = ",.1f"
-    else:
-        form = f",.{max(1, 4 - len(str(int(largest))))}f"
-    return tuple(None if v is None else f"{v:{form}}" for v in values)
+    """One number of decimals for a column, about four digits of its largest value.
+
+    A value that would lose its digits by that has as many more as show three of them.
+    """
+    usual = [abs(v) for v in values if v is not None and (v == 0 or 1e-4 <= abs(v) < 1e15)]
+    whole = all(v == int(v) for v in usual)
+    decimals = 1 if whole else max(1, 4 - len(str(int(max(usual)))))
+    return tuple(None if v is None else _float(v, decimals) for v in values)
+
+
+def _float(value: float, decimals: int) -> str:
+    size = abs(value)
+    if not np.isfinite(value) or size >= 1e15 or 0 < size < 1e-4:
+        return f"{value:.4g}"
+    if abs(round(size, decimals) - size) > 0.005 * size:
+        decimals = max(2 - math.floor(math.log10(size)), decimals)
+    return f"{value:,.{decimals}f}"
 
 
 def _printable(text: str) -> str:

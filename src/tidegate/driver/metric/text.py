@@ -10,11 +10,13 @@ from tidegate.state.inspect import size_text
 
 
 def number_text(value: float, unit: str = "") -> str:
-    """A number in its unit: 12% for `share`, 32.8 KiB for `bytes`, 0.42 ms, 1,204 us, 7."""
+    """A number in its unit: 12% for `share`, 32.8 KiB for `bytes`, 0.004 ms, 1,204 us, 7."""
     if unit == "share" and 0 < abs(value) < 0.00095:
         return f"{100 * value:.1g}%"
     if unit == "share":
         return f"{value:.{1 if abs(value) < 0.0995 and value else 0}%}"
+    if unit == "ms" and 0 < value < 0.00995:
+        return f"{value:.1g} ms"
     if unit == "ms":
         return f"{value:,.{0 if value >= 9.95 else 1 if value >= 0.995 else 2}f} ms"
     if unit == "bytes":
