@@ -207,3 +207,20 @@ def test_in_a_repl(tmp_path: Path) -> None:
     assert "stream: a stream has no last row to wait for; got .show. Write .preview(10)" in (
         done.stderr
     )
+
+
+def test_a_notebook_shows_streams_plans_and_queries_and_no_markup_of_their_names() -> None:
+    hostile = "<img src=x>"
+    rows = [{"ts": START, hostile: 1}]
+    session = tg.Session(master="none")
+    stream = session.stream(rows, time="ts", name="s")
+    query = stream.start(sink=tg.sink.memory())
+    query.wait(60)
+    table = session.table(rows)
+    for shown in (stream, stream.explain(), table, query):
+        html = shown._repr_html_()
+        assert "<img" not in html
+        assert shown is query or "&lt;img src=x&gt;" in html
+    assert "<td>1 rows in, 1 out, 0 late, 0 rejected</td>" in query._repr_html_()
+    with pytest.raises(NotImplementedError):
+        query._ipython_display_()  # no kernel: IPython takes the text

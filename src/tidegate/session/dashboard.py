@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import TYPE_CHECKING
 
 from tidegate.driver.loop import Loop
 from tidegate.errors import OptionError
+from tidegate.session.notebook import in_notebook
 
 if TYPE_CHECKING:  # only who asks for a page imports a server of HTTP
     from tidegate.dashboard.address import DashboardAddress
@@ -62,7 +62,7 @@ class ServedPage:
         where: str = WHERE,
         servers: PageServers = _OF_PROCESS,
     ) -> None:
-        asked = _in_notebook() if asked is None else asked
+        asked = in_notebook() if asked is None else asked
         self._servers = servers
         self._server = None if asked is False else servers.open(asked, where)
 
@@ -81,10 +81,3 @@ class ServedPage:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self._server is not None:
             self._servers.leave(self._server)
-
-
-def _in_notebook() -> bool:
-    """Whether a kernel of Jupyter runs this."""
-    shell = sys.modules.get("IPython")
-    found = None if shell is None else shell.get_ipython()
-    return found is not None and "IPKernelApp" in found.config

@@ -25,6 +25,7 @@ from tidegate.microsecond import read_us, time_text, time_us
 from tidegate.query.node import StreamDef
 from tidegate.schema import columns_text
 from tidegate.session.interrupt import wait_for
+from tidegate.session.notebook import LiveCell, in_notebook, query_html
 from tidegate.source.backfill.address import is_backfill
 from tidegate.source.memory import MemorySource
 
@@ -46,6 +47,7 @@ class RunningQuery:
         """Where a browser sees it, `http://127.0.0.1:8123/`; None where it has no page."""
         self._running: Future[None] = Future()
         self._failure: BaseException | None = None
+        self._cell: LiveCell | None = None
 
     def __repr__(self) -> str:
         manifest, counts = self._loop.manifest, self._loop.summary.counters
@@ -60,10 +62,20 @@ class RunningQuery:
         return f"RunningQuery({self._state}: {', '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the same, and a link to the page."""
-        text = f"<code>{escape(repr(self))}</code>"
+        """The same with more figures, and a link to the page."""
+        text = f"<code>{escape(repr(self))}</code>{query_html(self._loop)}"
         link = "" if self.dashboard is None else f'<a href="{escape(self.dashboard)}">dashboard</a>'
         return f"{text} {link}".strip()
+
+    def _ipython_display_(self) -> None:
+        """Called by IPython: a notebook shows the query live, until it ends or is shown again."""
+        if not in_notebook():
+            raise NotImplementedError  # IPython then takes the text
+        if self._cell is not None:
+            self._cell.stop()
+        self._cell = LiveCell(
+            lambda: {"text/plain": repr(self), "text/html": self._repr_html_()}, self._running
+        )
 
     @property
     def _state(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from html import escape
 from typing import NoReturn
 
 from tidegate.errors import QueryError
@@ -17,12 +19,15 @@ SHOWN_COLUMNS = 8
 
 
 class ReplText(str):
-    """Text of several lines that a REPL shows as it is."""
+    """Text of several lines that a REPL and a notebook show as it is."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self)}</pre>"
 
 
 class StreamView:
@@ -61,14 +66,22 @@ class StreamView:
         )
 
     def __repr__(self) -> str:
-        try:
-            columns = [f"{f.name} {type_name(f.type)}" for f in self.node.schema]
-        except UnknownKernel:
-            columns = list(self.node.names)
+        columns = [f"{name} {kind}".rstrip() for name, kind in self._types().items()]
         more = len(columns) - SHOWN_COLUMNS
         if more > 0:
             columns[SHOWN_COLUMNS:] = [f"... {more} more"]
         return f"Stream({', '.join(columns)}; {_short(self._made_by)})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: all columns with their types, and what makes the rows."""
+        return columns_html(self._types(), f"Stream: {_short(self._made_by)}")
+
+    def _types(self) -> dict[str, str]:
+        """The types of the columns; empty where only Spark knows them."""
+        try:
+            return {f.name: type_name(f.type) for f in self.node.schema}
+        except UnknownKernel:
+            return dict.fromkeys(self.node.names, "")
 
     @property
     def _made_by(self) -> str:
@@ -78,6 +91,18 @@ class StreamView:
             return node.summary
         first, *more = node.stream.uris
         return f"{node.summary} from {shown(first)}{f' and {len(more)} more' if more else ''}"
+
+
+def columns_html(types: Mapping[str, str], caption: str) -> str:
+    """Columns and their types as a table for a notebook."""
+    cells = "".join(
+        f"<tr><td>{escape(name)}</td><td><code>{escape(kind)}</code></td></tr>"
+        for name, kind in types.items()
+    )
+    return (
+        f"<table><caption>{escape(caption)}</caption>"
+        f"<thead><tr><th>column</th><th>type</th></tr></thead><tbody>{cells}</tbody></table>"
+    )
 
 
 def not_a_name(given: object) -> QueryError:

@@ -16,9 +16,10 @@ from tidegate.query.name import SideName, column, resolve
 from tidegate.query.node import Node, Project, TableJoin
 from tidegate.query.paired import SIDES
 from tidegate.query.surface.arguments import join_condition
+from tidegate.query.surface.stream_view import columns_html
 from tidegate.query.table import TableDef
 from tidegate.query.unqualified import unqualified_columns
-from tidegate.schema import columns_text
+from tidegate.schema import columns_text, type_name
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,6 +51,10 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({columns_text(self.schema)}; {self.definition.where})"
+
+    def _repr_html_(self) -> str:
+        types = {field.name: type_name(field.type) for field in self.schema}
+        return columns_html(types, f"Table: {self.definition.where}")
 
 
 def definition_of(given: Any, where: str) -> TableDef:
