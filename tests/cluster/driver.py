@@ -14,6 +14,7 @@ import signal
 import sys
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.request import urlopen
 
 import tidegate as tg
 from tests.cluster.rides import write_rides
@@ -182,6 +183,25 @@ def led(session: tg.Session, shared: Path) -> dict[str, Any]:
     return {"executors": status["executors"], "epochs": status["epochs"]}
 
 
+def watched(session: tg.Session, rides: Path, shared: Path) -> dict[str, Any]:
+    """What the page of a query that waits for more has, after a batch on the cluster."""
+    query = counts(session, rides).start(
+        sink=tg.sink.memory(),
+        checkpoint=shared / "watched",
+        instances=2,
+        execution="resident",
+        follow=True,
+        dashboard=True,
+    )
+    wait_for(lambda: query.status()["batch"] >= 0, "the first batch")
+    found = {}
+    for path in ("", "api/status", "api/batches", "metrics"):
+        with urlopen(f"{query.dashboard}{path}", timeout=60) as answer:
+            found[path] = answer.read().decode()
+    query.stop()
+    return found
+
+
 def arriving(session: tg.Session, source: Any) -> Any:
     places = [str(place) for place in source] if isinstance(source, list) else str(source)
     stream = session.stream(places, time="ts", name="rides")
@@ -245,6 +265,7 @@ def main() -> None:
             summary = query.wait().as_dict()
             told[f"ran {place} {name}"] = summary["exchanges"], sorted(summary["tasks_ms"])
             told[f"instances {place}"] = query.status()["instances"]
+    told["watched"] = watched(session, rides, shared)
     every(alone, rides, shared / "here" / "every")
     told |= on_s3(session, remote, shared.parent)
     if os.environ.get("TIDEGATE_TEST_MODE") == "long":

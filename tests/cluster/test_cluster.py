@@ -107,6 +107,20 @@ def test_every_kind_of_operator_runs_and_nothing_need_be_shared_but_an_object_st
     assert told["executors"] == {"wanted": 2, "there": 2}
 
 
+def test_the_page_of_a_query_on_a_cluster_opens(cluster: Standalone, told: dict[str, Any]) -> None:
+    """Page, status, batches and metrics, of instances that are tasks on other hosts."""
+    page = told["watched"]
+    assert "<title>" in page[""]
+    status = json.loads(page["api/status"])
+    assert (status["state"], status["rows_in"]) == ("running", 1_000)
+    assert status["executors"] is not None
+    (batch,) = json.loads(page["api/batches"])["batches"]
+    assert {task["instance"] for task in batch["tasks"]} == {0, 1}
+    assert all(task["spans_ms"] for task in batch["tasks"])
+    assert "tidegate_instances{" in page["metrics"]
+    assert 'tidegate_rows_in_total{query="aggregate"} 1000' in page["metrics"]
+
+
 @pytest.mark.long
 def test_every_kind_of_operator_runs_on_shared_folders(
     cluster: Standalone, told: dict[str, Any]
