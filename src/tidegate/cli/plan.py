@@ -109,14 +109,8 @@ def plan(
     everything in it costs: from a calibration, or measured now where the query is to run.
     """
     refuse_all(strategy, "tidegate plan")
-    for option, text in (
-        ("--latency", latency),
-        ("--trigger", trigger),
-        ("--calibration", calibration),
-    ):
-        if text is not None and not rates:
-            remedy = "Say how many tuples come in a second."
-            raise OptionError(option, "needs --rate", "none", remedy)
+    if not rates:
+        _refuse_without_rate(latency, trigger, calibration)
     place = Place.at(master)
     outputs = read_query(query, streams, times)
     planning = PlanOptions(
@@ -163,6 +157,14 @@ def plan(
         {**sized.facts, "instances": each, "command": ["tidegate", *command]},
         lambda: "\n".join([*sized.lines, f"  {called_as()} {shlex.join(command)}"]),
     )
+
+
+def _refuse_without_rate(*given: str | None) -> None:
+    """The options that say more about --rate."""
+    for option, text in zip(("--latency", "--trigger", "--calibration"), given, strict=True):
+        if text is not None:
+            remedy = "Say how many tuples come in a second."
+            raise OptionError(option, "needs --rate", "none", remedy)
 
 
 def _for_sample(
