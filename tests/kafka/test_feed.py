@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from tools.kafka import Broker
 
 from tests.kafka.topic import send, spread
+from tidegate.source.kafka import partition
 from tidegate.source.registry import open_uri
 
 
@@ -25,4 +28,23 @@ def test_a_partition_goes_on_where_its_checkpoint_says_though_others_were_read_b
     assert two.extend(5) == 5
     assert two.absent(4, 5) == 0
     assert two.reader(4, 5).read(["v"]).table.to_pylist() == [{"v": 9}]
+    connector.close()
+
+
+def test_tasks_are_given_few_records_and_fetch_many_themselves(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every task of a small batch reads all of it: the brokers are asked for it once."""
+    monkeypatch.setattr(partition, "_MOST_CARRIED", 20)
+    broker.create(topic, 1)
+    send(broker, topic, spread(range(40), 1))
+    connector = open_uri(f"kafka://{broker.address}/{topic}", "r", "ts", True)
+    (source,) = connector.discover()
+    source.start(0)
+    assert source.extend(40) == 40
+    few = pickle.loads(pickle.dumps(source.reader(5, 25)))
+    many = pickle.loads(pickle.dumps(source.reader(5, 26)))
+    assert [few.carried is None, many.carried is None] == [False, True]
+    assert few.read(["v"]).table.to_pylist() == [{"v": n} for n in range(5, 25)]
+    assert many.read(["v"]).table.to_pylist() == [{"v": n} for n in range(5, 26)]
     connector.close()

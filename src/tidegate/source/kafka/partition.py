@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,10 @@ from tidegate.source.piece import PIECES
 _MOST_AHEAD = 200_000
 _MOST_AHEAD_BYTES = 32 * 2**20
 """How much of a partition is read before the gate has asked for it."""
+
+_MOST_CARRIED = 8_192
+_MOST_CARRIED_BYTES = 2**20
+"""Up to so many offsets of a partition, records that the driver holds go with the work to tasks."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +92,18 @@ def _at(records: RecordRange, place: int, partition: int) -> str:
 
 @dataclass(frozen=True)
 class KafkaReader(Reader):
-    """Offsets [start, stop) of a partition, read in a task by a consumer of its process."""
+    """Offsets [start, stop) of a partition, read in a task by a consumer of its process.
+
+    A few records that the driver holds are `carried` with it. Every task of a small batch reads all
+    of it: consumers of each of them would ask the brokers for the same records.
+    """
 
     topic: Topic
     partition: int
     shape: RecordShape
     start: int
     stop: int
+    carried: RecordRange | None = field(default=None, compare=False, repr=False)
 
     def read(self, columns: Sequence[str]) -> Rows:
         check_columns(columns, self.shape.schema, f"topic {self.topic.name}")
@@ -103,7 +112,7 @@ class KafkaReader(Reader):
         return Rows(rows.table.select(columns), rows.seq, rows.rejects)
 
     def _read(self) -> _SizedRows:
-        records = fetch(self.topic, self.partition, self.start, self.stop)
+        records = self.carried or fetch(self.topic, self.partition, self.start, self.stop)
         return _SizedRows(self.shape.rows(records, self.partition))
 
 
@@ -224,7 +233,12 @@ class PartitionSource(Source):
         return self._shape.now.times(fetch(self._topic, self.partition, start, stop))
 
     def reader(self, start: int, stop: int) -> KafkaReader:
-        return KafkaReader(self._topic, self.partition, self._shape.now, start, stop)
+        carried = None
+        if stop - start <= _MOST_CARRIED:
+            held = self._shelf.whole(start, stop)
+            if held is not None and held.nbytes <= _MOST_CARRIED_BYTES:
+                carried = held
+        return KafkaReader(self._topic, self.partition, self._shape.now, start, stop, carried)
 
     def absent(self, start: int, stop: int) -> int:
         """How many offsets of a range, new to the gate, are without a record."""

@@ -149,6 +149,15 @@ class RecordShelf:
                 yield found.cut(start, end)
             start = end
 
+    def whole(self, start: int, stop: int) -> RecordRange | None:
+        """All of [start, stop), if all of it is held."""
+        found = []
+        for run in self.runs(start, stop):
+            if isinstance(run, tuple):
+                return None
+            found.append(run)
+        return RecordRange.joined(found) if found else None
+
     def _holding(self, offset: int) -> RecordRange | None:
         with self._lock:
             at = bisect_right(self._ranges, (offset, 2**63)) - 1
