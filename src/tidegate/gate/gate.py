@@ -59,8 +59,8 @@ class Gate:
     smallest of the sources' newest times, less `disorder`. The order is (time, position of the
     source, sequence in the source); positions count in the order of joining. All methods may be
     called from any thread. Durations are a `timedelta`, times a `datetime` (UTC without a zone);
-    integers are microseconds. Tuples are kept until the slowest reader has passed them, without
-    any readers for ever.
+    integers are microseconds. Tuples are kept until the slowest reader has passed them, those that
+    became ready with its last one a little longer; without any readers for ever.
     """
 
     def __init__(
@@ -206,7 +206,12 @@ class Gate:
             self._changed.notify_all()
 
     def announce_readers(self, readers: str | Sequence[str], at: str | None = None) -> None:
-        """Let readers join where the reader `at` is now, or at the oldest tuple that is kept."""
+        """Let readers join, from the tuple on that the reader `at` was given last.
+
+        So who finds in a tuple that others are needed can call them for that tuple (STRETCH,
+        algorithm 7). Where `at` was given none yet they begin where it does; without `at`, at the
+        oldest tuple that some reader has not been given.
+        """
         with self._lock:
             self._ready.join(_names(readers), at)
             self._changed.notify_all()

@@ -32,7 +32,7 @@ class Passage:
 class ReadySequence:
     """Ready tuples in the total order, from the oldest that some reader still needs.
 
-    Positions count from the first tuple that was ever ready. Not safe under threads by itself: the
+    That is the one it was given last: readers may join there. Positions count from the first tuple that was ever ready. Not safe under threads by itself: the
     gate calls it with its lock held. Every call moves numbers and references, no tuples.
     """
 
@@ -42,6 +42,8 @@ class ReadySequence:
         self._starts: list[int] = []
         self._oldest = 0
         self._positions: dict[str, int] = {}
+        self._joined: dict[str, int] = {}
+        """Where each reader began."""
         self.join(readers)
 
     def extend(self, parts: Sequence[SortedRun]) -> None:
@@ -80,8 +82,11 @@ class ReadySequence:
         return self._positions[reader]
 
     def join(self, readers: Sequence[str], at: str | None = None) -> None:
-        """Let readers start where the reader `at` is, or at the oldest tuple that is kept."""
-        start = self._oldest if at is None else self.position(at)
+        """Let readers start with the tuple that `at` was given last, or where it begins.
+
+        Without `at` it is the oldest tuple that a reader has not been given.
+        """
+        start = self._oldest if at is None else self._last_of(at)
         for place, reader in enumerate(readers):
             if reader in self._positions or reader in readers[:place]:
                 raise GateError(
@@ -91,6 +96,8 @@ class ReadySequence:
                     "Give each reader a name of its own, or remove the other one before.",
                 )
         self._positions.update(dict.fromkeys(readers, start))
+        self._joined.update(dict.fromkeys(readers, start))
+        self._oldest = min(self._oldest, start)
 
     def leave(self, readers: Sequence[str]) -> None:
         """Let readers go; what only they needed is freed, unless they were the last."""
@@ -98,6 +105,7 @@ class ReadySequence:
             self._check_known(reader)
         for reader in readers:
             self._positions.pop(reader, None)
+            self._joined.pop(reader, None)
         self._free()
 
     def positions(self) -> Mapping[str, int]:
@@ -109,11 +117,16 @@ class ReadySequence:
 
     def _free(self) -> None:
         self._oldest = min(self._positions.values(), default=self._oldest)
+        needed = min(map(self._last_of, self._positions), default=self._oldest)
         passed = 0
-        while passed < len(self._sections) and self._sections[passed].stop <= self._oldest:
+        while passed < len(self._sections) and self._sections[passed].stop <= needed:
             passed += 1
         if passed:
             del self._sections[:passed], self._starts[:passed]
+
+    def _last_of(self, reader: str) -> int:
+        """The tuple that a reader was given last, or else its first one."""
+        return max(self.position(reader) - 1, self._joined[reader])
 
     def _check_known(self, reader: str) -> None:
         if reader not in self._positions:
