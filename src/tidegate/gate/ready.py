@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from tidegate.batch import MAX_US
 from tidegate.errors import GateError, near
-from tidegate.gate.frontier import Progress
+from tidegate.gate.frontier import Progress, lowered
+from tidegate.gate.loose import LooseRun, Values
 from tidegate.gate.merge import Section, SortedRun
 
 
@@ -32,8 +33,9 @@ class Passage:
 class ReadySequence:
     """Ready tuples in the total order, from the oldest that some reader still needs.
 
-    That is the one it was given last: readers may join there. Positions count from the first tuple that was ever ready. Not safe under threads by itself: the
-    gate calls it with its lock held. Every call moves numbers and references, no tuples.
+    That is the one it was given last: readers may join there. Positions count from the first tuple
+    that was ever ready. Not safe under threads by itself: the gate calls it with its lock held.
+    Every call moves numbers and references, no tuples.
     """
 
     def __init__(self, readers: Sequence[str]) -> None:
@@ -147,12 +149,23 @@ class WaitingSource:
         self.progress = Progress(promise_us=promised_us)
         self.left = False
         self.append_lock = threading.Lock()
-        self._runs: deque[SortedRun] = deque()
+        self._runs: deque[SortedRun | LooseRun] = deque()
 
     def add(self, run: SortedRun | None, newest_us: int) -> None:
         self.progress = replace(self.progress, newest_us=newest_us)
         if run is not None:
             self._runs.append(run)
+
+    def add_row(self, time_us: int, values: Values, schema: pa.Schema, disorder_us: int) -> None:
+        """Add a single row, not before any other of the source, to those that came alone too."""
+        newest = self._runs[-1] if self._runs else None
+        if not isinstance(newest, LooseRun):
+            progress = self.progress
+            bound_us = max(lowered(progress.newest_us, disorder_us), progress.promise_us)
+            newest = LooseRun(schema, bound_us)
+            self._runs.append(newest)
+        newest.add(time_us, values)
+        self.progress = Progress(time_us, self.progress.promise_us, self.progress.ended)
 
     def end(self) -> None:
         self.progress = replace(self.progress, ended=True)
@@ -164,7 +177,7 @@ class WaitingSource:
         disorder that is one, so a run is looked at about twice in its life.
         """
         ready: list[SortedRun] = []
-        waits: list[SortedRun] = []
+        waits: list[SortedRun | LooseRun] = []
         while self._runs and (self._runs[0].bound_us < frontier_us or frontier_us == MAX_US):
             head, tail = self._runs.popleft().split(frontier_us)
             if head is not None:
