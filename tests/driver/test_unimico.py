@@ -21,7 +21,7 @@ from tests.property.course import IN_MEMORY
 from tests.property.test_determinism import share
 from tidegate.driver.loop import Loop
 from tidegate.elastic.handover import STATE, WINDOW
-from tidegate.elastic.request import Move, Request
+from tidegate.elastic.request import Move, Request, Switch
 from tidegate.operate.tuple_window import state as tuple_state
 from tidegate.operate.tuple_window.spec import TupleSpec
 from tidegate.operate.tuple_window.tenure import migration_of
@@ -164,3 +164,43 @@ def test_windows_of_tuples_do_not_depend_on_migrations(data: st.DataObject) -> N
             drain(loop)
         loop.close()
     assert rows_of(sink) == in_turn(rows, n, slide)
+
+
+def test_a_mapping_at_the_start_is_epoch_0_and_switches_go_from_there(place: Path) -> None:
+    """With all buckets at instance 1, going down to one moves that of a stream without groups."""
+    wanted, sink = plain(Q2, place / "plain"), MemorySink()
+    options: dict[str, Any] = {
+        "batch_rows": 9,
+        "handover": WINDOW,
+        "switches": {7: 1},
+        "instances": None,
+    }
+    all_at_one = Switch((1,) * 64, 2)
+    loop = started(Q2, place / "mapped", sink, ROWS, mapping=all_at_one, **options)
+    assert loop.step() is not None
+    assert loop.manifest.mappings["aggregate"]["owners"] == [1] * 64
+    assert loop.manifest.epochs[0]["instances"] == 2
+    drain(loop)
+    loop.close()
+    assert rows_of(sink) == wanted
+    assert loop.manifest.epochs[-1]["handover"] == WINDOW
+
+
+def test_a_mapping_is_asked_for_again_when_a_run_goes_on(place: Path) -> None:
+    source, sink = [memory(*ROWS, end=True)], MemorySink()
+    for mapping in (Switch((1, 0), 2), Switch((0, 1), 2), None):
+        loop = loop_of(
+            plan_of(Q2),
+            source,
+            place,
+            sink,
+            buckets=2,
+            batch_rows=9,
+            mapping=mapping,
+            instances=None,
+        )
+        assert loop.step() is not None
+        assert loop.step() is not None
+        loop.close()
+    assert loop.manifest.mappings["aggregate"]["owners"] == [0, 1]
+    assert [e.get("by") for e in loop.manifest.epochs] == [None, "--mapping"]

@@ -13,6 +13,7 @@ from tidegate.cli.dashboard import tell_page
 from tidegate.cli.line import FORMATS, TEXT, log_to_stderr, say, say_summary, use
 from tidegate.cli.option import (
     asked_instances,
+    asked_mapping,
     policy_option,
     query_options,
     read_query,
@@ -98,6 +99,12 @@ from tidegate.sink.terminal import drawable
     multiple=True,
     metavar="BATCH=N",
     help="Ask for N instances from a batch on, NAME:BATCH=N for one subquery. Repeat for several.",
+)
+@click.option(
+    "--mapping",
+    metavar="FILE_OR_JSON",
+    help="Which instance has which bucket when the run begins, instead of --instances: the owner "
+    'of each, as [0, 0, 1, 1], or the buckets of each instance, as {"0": "0-31", ...}.',
 )
 @policy_option
 @click.option(
@@ -194,6 +201,7 @@ def run(
     buckets: int,
     batch_rows: int | None,
     switch: tuple[str, ...],
+    mapping: str | None,
     policy: str,
     execution: str,
     follow: bool,
@@ -223,6 +231,7 @@ def run(
         trigger_s=None if trigger is None else trigger_seconds(trigger, "--trigger"),
         memory=Allowance.of(memory_limit),
         handover=handover,
+        mapping=asked_mapping(mapping),
         policy=policies.of(policy, "--policy"),
         start_empty=start_empty,
     )

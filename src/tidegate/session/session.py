@@ -338,6 +338,7 @@ class Session:
         memory_limit: str | int | None = None,
         max_windows_per_tuple: int = MAX_WINDOWS,
         handover: str = AUTO,
+        mapping: object = None,
         start_empty: bool = False,
         lineage: str | PathLike[str] | None = None,
         lineage_every: str | timedelta | float | None = None,
@@ -350,6 +351,9 @@ class Session:
         the checkpoint goes on. `trigger` is the least time between the starts of two batches, as
         `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in
         bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
+        `mapping` says which instance has which bucket when the run begins, instead of `instances`:
+        the owner of each, as `[0, 0, 1, 1]`, or the buckets of each instance, as
+        `{0: "0-31", 1: "32-63"}`.
         With `start_empty` a changed query may have aggregates, functions and joins of which its
         checkpoint has no state; they begin with the next tuples. `lineage` is a file or a URL that
         gets OpenLineage events: of the start, of the end, and one in `lineage_every`, 10 minutes
@@ -362,6 +366,7 @@ class Session:
             policy,
             memory_limit,
             trigger,
+            mapping,
             buckets=buckets,
             batch_rows=batch_rows,
             follow=follow,
