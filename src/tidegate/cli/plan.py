@@ -12,6 +12,7 @@ from tidegate.cli.called import called_as
 from tidegate.cli.option import options, read_query, refuse_all
 from tidegate.cli.query_text import QueryText
 from tidegate.cli.rate_plan import RateTarget, for_rates
+from tidegate.cli.sustainable import counts_up_to, tell_sustainable
 from tidegate.cli.value import Whole
 from tidegate.driver.metric.text import number_text
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS
@@ -24,9 +25,11 @@ from tidegate.plan.options import MAX_WINDOWS, PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD, Plan
 from tidegate.plan.strategy import proposed
 from tidegate.session.calibrate import calibrate, check_calibration
+from tidegate.session.options import trigger_seconds
 from tidegate.session.place import DEFAULT_MASTER, Place
 from tidegate.session.planning import plan_for
 from tidegate.session.sample_run import DEFAULT_ROWS, SampleLoad, SampleRun, sample_run
+from tidegate.session.sustain import DEFAULT_SECONDS, DEFAULT_WITHIN_S, SustainSetup
 
 
 @click.command()
@@ -79,6 +82,19 @@ from tidegate.session.sample_run import DEFAULT_ROWS, SampleLoad, SampleRun, sam
     metavar="FILE",
     help="With --rate: what `tidegate calibrate` has measured, instead of measuring now.",
 )
+@click.option(
+    "--sustainable",
+    is_flag=True,
+    help="Measure the highest rate that 1, 2, 4, ... instances sustain, up to --instances.",
+)
+@click.option(
+    "--seconds",
+    type=Whole(least=1),
+    default=None,
+    metavar="S",
+    help="With --sustainable: how long each rate is tried (default: 5).",
+)
+@click.option("--json", "as_json", is_flag=True, help="With --sustainable: all tries as JSON.")
 def plan(
     query: QueryText,
     streams: tuple[str, ...],
@@ -94,6 +110,9 @@ def plan(
     latency: str | None,
     trigger: str | None,
     calibration: str | None,
+    sustainable: bool,
+    seconds: int | None,
+    as_json: bool,
 ) -> None:
     """Run the first rows of QUERY.sql and propose how many instances each subquery should have.
 
@@ -104,22 +123,32 @@ def plan(
 
     With --rate it says how many instances the query needs at these rates, by a model of what
     everything in it costs: from a calibration, or measured now where the query is to run.
+
+    With --sustainable it measures, where the query is to run, the highest rate at which 99 of 100
+    tuples are answered within --latency, 1 second unless given: for 1, 2, 4, ... instances. The
+    input is taken as if it arrived at a rate, and several rates are tried.
     """
     refuse_all(strategy, "tidegate plan")
-    for option, text in (
-        ("--latency", latency),
-        ("--trigger", trigger),
-        ("--calibration", calibration),
-    ):
-        if text is not None and not rates:
-            remedy = "Say how many tuples come in a second."
-            raise OptionError(option, "needs --rate", "none", remedy)
+    _check_modes(
+        sustainable,
+        bool(rates),
+        latency=latency,
+        trigger=trigger,
+        calibration=calibration,
+        seconds=seconds,
+        json=as_json or None,
+    )
     place = Place.at(master)
     outputs = read_query(query, streams, times)
     planning = PlanOptions(
         JoinOptions(method, routing), strategy, max_windows=max_windows_per_tuple
     )
     planned = plan_for(outputs, place, planning)
+    if sustainable:
+        within_s = DEFAULT_WITHIN_S if latency is None else trigger_seconds(latency, "--latency")
+        setup = SustainSetup(planned, place, seconds or DEFAULT_SECONDS, within_s)
+        tell_sustainable(setup, counts_up_to(instances or place.default_instances()), as_json)
+        return
     names = [s.name for s in planned.subqueries]
     one_number = strategy == QUERY_CLOUD
     cores = place.cores()
@@ -156,6 +185,29 @@ def plan(
     for line in lines:
         click.echo(line)
     click.echo(f"  {called_as()} {shlex.join(['run', *query.words, *given])}")
+
+
+def _check_modes(sustainable: bool, rates: bool, **given: object) -> None:
+    """Refuse options that the way of planning does not use."""
+    if sustainable and rates:
+        raise OptionError(
+            "--sustainable",
+            "cannot be used with --rate",
+            "both",
+            "Leave --rate out: the highest rate is what is searched for.",
+        )
+    for name, value in given.items():
+        option = f"--{name}"
+        if value is None:
+            continue
+        if sustainable and name in ("trigger", "calibration"):
+            remedy = f"Leave {option} out: rates are measured."
+            raise OptionError(option, "cannot be used with --sustainable", "both", remedy)
+        if name in ("seconds", "json") and not sustainable:
+            raise OptionError(option, "needs --sustainable", "none", f"Add it, or drop {option}.")
+        if not sustainable and not rates:
+            remedy = "Say how many tuples come in a second."
+            raise OptionError(option, "needs --rate", "none", remedy)
 
 
 def _for_sample(
