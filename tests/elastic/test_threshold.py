@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.elastic.fixed import Fixed
+from tidegate.elastic.request import Switch
 from tidegate.elastic.threshold import Threshold
 from tidegate.errors import OptionError
 from tidegate.route.mapping import Mapping, even
@@ -172,6 +175,30 @@ def test_no_switch_makes_the_predicted_imbalance_worse(owners: list[int], data: 
         then = np.bincount(after.owner_array, weights=done, minlength=5)
         assert then.std() <= driven.imbalance * 0.9 + 1e-5
         assert then.max() <= driven.observed.utilisation.max() + 1e-5
+
+
+def test_several_subqueries_short_of_capacity_are_provisioned_at_once() -> None:
+    """Each by its own load in one decision, while another gives instances back."""
+    policy, names = Threshold(), ("map", "join", "join2", "aggregate")
+    shares, counts = (1.2, 0.97, 0.6, 0.2), (5, 9, 4, 6)
+    courses = [
+        drive(Fixed(), even_load(share * count, 3), instances=count, slots=14)
+        for share, count in zip(shares, counts, strict=True)
+    ]
+    memory: dict[str, Any] = {}
+    for batch in range(3):
+        seen = [
+            replace(course[batch].observed, subquery=name)
+            for name, course in zip(names, courses, strict=True)
+        ]
+        decision = policy.decide(seen, memory)
+        memory = json.loads(json.dumps(decision.memory))
+        assert bool(decision.requests) == (batch == 2)
+    asked = {
+        r.subquery: r.change.instances for r in decision.requests if isinstance(r.change, Switch)
+    }
+    assert asked == {"map": 9, "join": 13, "aggregate": 2}
+    assert [r.by for r in decision.requests] == ["policy threshold"] * 3
 
 
 def test_low_thresholds_give_new_instances_their_part() -> None:

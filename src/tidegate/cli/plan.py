@@ -129,15 +129,8 @@ def plan(
     input is taken as if it arrived at a rate, and several rates are tried.
     """
     refuse_all(strategy, "tidegate plan")
-    _check_modes(
-        sustainable,
-        bool(rates),
-        latency=latency,
-        trigger=trigger,
-        calibration=calibration,
-        seconds=seconds,
-        json=as_json or None,
-    )
+    asked_for = {"latency": latency, "trigger": trigger, "calibration": calibration}
+    _check_modes(sustainable, bool(rates), **asked_for, seconds=seconds, json=as_json or None)
     place = Place.at(master)
     outputs = read_query(query, streams, times)
     planning = PlanOptions(
@@ -173,10 +166,7 @@ def plan(
         *(w for text in streams for w in ("--stream", text)),
         *(w for text in times for w in ("--time", text)),
         *_changed("--master", master or DEFAULT_MASTER, DEFAULT_MASTER),
-        *_changed("--strategy", strategy, OPERATOR_SET),
-        *_changed("--method", method, AUTO),
-        *_changed("--routing", routing, AUTO),
-        *_changed("--max-windows-per-tuple", str(max_windows_per_tuple), str(MAX_WINDOWS)),
+        *_planned_as(strategy, method, routing, max_windows_per_tuple),
         *_changed("--buckets", str(_buckets(counts)), str(DEFAULT_BUCKETS)),
         *(["--out", "results"] if len(outputs) > 1 else []),
         *([] if trigger is None else ["--trigger", trigger]),
@@ -272,6 +262,16 @@ def _doubts(loads: Sequence[SampleLoad]) -> list[str]:
     """What the sample is too short to say."""
     idle = [load.subquery for load in loads if not load.tuples]
     return [f"  no tuple came to {', '.join(idle)}: a larger --sample says more"] if idle else []
+
+
+def _planned_as(strategy: str, method: str, routing: str, max_windows: int) -> list[str]:
+    """The options of planning that are not as usual."""
+    return [
+        *_changed("--strategy", strategy, OPERATOR_SET),
+        *_changed("--method", method, AUTO),
+        *_changed("--routing", routing, AUTO),
+        *_changed("--max-windows-per-tuple", str(max_windows), str(MAX_WINDOWS)),
+    ]
 
 
 def _changed(option: str, value: str, default: str) -> list[str]:

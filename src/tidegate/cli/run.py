@@ -217,9 +217,8 @@ def run(
 
     A run takes all there is, finishes every window and ends; its checkpoint is finished then. With
     --available-now windows stay open, and the same command goes on with what is new; with --follow
-    the run waits for it. Ctrl-C ends it after the running batch, a second one at once. While it
-    runs, a live view shows rates, event-time lag, batch times, state, instances and the newest
-    window, if standard output is a terminal. A summary follows on standard error.
+    the run waits for it. Ctrl-C ends it after the running batch, a second one at once. A terminal
+    shows rates, event-time lag, batch times, state, instances and the newest window meanwhile.
     """
     refuse_all(strategy, "tidegate run")
     options = RunOptions(

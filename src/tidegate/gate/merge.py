@@ -14,7 +14,7 @@ from tidegate.batch import MAX_US
 from tidegate.gate.lateness import Int64s
 
 
-class Rows(Protocol):
+class RunRows(Protocol):
     """A table, or what becomes one when it is asked for a part."""
 
     def slice(self, start: int, rows: int, /) -> pa.Table: ...
@@ -29,13 +29,13 @@ class SortedRun:
     """
 
     times_us: Int64s
-    table: Rows
+    table: RunRows
     start: int
     stop: int
     bound_us: int
 
     @staticmethod
-    def of(times_us: Int64s, table: Rows, bound_us: int) -> SortedRun:
+    def of(times_us: Int64s, table: RunRows, bound_us: int) -> SortedRun:
         return SortedRun(times_us, table, 0, len(times_us), bound_us)
 
     @property
