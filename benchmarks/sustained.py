@@ -52,10 +52,12 @@ from measure import (
 from skew import BAND, DOMAIN, PASSING
 from sweep import sweep_arguments
 
+from tidegate.model.sizing.sustained import CLOSE, highest_rate
+
+__all__ = ["CLOSE", "highest", "latency"]
+
 EXCHANGES = ("shared", "shuffle")
 STEP_S, SETTLE_S, CHUNK = 0.01, 3.0, 100_000
-CLOSE = 1.15
-"""Where a rate that is sustained and one that is not are so near, there are no more tries."""
 PASSED_ON = ("method", "rate", "seconds", "within", "tries")
 QUERY = """
 SELECT r.x, s.a FROM r [RANGE {ms} MILLISECONDS] JOIN s [RANGE {ms} MILLISECONDS]
@@ -201,22 +203,8 @@ def latency(batches: Sequence[Batch]) -> dict[str, float]:
 
 def highest(attempt: Callable[[float], dict[str, Any]], rate: float, tries: int) -> dict[str, Any]:
     """The try with the highest rate that is sustained, from a first rate on, and all tries."""
-    done: list[dict[str, Any]] = []
-    low, high = 0.0, math.inf
-    while len(done) < tries and (not low or high / low >= CLOSE):
-        done.append(attempt(rate))
-        if done[-1]["sustained"]:
-            low = rate
-            rate = 2 * low if math.isinf(high) else _between(low, high)
-        else:
-            high = rate
-            rate = _between(low, high) if low else rate / 2
-    sustained = [one for one in done if one["sustained"]]
-    return {"best": max(sustained, key=lambda one: one["rate"], default=None), "tries": done}
-
-
-def _between(low: float, high: float) -> float:
-    return math.sqrt(low * high)
+    found = highest_rate(attempt, lambda one: one["sustained"], rate, tries)
+    return {"best": found.best, "tries": list(found.tries)}
 
 
 def child(arguments: argparse.Namespace) -> None:

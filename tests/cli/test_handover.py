@@ -67,9 +67,9 @@ def test_explain_says_how_buckets_would_be_handed_over(
         ),
         (
             ["run", "counted.sql", "--master", "none", "--out", "out", "--handover", "window"],
-            "--handover: window is for windows of time, and for joins; got aggregate: "
-            "its windows count the tuples of each group. Use --handover auto, which hands its "
-            "buckets over by their state.",
+            "--handover: window is for joins, and for windows of time or of tuples without groups; "
+            "got aggregate: its windows count the tuples of each group. Use --handover auto, which "
+            "hands its buckets over by their state.",
         ),
     ],
 )

@@ -13,7 +13,14 @@ def test_the_example_prints_what_its_comments_say(capsys):
     (program,) = blocks("docs/gate.md", "python")
     exec(compile(program, "docs/gate.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
-    assert printed == ["0", "['open', 'tilted']", "['shut']", "['shut']", "['shut']", "True"]
+    assert printed == [
+        "0",
+        "['open', 'tilted']",
+        "['tilted', 'shut']",
+        "['shut']",
+        "['shut']",
+        "True",
+    ]
     said = re.findall(r"print\(.*\)  # (\S.*)", program)
     assert said == ["0: the window has not spoken", *printed[1:3], "['shut'], ['shut']", "True"]
 

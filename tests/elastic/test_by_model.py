@@ -14,9 +14,12 @@ import numpy as np
 import pytest
 
 from tidegate.elastic.by_model import ByModel
+from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Policy
 from tidegate.elastic.registry import of
+from tidegate.elastic.request import Scale
 from tidegate.elastic.threshold import Threshold
+from tidegate.elastic.turn import LastTurn
 from tidegate.errors import OptionError
 from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.live.rates import ArrivalCounts, Rates
@@ -24,6 +27,7 @@ from tidegate.model.live.subquery import LiveSubquery
 from tidegate.model.observation import InputLoad
 from tidegate.model.operation import Lookback, Operation
 from tidegate.model.sizing.calibration_file import MeasuredSubquery, QueryCalibration
+from tidegate.route.mapping import even
 from tidegate.testing import DrivenBatch, drive, drive_join, switches
 
 COSTS = JoinCosts(alpha=3e-6, beta=6e-6, sigma=0.01, batch_s=0.004, tuple_s=2e-5)
@@ -55,6 +59,38 @@ def test_it_has_as_many_instances_as_rates_need_once_windows_are_full(ahead: flo
     assert set(count[58:]) == {needed(150)} == {2}
     calm = [one.waiting_s for one in (*driven[:20], *driven[23:])]
     assert max(calm) == 0.0, "it waits only until the rates have been seen"
+
+
+def test_a_change_is_not_undone_by_the_next_batch() -> None:
+    """Bursts of a second: each calls for more instances, and the second after it for fewer."""
+    bursts = ([(60, 60)] * 12 + [(400, 400)]) * 6
+    driven = drive_join(ByModel(maximum=8, ahead=0.0), bursts, window=WINDOW, costs=COSTS)
+    asked = [
+        (batch, one.requests[0].change.instances - one.instances)
+        for batch, one in enumerate(driven)
+        if one.requests and isinstance(one.requests[0].change, Scale)
+    ]
+    assert len(asked) > 6
+    back = [b - a for (a, up), (b, down) in pairwise(asked) if up > 0 > down]
+    assert back
+    assert min(back) > 5
+    assert min(b - a for (a, up), (b, down) in pairwise(asked) if up < 0 < down) > 2
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_a_turn_waits_for_batches_and_intervals_with_the_new_mapping(way: int) -> None:
+    (one,) = drive_join(Fixed(), [(10, 10)], window=WINDOW, costs=COSTS, instances=3)
+    batches, intervals = (6, 4) if way > 0 else (3, 2)
+    at = replace(one.observed, batch=10)
+    turn = LastTurn().asked(replace(at, mapping=even(64, 3 - way)), 3)
+    assert turn.allows(at, 3 + way), "further the same way at once"
+    for passed in range(1, batches):
+        turn = turn.after_interval(at)
+        assert not turn.allows(replace(at, batch=10 + passed), 3 - way)
+    assert turn.intervals >= intervals
+    assert turn.after_interval(at).allows(replace(at, batch=10 + batches), 3 - way)
+    other = replace(at, batch=20, mapping=even(64, 7))
+    assert turn.after_interval(other) == LastTurn(), "somebody else has changed it"
 
 
 def test_it_switches_less_often_looking_ahead_and_than_thresholds_do() -> None:

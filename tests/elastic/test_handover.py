@@ -106,7 +106,12 @@ def test_the_choice(
         ("fast", HOST, "--handover: must be one of auto, shared, state, window; got fast"),
         (SHARED, HOSTS, "shared needs instances and checkpoint on one host; got instances are on"),
         (SHARED, REMOTE, "shared needs .* on one host; got the store is remote. Use --handover"),
-        (WINDOW, HOST, "window is for windows of time, and for joins; got own: it has no windows."),
+        (
+            WINDOW,
+            HOST,
+            "window is for joins, and for windows of time or of tuples without groups; "
+            "got own: it has no windows.",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(asked: str, site: Site, message: str) -> None:

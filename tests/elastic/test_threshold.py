@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.request import Switch
 from tidegate.elastic.threshold import Threshold
 from tidegate.errors import OptionError
@@ -43,18 +45,28 @@ def off_target(driven: list[DrivenBatch], target: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"), [(5, 9), (9, 16), (18, 31), (30, 52), (40, 69)], ids=str
+    ("before", "more", "fewer"),
+    [(5, 9, 2), (9, 16, 3), (18, 31, 7), (30, 52, 12), (40, 69, 17)],
+    ids=str,
 )
-def test_a_load_of_120_percent_is_answered_in_one_step(before: int, after: int) -> None:
-    """STRETCH's table 2: from 70 percent of what they can to 120."""
-    policy = Threshold(batches=1, seconds=0.0, maximum=100)
-    mapping, load = even(1_000, before), np.full(1_000, 1.2 * before / 1_000)
-    seen = drive(policy, [load], mapping=mapping, period_s=1.2 * before)[0].observed
-    overloaded = replace(seen, period_s=1.0, seconds=1.2)
-    assert overloaded.utilisation.mean() == pytest.approx(1.2)
-    (request,) = policy.decide((overloaded,), {}).requests
-    assert isinstance(request.change, Switch)
-    assert request.change.instances == after
+@pytest.mark.parametrize("buckets", [1_000, 512])
+def test_a_new_load_is_answered_in_one_step(
+    before: int, more: int, fewer: int, buckets: int
+) -> None:
+    """STRETCH's table 2: from 70 percent of what they can to 120, and to 30, and no further."""
+    calm = even_load(0.7 * before, 10, buckets)
+    for share, after in ((1.2, more), (0.3, fewer)):
+        load = [*calm, *even_load(share * before, 30, buckets)]
+        driven = drive(Threshold(), load, instances=before)
+        assert [one.instances for one in driven[:13]] == [before] * 13
+        assert {one.instances for one in driven[13:]} == {after}
+
+
+def test_a_change_is_not_turned_back_by_the_load_that_called_for_it() -> None:
+    """Nine at 30 percent become three at 90, and stay three where it is a few percent more."""
+    rises = [*even_load(2.7, 10), *even_load(2.7 * 1.04, 10), *even_load(2.7 * 1.06, 10)]
+    driven = drive(Threshold(), rises, instances=9)
+    assert [driven[i].instances for i in (0, 9, 19, 29)] == [9, 3, 3, 5]
 
 
 def test_the_reason_has_the_figures() -> None:
@@ -64,7 +76,7 @@ def test_the_reason_has_the_figures() -> None:
     (request, *_) = [r for one in driven for r in one.requests]
     assert (request.by, request.subquery) == ("policy threshold", "aggregate")
     driven = drive(Threshold(), even_load(0.8, 20), instances=4)
-    assert reasons(driven) == ["average utilisation 0.20 below 0.45: 4 -> 2 instances"]
+    assert reasons(driven) == ["average utilisation 0.20 below 0.45: 4 -> 1 instance"]
 
 
 def test_a_ramp_takes_fewer_switches_and_stays_nearer_the_target() -> None:
@@ -163,6 +175,30 @@ def test_no_switch_makes_the_predicted_imbalance_worse(owners: list[int], data: 
         then = np.bincount(after.owner_array, weights=done, minlength=5)
         assert then.std() <= driven.imbalance * 0.9 + 1e-5
         assert then.max() <= driven.observed.utilisation.max() + 1e-5
+
+
+def test_several_subqueries_short_of_capacity_are_provisioned_at_once() -> None:
+    """Each by its own load in one decision, while another gives instances back."""
+    policy, names = Threshold(), ("map", "join", "join2", "aggregate")
+    shares, counts = (1.2, 0.97, 0.6, 0.2), (5, 9, 4, 6)
+    courses = [
+        drive(Fixed(), even_load(share * count, 3), instances=count, slots=14)
+        for share, count in zip(shares, counts, strict=True)
+    ]
+    memory: dict[str, Any] = {}
+    for batch in range(3):
+        seen = [
+            replace(course[batch].observed, subquery=name)
+            for name, course in zip(names, courses, strict=True)
+        ]
+        decision = policy.decide(seen, memory)
+        memory = json.loads(json.dumps(decision.memory))
+        assert bool(decision.requests) == (batch == 2)
+    asked = {
+        r.subquery: r.change.instances for r in decision.requests if isinstance(r.change, Switch)
+    }
+    assert asked == {"map": 9, "join": 13, "aggregate": 2}
+    assert [r.by for r in decision.requests] == ["policy threshold"] * 3
 
 
 def test_low_thresholds_give_new_instances_their_part() -> None:

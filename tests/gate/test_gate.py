@@ -138,14 +138,16 @@ def test_names_are_used_once():
     assert list(gate.status().readers) == ["r"]
 
 
-def test_a_new_reader_starts_where_another_is_or_at_the_oldest_kept():
+def test_a_new_reader_starts_with_the_tuple_that_another_was_given_last():
     gate = gate_of(["a"], readers=["slow", "fast"])
     gate.append("a", rows([(t, t) for t in range(7)]))
     gate.next_ready("fast", 4)
     gate.next_ready("slow", 1)
     gate.announce_readers("beside", at="fast")
     gate.announce_readers(["old", "older"])
-    assert ids(gate.next_ready("beside")) == [4, 5]
+    assert ids(gate.next_ready("beside")) == [3, 4, 5]
+    gate.announce_readers("same", at="old")
+    assert ids(gate.next_ready("same", 2)) == [1, 2], "the other was given nothing yet"
     assert ids(gate.next_ready("old")) == ids(gate.next_ready("older")) == [1, 2, 3, 4, 5]
 
 
@@ -158,7 +160,10 @@ def test_what_all_readers_have_passed_is_freed():
     gate.next_ready("two", 50)
     assert gate.status().kept_rows == 50
     gate.remove_readers("two")
-    assert gate.status().kept_rows == 0
+    assert gate.status().kept_rows == 10, "those that became ready with the last one"
+    gate.announce_readers("late", at="one")
+    assert ids(gate.next_ready("late")) == [98]
+    gate.remove_readers("late")
     gate.remove_readers("one")
     gate.append("a", rows([(200, 200), (300, 300)]))
     gate.announce_readers("three")

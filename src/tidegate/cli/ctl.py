@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
 
 from tidegate.cli.answer import CommandAnswer, answers
-from tidegate.cli.option import Command
+from tidegate.cli.option import Command, mapping_text
 from tidegate.cli.value import PathText, Whole
 from tidegate.control.client import ask
 from tidegate.control.command import PAUSE, POLICY, RESUME, STATUS, STOP
@@ -126,7 +125,7 @@ def switch(checkpoint: str, mapping: str, subquery: str | None, why: str) -> Com
     JSON, or a file with it: the owner of each bucket as [0, 1, 0, 1], or the buckets of each
     instance as {"0": "0-31", "1": "32-63"}, which is what `status --json` has under `buckets`.
     """
-    return _ask(checkpoint, "switch", subquery, why, mapping=_text(mapping))
+    return _ask(checkpoint, "switch", subquery, why, mapping=mapping_text(mapping, "switch"))
 
 
 @ctl.command()
@@ -200,22 +199,6 @@ def _asked_text(subquery: str, of: Mapping[str, int]) -> str:
     was = "" if of["before"] == of["instances"] else f" ({of['before']:,} before)"
     moved = counted(of["buckets_moved"], "bucket")
     return f"{subquery}: {now}{was}, {moved} moved, from the next batch on"
-
-
-def _text(mapping: str) -> str:
-    """JSON as it was given, or that of a file."""
-    if mapping.lstrip().startswith(("[", "{")):
-        return mapping
-    try:
-        return Path(mapping).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        got = getattr(error, "strerror", None) or str(error)
-        raise OptionError(
-            "switch",
-            "needs a mapping as JSON, or a readable file with one",
-            f"{mapping}: {got}",
-            "Write for example '[0, 0, 1, 1]', the owner of each bucket.",
-        ) from None
 
 
 def status_text(found: Mapping[str, Any]) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from tidegate.cli.query_text import QueryText, query_argument
 from tidegate.cli.value import OneOf, Whole
+from tidegate.driver.options import read_as
 from tidegate.elastic.handover import AUTO, HANDOVERS
+from tidegate.elastic.owners import owners_of
+from tidegate.elastic.request import Switch
 from tidegate.errors import OptionError
 from tidegate.plan.method import OTHER_WORDS, ROUTINGS
 from tidegate.plan.options import MAX_WINDOWS, PARTIALS
@@ -231,6 +235,30 @@ def asked_instances(instances: Sequence[str], switches: Sequence[str]) -> Instan
             )
         into[batch] = number
     return asked
+
+
+def asked_mapping(given: str | None) -> Switch | None:
+    """The mapping of --mapping."""
+    if given is None:
+        return None
+    with read_as("--mapping"):
+        return Switch(*owners_of(mapping_text(given, "--mapping")))
+
+
+def mapping_text(given: str, where: str) -> str:
+    """JSON as it was given, or that of a file."""
+    if given.lstrip().startswith(("[", "{")):
+        return given
+    try:
+        return Path(given).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        got = getattr(error, "strerror", None) or str(error)
+        raise OptionError(
+            where,
+            "needs a mapping as JSON, or a readable file with one",
+            f"{given}: {got}",
+            "Write for example '[0, 0, 1, 1]', the owner of each bucket.",
+        ) from None
 
 
 def refuse_all(strategy: str, command: str) -> None:

@@ -14,6 +14,7 @@ from tidegate.cli.called import called_as
 from tidegate.cli.option import options, read_query, refuse_all
 from tidegate.cli.query_text import QueryText
 from tidegate.cli.rate_plan import RateTarget, SizedQuery, for_rates
+from tidegate.cli.sustainable import counts_up_to, searched
 from tidegate.cli.value import Whole
 from tidegate.driver.metric.text import number_text
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS
@@ -26,9 +27,11 @@ from tidegate.plan.options import MAX_WINDOWS, PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD, Plan
 from tidegate.plan.strategy import proposed
 from tidegate.session.calibrate import calibrate, check_calibration
+from tidegate.session.options import trigger_seconds
 from tidegate.session.place import DEFAULT_MASTER, Place
 from tidegate.session.planning import plan_for
 from tidegate.session.sample_run import DEFAULT_ROWS, SampleLoad, SampleRun, sample_run
+from tidegate.session.sustain import DEFAULT_SECONDS, DEFAULT_WITHIN_S, SustainSetup
 
 
 @click.command()
@@ -81,6 +84,18 @@ from tidegate.session.sample_run import DEFAULT_ROWS, SampleLoad, SampleRun, sam
     metavar="FILE",
     help="With --rate: what `tidegate calibrate` has measured, instead of measuring now.",
 )
+@click.option(
+    "--sustainable",
+    is_flag=True,
+    help="Measure the highest rate that 1, 2, 4, ... instances sustain, up to --instances.",
+)
+@click.option(
+    "--seconds",
+    type=Whole(least=1),
+    default=None,
+    metavar="S",
+    help="With --sustainable: how long each rate is tried (default: 5).",
+)
 @answers
 def plan(
     query: QueryText,
@@ -97,6 +112,8 @@ def plan(
     latency: str | None,
     trigger: str | None,
     calibration: str | None,
+    sustainable: bool,
+    seconds: int | None,
 ) -> CommandAnswer:
     """Run the first rows of QUERY.sql and propose how many instances each subquery should have.
 
@@ -107,16 +124,24 @@ def plan(
 
     With --rate it says how many instances the query needs at these rates, by a model of what
     everything in it costs: from a calibration, or measured now where the query is to run.
+
+    With --sustainable it measures, where the query is to run, the highest rate at which 99 of 100
+    tuples are answered within --latency, 1 second unless given: for 1, 2, 4, ... instances. The
+    input is taken as if it arrived at a rate, and several rates are tried.
     """
     refuse_all(strategy, "tidegate plan")
-    if not rates:
-        _refuse_without_rate(latency, trigger, calibration)
+    asked_for = {"latency": latency, "trigger": trigger, "calibration": calibration}
+    _check_modes(sustainable, bool(rates), **asked_for, seconds=seconds)
     place = Place.at(master)
     outputs = read_query(query, streams, times)
     planning = PlanOptions(
         JoinOptions(method, routing), strategy, max_windows=max_windows_per_tuple
     )
     planned = plan_for(outputs, place, planning)
+    if sustainable:
+        within_s = DEFAULT_WITHIN_S if latency is None else trigger_seconds(latency, "--latency")
+        setup = SustainSetup(planned, place, seconds or DEFAULT_SECONDS, within_s)
+        return searched(setup, counts_up_to(instances or place.default_instances()))
     names = [s.name for s in planned.subqueries]
     one_number = strategy == QUERY_CLOUD
     cores = place.cores()
@@ -142,10 +167,7 @@ def plan(
         *(w for text in streams for w in ("--stream", text)),
         *(w for text in times for w in ("--time", text)),
         *_changed("--master", master or DEFAULT_MASTER, DEFAULT_MASTER),
-        *_changed("--strategy", strategy, OPERATOR_SET),
-        *_changed("--method", method, AUTO),
-        *_changed("--routing", routing, AUTO),
-        *_changed("--max-windows-per-tuple", str(max_windows_per_tuple), str(MAX_WINDOWS)),
+        *_planned_as(strategy, method, routing, max_windows_per_tuple),
         *_changed("--buckets", str(_buckets(counts)), str(DEFAULT_BUCKETS)),
         *(["--out", "results"] if len(outputs) > 1 else []),
         *([] if trigger is None else ["--trigger", trigger]),
@@ -159,10 +181,25 @@ def plan(
     )
 
 
-def _refuse_without_rate(*given: str | None) -> None:
-    """The options that say more about --rate."""
-    for option, text in zip(("--latency", "--trigger", "--calibration"), given, strict=True):
-        if text is not None:
+def _check_modes(sustainable: bool, rates: bool, **given: object) -> None:
+    """Refuse options that the way of planning does not use."""
+    if sustainable and rates:
+        raise OptionError(
+            "--sustainable",
+            "cannot be used with --rate",
+            "both",
+            "Leave --rate out: the highest rate is what is searched for.",
+        )
+    for name, value in given.items():
+        option = f"--{name}"
+        if value is None:
+            continue
+        if sustainable and name in ("trigger", "calibration"):
+            remedy = f"Leave {option} out: rates are measured."
+            raise OptionError(option, "cannot be used with --sustainable", "both", remedy)
+        if name == "seconds" and not sustainable:
+            raise OptionError(option, "needs --sustainable", "none", f"Add it, or drop {option}.")
+        if not sustainable and not rates:
             remedy = "Say how many tuples come in a second."
             raise OptionError(option, "needs --rate", "none", remedy)
 
@@ -241,6 +278,16 @@ def _doubts(loads: Sequence[SampleLoad]) -> list[str]:
     """What the sample is too short to say."""
     idle = [load.subquery for load in loads if not load.tuples]
     return [f"  no tuple came to {', '.join(idle)}: a larger --sample says more"] if idle else []
+
+
+def _planned_as(strategy: str, method: str, routing: str, max_windows: int) -> list[str]:
+    """The options of planning that are not as usual."""
+    return [
+        *_changed("--strategy", strategy, OPERATOR_SET),
+        *_changed("--method", method, AUTO),
+        *_changed("--routing", routing, AUTO),
+        *_changed("--max-windows-per-tuple", str(max_windows), str(MAX_WINDOWS)),
+    ]
 
 
 def _changed(option: str, value: str, default: str) -> list[str]:

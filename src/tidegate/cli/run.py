@@ -13,6 +13,7 @@ from tidegate.cli.dashboard import tell_page
 from tidegate.cli.line import FORMATS, TEXT, log_to_stderr, say, say_summary, use
 from tidegate.cli.option import (
     asked_instances,
+    asked_mapping,
     policy_option,
     query_options,
     read_query,
@@ -100,6 +101,12 @@ from tidegate.sink.terminal import drawable
     multiple=True,
     metavar="BATCH=N",
     help="Ask for N instances from a batch on, NAME:BATCH=N for one subquery. Repeat for several.",
+)
+@click.option(
+    "--mapping",
+    metavar="FILE_OR_JSON",
+    help="Which instance has which bucket when the run begins, instead of --instances: the owner "
+    'of each, as [0, 0, 1, 1], or the buckets of each instance, as {"0": "0-31", ...}.',
 )
 @policy_option
 @click.option(
@@ -196,6 +203,7 @@ def run(
     buckets: int,
     batch_rows: int | None,
     switch: tuple[str, ...],
+    mapping: str | None,
     policy: str,
     execution: str,
     follow: bool,
@@ -211,9 +219,8 @@ def run(
 
     A run takes all there is, finishes every window and ends; its checkpoint is finished then. With
     --available-now windows stay open, and the same command goes on with what is new; with --follow
-    the run waits for it. Ctrl-C ends it after the running batch, a second one at once. While it
-    runs, a live view shows rates, event-time lag, batch times, state, instances and the newest
-    window, if standard output is a terminal. A summary follows on standard error.
+    the run waits for it. Ctrl-C ends it after the running batch, a second one at once. A terminal
+    shows rates, event-time lag, batch times, state, instances and the newest window meanwhile.
     """
     refuse_all(strategy, "tidegate run")
     options = RunOptions(
@@ -225,6 +232,7 @@ def run(
         trigger_s=None if trigger is None else trigger_seconds(trigger, "--trigger"),
         memory=Allowance.of(memory_limit),
         handover=handover,
+        mapping=asked_mapping(mapping),
         policy=policies.of(policy, "--policy"),
         start_empty=start_empty,
     )

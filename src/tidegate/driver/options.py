@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from tidegate.batch import EpochId
 from tidegate.driver.batch_limit import FIRST_ROWS, BatchLimit
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.handover import AUTO
 from tidegate.elastic.policy import Policy
+from tidegate.elastic.request import Switch
 from tidegate.errors import OptionError, near
 from tidegate.memory import ANY, Allowance
 from tidegate.plan.table_use import TableLimit
+from tidegate.route import mapping as route
 from tidegate.source.table import MOST_BYTES
 
 T = TypeVar("T")
@@ -27,8 +31,9 @@ class RunOptions:
     """Validated options of one run.
 
     `instances` is what the user asked for, None to go on with what the checkpoint has, or with
-    `default_instances` at the start. `switches` maps a batch to the number of instances asked for
-    from that batch on. Both are for every subquery; `subquery_instances` and `subquery_switches`
+    `default_instances` at the start. `mapping` says instead which instance has which bucket when
+    the run begins. `switches` maps a batch to the number of instances asked for from that batch on.
+    Both are for every subquery; `subquery_instances` and `subquery_switches`
     are for one, by its name, and go before them. `memory` is what each process that runs tasks
     may hold. `batch_rows` is how many rows every batch has; None for DEFAULT_BATCH_ROWS, and fewer
     where a row gives many.
@@ -63,6 +68,7 @@ class RunOptions:
     slots: int | None = None
     start_empty: bool = False
     whole_table_bytes: int = MOST_BYTES
+    mapping: Switch | None = None
 
     def __post_init__(self) -> None:
         self._positive("--buckets", self.buckets)
@@ -92,6 +98,19 @@ class RunOptions:
                 self._fits("--instances", asked)
         for switches in (self.switches, *self.subquery_switches.values()):
             self._check_switches(switches)
+        if self.mapping is not None:
+            self._check_mapping(self.mapping)
+
+    def _check_mapping(self, mapping: Switch) -> None:
+        if self.instances is not None or self.subquery_instances:
+            raise OptionError(
+                "--mapping",
+                "cannot be used with --instances",
+                "both",
+                "Leave --instances out: a mapping says how many there are.",
+            )
+        with read_as("--mapping"):
+            mapping.after(route.even(self.buckets, 1), ())
 
     def _check_switches(self, switches: Mapping[int, int]) -> None:
         for batch, instances in switches.items():
@@ -188,10 +207,28 @@ class RunOptions:
         most, cached = self.whole_table_bytes, self.memory.cache_bytes
         return TableLimit(most if cached is None else min(most, cached), most)
 
+    def first_mapping(self, subquery: str | None = None) -> route.Mapping:
+        """The mapping that a subquery of a new checkpoint begins with, or one without a name."""
+        due = None if subquery is None else self.due_at(0, subquery)
+        if due is not None:
+            return route.even(self.buckets, due[1])
+        if self.mapping is not None:
+            return route.Mapping(EpochId(0), self.mapping.instances, self.mapping.owners)
+        return route.even(self.buckets, self.first_instances)
+
     @property
     def first_instances(self) -> int:
         """How many instances a query starts with when nothing else was asked for."""
         return min(self.default_instances, self.buckets)
+
+
+@contextmanager
+def read_as(option: str) -> Iterator[None]:
+    """What is wrong with a mapping is told of the option that gave it."""
+    try:
+        yield
+    except OptionError as error:
+        raise OptionError(option, error.requirement, error.got, error.remedy) from None
 
 
 def _called(option: str, asked: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:

@@ -83,7 +83,7 @@ class Subqueries:
 
     def first_manifest(self) -> Manifest:
         """The state before the first batch."""
-        mapping = route.even(self._options.buckets, self._options.first_instances)
+        mapping = self._options.first_mapping()
         return Manifest(-1, dict.fromkeys(self._plan.names, route.recorded(mapping)), MIN_US)
 
     def enter(self, manifest: Manifest) -> None:
@@ -138,9 +138,7 @@ class Subqueries:
     def _mapping(self, subquery: RunningSubquery, manifest: Manifest) -> route.Mapping:
         if manifest.batch >= 0:
             return subquery.going_on(manifest)
-        asked = self._options.due_at(0, subquery.name)
-        first = self._options.first_instances if asked is None else asked[1]
-        return route.even(self._options.buckets, first)
+        return self._options.first_mapping(subquery.name)
 
     def _scheduled(
         self, batch: int, standing: Mapping[str, route.Mapping], at: float
@@ -150,8 +148,12 @@ class Subqueries:
         for name, mapping in standing.items():
             answered = name in self._answered
             due = self._options.due_at(batch, name, self._since.get(name), answered)
+            first = None if answered else self._options.mapping
             if due is not None and due[1] != mapping.instances:
                 request = Request(Scale(due[1]), name, by=due[0])
+                found[name] = WaitingRequest(request, at, time_of(utc_now()))
+            elif due is None and first is not None and first.after(mapping, ()) is not mapping:
+                request = Request(first, name, by="--mapping")
                 found[name] = WaitingRequest(request, at, time_of(utc_now()))
         return found
 

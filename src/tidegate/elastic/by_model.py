@@ -9,6 +9,7 @@ from typing import Any
 
 from tidegate.elastic.policy import Decision, check_numbers
 from tidegate.elastic.request import Request, Scale
+from tidegate.elastic.turn import LastTurn
 from tidegate.errors import OptionError
 from tidegate.model.control.controller import (
     LOWER,
@@ -34,12 +35,13 @@ _USUAL_BATCHES, _USUAL_S = 3.0, 0.5
 
 @dataclass(frozen=True)
 class _Known:
-    """A subquery at the end of an interval, and the work that waited before it."""
+    """A subquery at the end of an interval, the work that waited before it, and the last change."""
 
     seen: Observation
     followed: LiveSubquery
     work: LiveWork
     waiting: float
+    turn: LastTurn
 
     @property
     def instances(self) -> int:
@@ -60,7 +62,8 @@ class ByModel:
     Where the work is more than the part `upper` of what the instances can do, there are to be
     as many as can do it; where one less could do it within the part `lower`, those that are not
     needed go. With `latency`, in seconds, there are also to be as many as bring the mean
-    latency below it, if any number does. There are never fewer than `minimum` instances, nor
+    latency below it, if any number does. A change is not undone before some batches have shown what
+    it does (`turn`). There are never fewer than `minimum` instances, nor
     more than `maximum`; without one, no more than can run at once.
 
     Costs are estimated from the batches of the query, and followed as they change. Before there are
@@ -94,16 +97,20 @@ class ByModel:
                 after[seen.subquery] = brief
                 continue
             waiting = 0.0 if before is None else before["waiting"]
+            turn = LastTurn.restored(() if before is None else before.get("turn", ()))
             followed = self._followed(seen, before).after(seen)
             if followed.rates.is_over(self.interval):
-                followed = followed.closed()
+                followed, turn = followed.closed(), turn.after_interval(seen)
                 if followed.is_known:
-                    known.append(_Known(seen, followed, followed.work(self.ahead), waiting))
-            after[seen.subquery] = {**followed.recorded(), "waiting": waiting}
+                    work = followed.work(self.ahead)
+                    known.append(_Known(seen, followed, work, waiting, turn))
+            recorded = {**followed.recorded(), "waiting": waiting, "turn": turn.recorded()}
+            after[seen.subquery] = recorded
         requests = []
         for one in known:
-            standing, request = self._decided(one, known)
+            standing, turn, request = self._decided(one, known)
             after[one.seen.subquery]["waiting"] = round(standing.waiting, 6)
+            after[one.seen.subquery]["turn"] = turn.recorded()
             requests += [] if request is None else [request]
         return Decision(requests, after)
 
@@ -126,8 +133,8 @@ class ByModel:
 
     def _decided(
         self, one: _Known, every: Sequence[_Known]
-    ) -> tuple[ControllerState, Request | None]:
-        """What waits after an interval, and what is to change."""
+    ) -> tuple[ControllerState, LastTurn, Request | None]:
+        """What waits after an interval, the last change, and what is to change."""
         seen, work = one.seen, one.work
         instances, seconds = one.instances, one.followed.rates.seconds
         limits = self._limits(seen)
@@ -141,11 +148,12 @@ class ByModel:
         wanted, fewest = standing.instances, self._for_latency(one, every, limits)
         if wanted < fewest:
             wanted = fewest if fewest > instances or wanted < instances else wanted
-        if wanted == instances:
-            return standing, None
+        if wanted == instances or not one.turn.allows(seen, wanted):
+            return standing, one.turn, None
         why = _why(one, asked, table, fewest if wanted == fewest else 0, behind)
         steps = f"{instances} -> {wanted} instance{'' if wanted == 1 else 's'}"
-        return standing, Request(Scale(wanted), seen.subquery, why=f"{why}: {steps}")
+        request = Request(Scale(wanted), seen.subquery, why=f"{why}: {steps}")
+        return standing, one.turn.asked(seen, wanted), request
 
     def _behind(self, one: _Known, every: Sequence[_Known]) -> int:
         """The tuples that wait and would not if the query kept up; for its busiest subquery."""

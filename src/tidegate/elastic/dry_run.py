@@ -22,6 +22,9 @@ from tidegate.route.mapping import even
 BUCKETS = 1_024
 """Of a simulated join."""
 
+_TUPLES_PER_S = 1_000_000
+"""What takes a second of CPU time is seen as so many tuples, done or waiting."""
+
 
 @dataclass(frozen=True)
 class DrivenBatch:
@@ -60,8 +63,9 @@ def drive(
     """Let a policy decide over a trace; `arriving` has the CPU seconds by bucket of each batch.
 
     An instance has `period_s` of CPU time in a batch. What is more waits for the next one, with its
-    bucket. A request takes effect with the next batch, as in a query; the memory of the policy goes
-    through JSON, as through a manifest. The load depends on nothing else: a switch costs nothing.
+    bucket, and is seen as the backlog. A request takes effect with the next batch, as in a query;
+    the memory of the policy goes through JSON, as through a manifest. The load depends on nothing
+    else: a switch costs nothing.
     """
     known: Mapping[str, Any] = memory or {}
     found: list[DrivenBatch] = []
@@ -71,7 +75,7 @@ def drive(
         mapping = mapping or even(len(asked), instances)
         done = _done(asked, mapping, period_s)
         waiting = asked - done
-        seen = _seen(batch, done, mapping, period_s, slots)
+        seen = _seen(batch, done, waiting, mapping, period_s, slots)
         decision = policy.decide((seen,), known)
         known = json.loads(json.dumps(decision.memory))
         found.append(DrivenBatch(seen, tuple(decision.requests), float(waiting.sum())))
@@ -109,7 +113,12 @@ def _done(
 
 
 def _seen(
-    batch: int, done: npt.NDArray[np.float64], mapping: Owners, period_s: float, slots: int | None
+    batch: int,
+    done: npt.NDArray[np.float64],
+    waiting: npt.NDArray[np.float64],
+    mapping: Owners,
+    period_s: float,
+    slots: int | None,
 ) -> Observation:
     cpu_s = np.bincount(mapping.owner_array, weights=done, minlength=mapping.instances)
     return Observation(
@@ -120,5 +129,7 @@ def _seen(
         mapping=mapping,
         instances=tuple(InstanceLoad(float(one), 0) for one in cpu_s),
         buckets=done,
+        backlog=round(float(waiting.sum()) * _TUPLES_PER_S),
         slots=slots,
+        taken=round(float(done.sum()) * _TUPLES_PER_S),
     )

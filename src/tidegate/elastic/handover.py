@@ -83,7 +83,7 @@ def check(asked: str, site: Site, reaches: Named[str, Reaching]) -> None:
         if asked == WINDOW and isinstance(reach, str):
             raise OptionError(
                 "--handover",
-                "window is for windows of time, and for joins",
+                "window is for joins, and for windows of time or of tuples without groups",
                 f"{name}: {reach}",
                 "Use --handover auto, which hands its buckets over by their state.",
             )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.elastic.average import Average, remembered
+from tidegate.elastic.average import Average, Side, remembered
 from tidegate.elastic.policy import Decision, check_numbers
 from tidegate.elastic.request import Request, Switch
 from tidegate.errors import OptionError, near
@@ -23,6 +23,15 @@ PROVISIONING = (LOAD_AWARE, INDIVIDUAL)
 
 _EVEN = 0.25
 """The largest standard deviation of loads, as a part of their mean, that a new mapping leaves."""
+
+_ABOUT = 0.001
+"""Averages are remembered in rounded parts: what differs by less is the same."""
+
+_TURN = 0.05
+"""By this part the load must be beyond a threshold to turn the last change back."""
+
+_ALL = 0.99
+"""Instances that use as much have nothing left."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +49,17 @@ class Threshold:
     The thresholds are parts of what an instance can use of the period of a batch (`average`). When
     the average utilisation is above `upper`, there are to be as many instances as bring it to
     `target`, or one more with individual provisioning; but not where that would lower the load
-    above `target` by less than the part `improvement` of a batch. When it is below `lower`, those
-    that are not needed for `target` give their buckets away and go; but not where an instance that
-    stays would come above `upper`. When the standard deviation of the utilisations is above
-    `imbalance`, buckets are moved, if that lowers it by the part `improvement`.
+    above `target` by less than the part `improvement` of a batch. When it is below `lower`, as many
+    give their buckets away and go as bring it up to `target`; but not where an instance that stays
+    would come above `upper`, and by more than buckets can be evened. When the standard deviation of
+    the utilisations is above `imbalance`, buckets are moved, if that lowers it by the part
+    `improvement`.
 
     After a change `cooldown` batches pass before the next, and a decision rests on an average over
-    `batches` batches and `seconds` seconds with one mapping. There are never fewer than `minimum`
-    instances, nor more than `maximum`; without one, no more are asked for than can run at once.
+    `batches` batches and `seconds` seconds with one mapping, all of them on the same side of a
+    threshold. To turn the last change back takes a load a little further beyond it. There are never
+    fewer than `minimum` instances, nor more than `maximum`; without one, no more are asked for than
+    can run at once.
     """
 
     upper: float = 0.9
@@ -73,14 +85,23 @@ class Threshold:
         requests, after = [], {}
         for seen in observed:
             before = remembered(memory.get(seen.subquery), seen)
-            average = before.followed(seen, self.batches, self.seconds)
+            average = before.followed(seen, self.batches, self.seconds, self._side(before))
             wanted = self._wanted(seen, average) if self._may_decide(seen, average) else None
             if wanted is not None:
                 change = Switch(wanted.mapping.owners, wanted.mapping.instances)
                 requests.append(Request(change, seen.subquery, f"policy {self.name}", wanted.why))
-                average = average.asked(seen.batch)
+                counts = seen.mapping.instances, wanted.mapping.instances
+                average = average.asked(seen.batch, *counts)
             after[seen.subquery] = average.recorded()
         return Decision(requests, after)
+
+    def _side(self, past: Average) -> Side:
+        """Where utilisations lie, after what was done last."""
+        upper = (
+            self.upper if past.way >= 0 else max(min(self.upper * (1 + _TURN), _ALL), self.upper)
+        )
+        lower = self.lower if past.way <= 0 else self.lower * (1 - _TURN)
+        return lambda used: (used > upper + _ABOUT) - (used < lower - _ABOUT)
 
     def _may_decide(self, seen: Observation, average: Average) -> bool:
         """Whether enough was seen, and the last change is long enough ago."""
@@ -90,12 +111,12 @@ class Threshold:
 
     def _wanted(self, seen: Observation, average: Average) -> _Wanted | None:
         now = average.used(seen.mapping.owner_array, seen.mapping.instances)
-        instances, mean = len(now), float(now.mean())
+        instances = len(now)
         if instances < self.minimum or instances > (self.maximum or instances):
             return self._into_range(seen, average)
-        if mean > self.upper:
+        if average.side > 0:
             found = self._provisioned(seen, average, now)
-        elif mean < self.lower:
+        elif average.side < 0:
             found = self._decommissioned(seen, average, now)
         else:
             found = None
@@ -125,8 +146,11 @@ class Threshold:
         if count <= instances:
             return None
         mapping = self._spread(seen, average, count)
-        above = self._above_target(now)
-        gained = 1 - self._above_target(average.used(mapping.owner_array, count)) / above
+        done = max(
+            float(now.max()), 1.0
+        )  # the rest waits: what is gained is gained of what is done
+        then = average.used(mapping.owner_array, count) / done
+        gained = 1 - self._above_target(then) / self._above_target(now / done)
         if gained * average.free < self.improvement:
             return None  # as when all of the load is that of one bucket, or most time the driver's
         why = f"{_mean_text(mean, average)} above {self.upper:.2f}: {_steps(instances, count)}"
@@ -137,12 +161,13 @@ class Threshold:
     ) -> _Wanted | None:
         """Fewer instances: the fewest, or one less, of which none is loaded too much."""
         instances, mean = len(now), float(now.mean())
-        fewest = max(_needed(float(now.sum()), self.target), self.minimum)
+        fewest = max(floor(float(now.sum()) / self.target + _ABOUT), self.minimum)
         if self.provisioning == INDIVIDUAL:
             fewest = max(fewest, instances - 1)
         for count in range(fewest, instances):
             mapping = self._spread(seen, average, count)
-            if average.used(mapping.owner_array, count).max() <= self.upper:
+            used = average.used(mapping.owner_array, count)
+            if used.mean() <= self.upper + _ABOUT and used.max() <= self.upper + self.imbalance / 2:
                 why = f"{_mean_text(mean, average)} below {self.lower:.2f}: "
                 return _Wanted(mapping, why + _steps(instances, count))
         return None
@@ -180,7 +205,7 @@ class Threshold:
 
 def _needed(total: float, target: float) -> int:
     """The fewest instances whose average is not above the target."""
-    return max(ceil(total / target - 1e-9), 1)
+    return max(ceil(total / target - _ABOUT), 1)
 
 
 def _mean_text(used: float, average: Average) -> str:

@@ -24,6 +24,7 @@ from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, OptionError, near
 from tidegate.gate.admission import Appended, admit
 from tidegate.gate.frontier import SourceFeed, check_promise, frontier
+from tidegate.gate.loose import RowFitter, Values
 from tidegate.gate.ready import ReadySequence, WaitingSource
 from tidegate.microsecond import LONGEST_US, MICROSECOND, time_us
 from tidegate.schema import check_time, fit_rows, normal_schema
@@ -59,8 +60,8 @@ class Gate:
     smallest of the sources' newest times, less `disorder`. The order is (time, position of the
     source, sequence in the source); positions count in the order of joining. All methods may be
     called from any thread. Durations are a `timedelta`, times a `datetime` (UTC without a zone);
-    integers are microseconds. Tuples are kept until the slowest reader has passed them, without
-    any readers for ever.
+    integers are microseconds. Tuples are kept until the slowest reader has passed them, those that
+    became ready with its last one a little longer; without any readers for ever.
     """
 
     def __init__(
@@ -74,9 +75,11 @@ class Gate:
     ) -> None:
         self.time = time
         self.disorder_us = _duration_us(disorder)
-        self._schema = None if schema is None else normal_schema(schema)
-        if self._schema is not None:
-            check_time(self._schema, time, "gate")
+        self._schema: pa.Schema | None = None
+        self._fitter: RowFitter | None = None
+        if schema is not None:
+            check_time(normal_schema(schema), time, "gate")
+            self._decide_schema(normal_schema(schema))
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._frontier_us = MIN_US
@@ -96,7 +99,10 @@ class Gate:
         decide the columns where no schema was given. A source that has ended or left is refused.
         """
         with self._lock:
-            here, schema = self._source(source), self._schema
+            here, schema, fitter = self._source(source), self._schema, self._fitter
+        single = None if fitter is None else fitter.fit(rows)
+        if single is not None and self._append_row(here, *single):
+            return self._one_row
         while True:
             table = fit_rows(rows, schema, f"source {source}", self.time)
             if schema is None and not table.num_columns:
@@ -114,13 +120,32 @@ class Gate:
                 with self._lock:
                     self._check_open(here)
                     if self._schema is schema:
-                        self._schema = schema if schema is not None else table.schema
+                        self._decide_schema(schema if schema is not None else table.schema)
                         here.add(admission.run, admission.newest_us)
                         self._late_rows += admission.appended.late.num_rows
                         self._rejected_rows += admission.appended.rejected.num_rows
                         self._changed.notify_all()
                         return admission.appended
                     schema = self._schema  # other rows were the first: fit these to them
+
+    def _append_row(self, here: WaitingSource, time_us: int, values: Values) -> bool:
+        """Add one row that fits the columns; false where it is not in order."""
+        with here.append_lock, self._lock:
+            self._check_open(here)
+            assert self._schema is not None
+            if time_us < here.progress.newest_us or time_us < here.progress.promise_us:
+                return False
+            here.add_row(time_us, values, self._schema, self.disorder_us)
+            self._changed.notify_all()
+            return True
+
+    def _decide_schema(self, schema: pa.Schema) -> None:
+        """Called with the lock held; the columns of a gate do not change once there are some."""
+        if self._fitter is None:
+            nothing = schema.empty_table()
+            self._one_row = Appended(1, nothing, nothing)
+            self._fitter = RowFitter(schema, self.time)
+        self._schema = schema
 
     def next_ready(self, reader: str, most: int | None = None) -> pa.Table:
         """The reader's next ready tuples, all that there are or at most `most`; empty when none.
@@ -206,7 +231,12 @@ class Gate:
             self._changed.notify_all()
 
     def announce_readers(self, readers: str | Sequence[str], at: str | None = None) -> None:
-        """Let readers join where the reader `at` is now, or at the oldest tuple that is kept."""
+        """Let readers join, from the tuple on that the reader `at` was given last.
+
+        So who finds in a tuple that others are needed can call them for that tuple (STRETCH,
+        algorithm 7). Where `at` was given none yet they begin where it does; without `at`, at the
+        oldest tuple that some reader has not been given.
+        """
         with self._lock:
             self._ready.join(_names(readers), at)
             self._changed.notify_all()

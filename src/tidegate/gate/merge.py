@@ -5,12 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MAX_US
 from tidegate.gate.lateness import Int64s
+
+
+class RunRows(Protocol):
+    """A table, or what becomes one when it is asked for a part."""
+
+    def slice(self, start: int, rows: int, /) -> pa.Table: ...
 
 
 @dataclass(frozen=True)
@@ -22,13 +29,13 @@ class SortedRun:
     """
 
     times_us: Int64s
-    table: pa.Table
+    table: RunRows
     start: int
     stop: int
     bound_us: int
 
     @staticmethod
-    def of(times_us: Int64s, table: pa.Table, bound_us: int) -> SortedRun:
+    def of(times_us: Int64s, table: RunRows, bound_us: int) -> SortedRun:
         return SortedRun(times_us, table, 0, len(times_us), bound_us)
 
     @property

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from tidegate.batch import MAX_US
 from tidegate.errors import GateError, near
-from tidegate.gate.frontier import Progress
+from tidegate.gate.frontier import Progress, lowered
+from tidegate.gate.loose import LooseRun, Values
 from tidegate.gate.merge import Section, SortedRun
 
 
@@ -32,8 +33,9 @@ class Passage:
 class ReadySequence:
     """Ready tuples in the total order, from the oldest that some reader still needs.
 
-    Positions count from the first tuple that was ever ready. Not safe under threads by itself: the
-    gate calls it with its lock held. Every call moves numbers and references, no tuples.
+    That is the one it was given last: readers may join there. Positions count from the first tuple
+    that was ever ready. Not safe under threads by itself: the gate calls it with its lock held.
+    Every call moves numbers and references, no tuples.
     """
 
     def __init__(self, readers: Sequence[str]) -> None:
@@ -42,6 +44,8 @@ class ReadySequence:
         self._starts: list[int] = []
         self._oldest = 0
         self._positions: dict[str, int] = {}
+        self._joined: dict[str, int] = {}
+        """Where each reader began."""
         self.join(readers)
 
     def extend(self, parts: Sequence[SortedRun]) -> None:
@@ -80,8 +84,11 @@ class ReadySequence:
         return self._positions[reader]
 
     def join(self, readers: Sequence[str], at: str | None = None) -> None:
-        """Let readers start where the reader `at` is, or at the oldest tuple that is kept."""
-        start = self._oldest if at is None else self.position(at)
+        """Let readers start with the tuple that `at` was given last, or where it begins.
+
+        Without `at` it is the oldest tuple that a reader has not been given.
+        """
+        start = self._oldest if at is None else self._last_of(at)
         for place, reader in enumerate(readers):
             if reader in self._positions or reader in readers[:place]:
                 raise GateError(
@@ -91,6 +98,8 @@ class ReadySequence:
                     "Give each reader a name of its own, or remove the other one before.",
                 )
         self._positions.update(dict.fromkeys(readers, start))
+        self._joined.update(dict.fromkeys(readers, start))
+        self._oldest = min(self._oldest, start)
 
     def leave(self, readers: Sequence[str]) -> None:
         """Let readers go; what only they needed is freed, unless they were the last."""
@@ -98,6 +107,7 @@ class ReadySequence:
             self._check_known(reader)
         for reader in readers:
             self._positions.pop(reader, None)
+            self._joined.pop(reader, None)
         self._free()
 
     def positions(self) -> Mapping[str, int]:
@@ -109,11 +119,16 @@ class ReadySequence:
 
     def _free(self) -> None:
         self._oldest = min(self._positions.values(), default=self._oldest)
+        needed = min(map(self._last_of, self._positions), default=self._oldest)
         passed = 0
-        while passed < len(self._sections) and self._sections[passed].stop <= self._oldest:
+        while passed < len(self._sections) and self._sections[passed].stop <= needed:
             passed += 1
         if passed:
             del self._sections[:passed], self._starts[:passed]
+
+    def _last_of(self, reader: str) -> int:
+        """The tuple that a reader was given last, or else its first one."""
+        return max(self.position(reader) - 1, self._joined[reader])
 
     def _check_known(self, reader: str) -> None:
         if reader not in self._positions:
@@ -134,12 +149,23 @@ class WaitingSource:
         self.progress = Progress(promise_us=promised_us)
         self.left = False
         self.append_lock = threading.Lock()
-        self._runs: deque[SortedRun] = deque()
+        self._runs: deque[SortedRun | LooseRun] = deque()
 
     def add(self, run: SortedRun | None, newest_us: int) -> None:
         self.progress = replace(self.progress, newest_us=newest_us)
         if run is not None:
             self._runs.append(run)
+
+    def add_row(self, time_us: int, values: Values, schema: pa.Schema, disorder_us: int) -> None:
+        """Add a single row, not before any other of the source, to those that came alone too."""
+        newest = self._runs[-1] if self._runs else None
+        if not isinstance(newest, LooseRun):
+            progress = self.progress
+            bound_us = max(lowered(progress.newest_us, disorder_us), progress.promise_us)
+            newest = LooseRun(schema, bound_us)
+            self._runs.append(newest)
+        newest.add(time_us, values)
+        self.progress = Progress(time_us, self.progress.promise_us, self.progress.ended)
 
     def end(self) -> None:
         self.progress = replace(self.progress, ended=True)
@@ -151,7 +177,7 @@ class WaitingSource:
         disorder that is one, so a run is looked at about twice in its life.
         """
         ready: list[SortedRun] = []
-        waits: list[SortedRun] = []
+        waits: list[SortedRun | LooseRun] = []
         while self._runs and (self._runs[0].bound_us < frontier_us or frontier_us == MAX_US):
             head, tail = self._runs.popleft().split(frontier_us)
             if head is not None:

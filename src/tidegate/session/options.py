@@ -7,9 +7,11 @@ from datetime import timedelta
 from operator import index
 from typing import Any
 
-from tidegate.driver.options import RunOptions
+from tidegate.driver.options import RunOptions, read_as
 from tidegate.duration import duration_us
 from tidegate.elastic import registry as policies
+from tidegate.elastic.owners import owners_of
+from tidegate.elastic.request import Switch
 from tidegate.errors import OptionError, QueryError
 from tidegate.memory import Allowance, bytes_of
 
@@ -20,10 +22,13 @@ def run_options(
     policy: Any,
     memory_limit: str | int | None = None,
     trigger: str | timedelta | float | None = None,
+    mapping: object = None,
     **more: Any,
 ) -> RunOptions:
     """The options of a run; instances and switches are for all subqueries, or by their names."""
     general, own = _switches(switches or {})
+    with read_as("mapping"):
+        first = None if mapping is None else Switch(*owners_of(mapping))
     return RunOptions(
         instances=None if isinstance(instances, Mapping) else instances,
         switches=general,
@@ -32,6 +37,7 @@ def run_options(
         trigger_s=None if trigger is None else trigger_seconds(trigger, "trigger"),
         memory=memory_of(memory_limit),
         policy=policies.of(policy),
+        mapping=first,
         **more,
     )
 

@@ -338,6 +338,7 @@ class Session:
         memory_limit: str | int | None = None,
         max_windows_per_tuple: int = MAX_WINDOWS,
         handover: str = AUTO,
+        mapping: object = None,
         start_empty: bool = False,
         lineage: str | PathLike[str] | None = None,
         lineage_every: str | timedelta | float | None = None,
@@ -350,11 +351,10 @@ class Session:
         the checkpoint goes on. `trigger` is the least time between the starts of two batches, as
         `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in
         bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
-        With `start_empty` a changed query may have aggregates, functions and joins of which its
-        checkpoint has no state; they begin with the next tuples. `lineage` is a file or a URL that
-        gets OpenLineage events: of the start, of the end, and one in `lineage_every`, 10 minutes
-        unless given. `dashboard` is the port of a page that shows the query, as `8123` or
-        `"0.0.0.0:8123"`; True is any that is free. Notebooks have one unless it is False.
+        `mapping` has the owner of each bucket at the start, as `[0, 0, 1, 1]`. With `start_empty` a
+        changed query may have operators without state in its checkpoint. `lineage` is a file or URL
+        for OpenLineage events, one in `lineage_every` (10 minutes) beside start and end.
+        `dashboard` is the port of a page, as `8123` or `"0.0.0.0:8123"`; True is any that is free.
         """
         options = run_options(
             instances,
@@ -362,6 +362,7 @@ class Session:
             policy,
             memory_limit,
             trigger,
+            mapping,
             buckets=buckets,
             batch_rows=batch_rows,
             follow=follow,

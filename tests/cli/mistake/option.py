@@ -43,6 +43,27 @@ MISTAKES = {
         ),
         options=(*RIDES, "--trigger", "1 second", "--available-now"),
     ),
+    "--mapping with --instances": Mistake(
+        message=(
+            "--mapping: cannot be used with --instances; got both. "
+            "Leave --instances out: a mapping says how many there are."
+        ),
+        options=(*RIDES, "--buckets", "2", "--instances", "2", "--mapping", "[0, 1]"),
+    ),
+    "--mapping of too few buckets": Mistake(
+        message=(
+            "--mapping: a mapping must give an owner to each of the 3 buckets; got none for bucket "
+            "2. Add what is missing; nothing changed."
+        ),
+        options=(*RIDES, "--buckets", "3", "--mapping", "[0, 1]"),
+    ),
+    "--mapping that is no file": Mistake(
+        message=(
+            "--mapping: needs a mapping as JSON, or a readable file with one; got nowhere.json: "
+            "No such file or directory. Write for example '[0, 0, 1, 1]', the owner of each bucket."
+        ),
+        options=(*RIDES, "--buckets", "4", "--mapping", "nowhere.json"),
+    ),
     "--memory-limit lots": Mistake(
         message="--memory-limit: must be a size, for example 512MB or 2GB; got lots.",
         options=(*RIDES, "--memory-limit", "lots"),

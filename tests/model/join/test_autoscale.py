@@ -46,8 +46,8 @@ def test_the_controller_over_the_loads_of_section_8(name: str) -> None:
     by_threshold, threshold_late = run(name, np.array([one.instances for one in driven]))
     assert late <= 2, "rates are known a second later"
     assert plain_late <= 3
-    assert threshold_late > 20
-    assert judged.switches < by_threshold.switches
+    assert threshold_late >= 5
+    assert judged.switches <= by_threshold.switches
     assert judged.switches < plain.switches
     if name != "trades":
         assert (judged.settling_s or 0) <= WINDOW_S

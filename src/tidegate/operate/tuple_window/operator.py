@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
 
+from tidegate.batch import ints
 from tidegate.collect.trigger import TriggerOrder, triggered
 from tidegate.duration import rows_text
-from tidegate.operate.bucket_work import rows_by_bucket
+from tidegate.operate.bucket_work import BucketWork, rows_by_bucket
 from tidegate.operate.operator import (
     Arrival,
+    BatchFacts,
     InstanceWork,
     MapWork,
     Operator,
@@ -25,36 +28,52 @@ from tidegate.operate.operator import (
 )
 from tidegate.operate.port import Port
 from tidegate.operate.tuple_window.state import TUPLES, TupleKeeper, read_groups, write_tuples
+from tidegate.operate.tuple_window.tenure import advance_by_tenure, migration_of, shares_of
 from tidegate.operate.tuple_window.window import TupleSpec, advance
 from tidegate.route.hash import BY_HASH
 from tidegate.route.partitioner import Partitioner
+from tidegate.route.reach import Reach
+from tidegate.state.segment import Segment
 
 WINDOW = ("window_start", "window_end")
 
 
 @dataclass(frozen=True)
 class TupleAggregate(Operator):
-    """Keeps the newest tuples of each group, and puts out a window when a tuple fills it."""
+    """Keeps the newest tuples of each group, and puts out a window when a tuple fills it.
+
+    `before` is how many tuples came in earlier batches, where there are no groups.
+    """
 
     kind: ClassVar[str] = "aggregate"
 
     spec: TupleSpec
     key_names: tuple[str, ...]
     partitioner: Partitioner = BY_HASH
+    before: int = 0
 
-    traits = Traits(deals_ahead=True)
     order = TriggerOrder("the tuple that fills a window")
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(deals_ahead=True, counted=self._counted)
+
+    def for_batch(self, facts: BatchFacts) -> TupleAggregate:
+        return replace(self, before=facts.counts.get(TUPLES, 0))
 
     def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
         tuples = plain_names(tuples)
         keys = [tuples.column(name).combine_chunks() for name, _ in self.spec.keys]
         bucket = work.router(self.partitioner).buckets(keys, tuples.num_rows)
         work.spans.mark("map fold")
-        return work.by_bucket(tuples.add_column(0, "bucket", pa.array(bucket)))
+        tuples = tuples.add_column(0, "bucket", pa.array(bucket))
+        return shares_of(work, tuples) if work.mapping.formers else work.by_bucket(tuples)
 
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Add the batch's tuples to their groups, and put out the windows that they fill."""
         spec, news = self.spec, together(arrived)
+        if work.mapping.formers:
+            return self._by_tenure(work, news)
         if news is None:
             nothing = spec.result_schema.empty_table()
             return Result(tuple(_rows(port, nothing) for port in work.ports), 0)
@@ -62,17 +81,41 @@ class TupleAggregate(Operator):
         work.spans.mark("instance read state")
         results, ranked = advance(spec, held, news)
         work.spans.mark("instance advance")
-        made = write_tuples(work, spec, ranked)
+        touched = rows_by_bucket([held, news], work.mapping.buckets)
+        return self._result(work, results, ranked, touched)
+
+    def _by_tenure(self, work: InstanceWork, news: pa.Table | None) -> Result:
+        """The same while former owners have windows to finish."""
+        results, ranked = advance_by_tenure(self.spec, work, self.before, news)
+        work.spans.mark("instance advance")
+        touched = rows_by_bucket([] if news is None else [news], work.mapping.buckets)
+        return self._result(work, results, ranked, touched)
+
+    def _result(
+        self, work: InstanceWork, results: pa.Table, ranked: pa.Table, touched: BucketWork
+    ) -> Result:
+        segments: dict[str, tuple[Segment, ...]] = {}
+        counts: dict[str, int] = {}
+        if ranked.num_rows:
+            segments[TUPLES] = (write_tuples(work, self.spec, ranked),)
+            # Ranks of a stream whose tuples were all dropped, or of an earlier query, begin anew.
+            counts = {n: int(ints(ranked, "rank").max()) + 1 - self.before for n in self._counted}
         work.spans.mark("instance write")
         output = tuple(_rows(port, results) for port in work.ports)
         work.spans.mark("instance finish")
-        touched = rows_by_bucket([held, news], work.mapping.buckets)
-        return Result(output, news.num_rows, {TUPLES: (made,)}, bucket_work=touched)
+        return Result(output, ranked.num_rows, segments, counts, touched)
+
+    @property
+    def _counted(self) -> tuple[str, ...]:
+        return () if self.spec.keys else (TUPLES,)
 
     @property
     def state(self) -> OperatorState:
         kept = {TUPLES: TupleKeeper(self.spec)}
-        return OperatorState(kept, "its windows count the tuples of each group")
+        if self.spec.keys:
+            return OperatorState(kept, "its windows count the tuples of each group")
+        reach = Reach(tuples=self.spec.rows)
+        return OperatorState(kept, reach, partial(migration_of, self.spec))
 
     def title(self) -> str:
         window = rows_text(self.spec.rows, self.spec.slide)

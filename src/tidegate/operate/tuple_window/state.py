@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ints
+from tidegate.operate.keeper import Horizon
 from tidegate.operate.layered_state import HIDES, Ints, LayeredKeeper, distinct, found
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
@@ -38,6 +39,14 @@ class TupleKeeper(LayeredKeeper):
 
     def arrange(self, rows: pa.Table) -> pa.Table:
         return merged(self.spec, rows)
+
+    def tag_of(self, rows: pa.Table, horizon: Horizon) -> int:
+        return _ranks_below(self.spec, rows)
+
+
+def _ranks_below(spec: TupleSpec, rows: pa.Table) -> int:
+    """Above all ranks of some tuples, where there are no groups: the tag of their segment."""
+    return 0 if spec.keys or not rows.num_rows else int(ints(rows, "rank").max()) + 1
 
 
 def merged(spec: TupleSpec, rows: pa.Table) -> pa.Table:
@@ -73,6 +82,15 @@ def read_all(work: InstanceWork, spec: TupleSpec) -> pa.Table:
     return pa.concat_tables([spec.state_schema.empty_table(), *mine])
 
 
+def read_ranks(work: InstanceWork, spec: TupleSpec, bucket: int, since: int) -> pa.Table:
+    """What is stored of a stream without groups from a rank on; segments before it are not read."""
+    wanted = BucketSet.of([bucket])
+    segments = [s for s in work.state.get(TUPLES, ()) if not since or s.tag > since]
+    layers = [rows for _, rows in _opened(work, spec, segments, wanted)]
+    rows = pa.concat_tables([spec.state_schema.empty_table(), *layers])
+    return rows.filter(pa.array(ints(rows, "rank") >= since)).combine_chunks()
+
+
 def _layers(work: InstanceWork, spec: TupleSpec, buckets: Ints, groups: Ints) -> Iterator[pa.Table]:
     for segment, rows in _segments(work, spec, BucketSet.of(buckets)):
         yield found(rows, GROUP, buckets, groups)
@@ -85,19 +103,27 @@ def _segments(
 ) -> Iterator[tuple[Segment, pa.Table]]:
     """The segments that have one of these buckets; they may have rows of others."""
     segments = [s for s in work.state.get(TUPLES, ()) if s.buckets & touched]
+    own = BucketSet.of(work.mapping.owned_by(work.instance))
+    return _opened(work, spec, segments, own)
+
+
+def _opened(
+    work: InstanceWork, spec: TupleSpec, segments: list[Segment], buckets: BucketSet
+) -> Iterator[tuple[Segment, pa.Table]]:
+    """The rows of segments: of `buckets`, and of others where the store is local."""
     owner, names = (work.query, work.instance, TUPLES), spec.state_schema.names
     mapped = mapped_segments(work.store, owner, segments, names)
-    own = BucketSet.of(work.mapping.owned_by(work.instance))
     for segment in segments:
         rows = mapped.get(segment.name)
         if rows is None:
-            rows = read_segment(work.store, segment, own, names)
+            rows = read_segment(work.store, segment, buckets, names)
         yield segment, rows
 
 
 def write_tuples(work: InstanceWork, spec: TupleSpec, tuples: pa.Table) -> Segment:
     """New tuples as a layer of their own: of each group no more than a window has."""
-    return write_segment(work.store, work.name, merged(spec, tuples), GROUP, tag=0)
+    rows = merged(spec, tuples)
+    return write_segment(work.store, work.name, rows, GROUP, _ranks_below(spec, rows))
 
 
 def _sorted(tuples: pa.Table) -> pa.Table:

@@ -18,7 +18,17 @@ from tidegate.operate.tuple_window.spec import GROUP, TupleSpec
 from tidegate.route.bucket import hash_of
 from tidegate.schema import TIME
 
-__all__ = ["GROUP", "TupleSpec", "advance", "group_of", "live", "newest", "stored_tuples"]
+__all__ = [
+    "GROUP",
+    "TupleSpec",
+    "advance",
+    "filled",
+    "group_of",
+    "in_order",
+    "live",
+    "newest",
+    "stored_tuples",
+]
 
 
 def advance(spec: TupleSpec, held: pa.Table, news: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -32,7 +42,7 @@ def advance(spec: TupleSpec, held: pa.Table, news: pa.Table) -> tuple[pa.Table, 
     """
     if news.num_rows == 0:
         return spec.result_schema.empty_table(), spec.state_schema.empty_table()
-    news = news.take(pa.array(np.lexsort([_ints(news, name) for name in reversed(ORDER)])))
+    news = in_order(news)
     groups = _grouped(spec, held, news)
     old, new = np.split(groups.codes, [held.num_rows])
     held_ranks = _ints(held, "rank")
@@ -45,6 +55,21 @@ def advance(spec: TupleSpec, held: pa.Table, news: pa.Table) -> tuple[pa.Table, 
         return spec.result_schema.empty_table(), state
     ranks = np.concatenate([held_ranks, new_ranks])
     return _results(spec, held, state, Runs.of(spec, groups.codes, ranks, done, due)), state
+
+
+def filled(spec: TupleSpec, held: pa.Table, state: pa.Table, first: int, stop: int) -> pa.Table:
+    """Some windows of a stream without groups, which tuples in `state` fill: from one number on,
+    and below another. `held` and `state` have their tuples, each once, among others."""
+    if first >= stop:
+        return spec.result_schema.empty_table()
+    ranks = np.concatenate([_ints(held, "rank"), _ints(state, "rank")])
+    windows = np.array([first]), np.array([stop])
+    return _results(spec, held, state, Runs.of(spec, np.zeros_like(ranks), ranks, *windows))
+
+
+def in_order(tuples: pa.Table) -> pa.Table:
+    """Tuples in the total order."""
+    return tuples.take(pa.array(np.lexsort([_ints(tuples, name) for name in reversed(ORDER)])))
 
 
 def live(spec: TupleSpec, held: pa.Table) -> Mask:
