@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tidegate.operate.join.pair_step import Candidates
 from tidegate.operate.join.search import (
     Ask,
-    Candidates,
     ComparedWork,
     IndexedRun,
     Ints,

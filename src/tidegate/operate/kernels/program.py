@@ -154,7 +154,7 @@ class PairRun:
 
     def _arguments(self) -> tuple[Any, ...]:
         columns, code = self.columns, self.code
-        steps, table = [], []
+        steps, table = list[tuple[int, ...]](), list[tuple[int, ...]]()
         for number in self.order:
             conjunct = code.conjuncts[number]
             begin = len(steps)

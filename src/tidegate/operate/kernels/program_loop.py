@@ -262,7 +262,7 @@ def _listed(mask: Any, words: Any, busy: Any, n: Any, places: Any) -> Any:
     `words` are the bytes of the mask, eight at a time; `busy` is room for as many. No branch
     depends on a mark: the processor could not foresee it.
     """
-    some, count = 0, 0
+    some, count = np.int64(0), np.int64(0)
     for w in range((n + 7) // 8):
         busy[np.uint64(some)] = w
         some += np.int64(words[w] != 0)
@@ -396,7 +396,7 @@ def _pairs(
     `order`: tuples with a range that is not empty, by `first`. For the others see `ProgramColumns`
     and `PairRun`. Where more than `most` pass, the loop ends with the first of them.
     """
-    columns, given, height = len(stored), asking.shape[1], len(stored) + registers
+    given, height = asking.shape[1], len(stored) + registers
     work, flags = _room(height, len(stored_flags))
     part, part_flags = _room(height, len(stored_flags))
     few = _room(height, len(stored_flags))
@@ -404,9 +404,8 @@ def _pairs(
     alive, doubtful = np.zeros(_BLOCK + 8, np.uint8), np.zeros(_BLOCK, np.uint8)
     words, chosen = alive.view(np.uint64), np.empty(_BLOCK + 8, np.int64)
     states = alive, words, np.empty_like(chosen), doubtful, chosen
-    scalars = np.empty(given + len(constants))
+    scalars, places = np.empty(given + len(constants)), np.empty(_BLOCK + 8, np.int64)
     scalars[given:] = constants
-    places = np.empty(_BLOCK + 8, np.int64)
     hits_p, hits_s, n = np.empty(4 * _BLOCK, np.int64), np.empty(4 * _BLOCK, np.int64), 0
     i = 0
     while i < len(order):
@@ -423,7 +422,7 @@ def _pairs(
                     scalars[c] = asking[p, c]
                 if n + _BLOCK > len(hits_p):
                     hits_p, hits_s = _longer(hits_p, n), _longer(hits_s, n)
-                code = (steps, turns, asking_flags, p, scalars, columns)
+                code = (steps, turns, asking_flags, p, scalars, len(stored))
                 block, block_flags = work, flags
                 if low > place:
                     _load(stored, stored_flags, rows, low, high - low, part, part_flags)
