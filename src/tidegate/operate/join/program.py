@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from tidegate.expression import pair_code as step
 from tidegate.expression.kind import kind
+from tidegate.expression.pair_code import CodedConjunct, PairCode
 from tidegate.expression.tree import Call, Column, Expr, Literal, is_total, postorder
 from tidegate.expression.user_function import USER
-from tidegate.operate.kernels import program as step
-from tidegate.operate.kernels.program import CodedConjunct, PairCode
 
 EXACT = 2.0**53 - 1
 """Integers up to this size are exact as doubles, and no other is rounded to one of them."""
@@ -322,7 +322,7 @@ class _Builder:
     def _step(
         self, what: int, to: int, one: Operand, two: Operand, flags: tuple[int, int]
     ) -> tuple[int, ...]:
-        """A step in numbers; see `kernels.program.STEP`."""
+        """A step in numbers; see `pair_code.STEP`."""
         rows = len(self._numbers[STORED]) + len(self._codes)
         target = to if what >= step.EQ else rows + to
         return (what, target, self._at(one), self._at(two), *flags)

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.errors import TaskError
+from tidegate.expression import pair_code as step
+from tidegate.expression.pair_code import CodedConjunct
 from tidegate.expression.tree import Expr
 from tidegate.operate.join.program import (
     ASKING,
@@ -23,9 +25,8 @@ from tidegate.operate.join.program import (
     PairProgram,
     ProgramInput,
 )
-from tidegate.operate.kernels import program as step
 from tidegate.operate.kernels.expression import evaluate
-from tidegate.operate.kernels.program import CodedConjunct, Doubles, Flags, PairRun, ProgramColumns
+from tidegate.operate.kernels.program import Doubles, Flags, PairRun, ProgramColumns
 
 Ints = npt.NDArray[np.int64]
 

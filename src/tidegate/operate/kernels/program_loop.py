@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 
 from tidegate import machine_code
-from tidegate.operate.kernels import program as op
+from tidegate.expression import pair_code as op
 
 _BLOCK = 2048  # some columns and registers of so many doubles fit in a cache
 _GROUP = 512  # asking tuples that share a block
