@@ -253,3 +253,33 @@ def test_which_conjuncts_are_compiled(
     predicate: tuple[Expr, ...], numbers: tuple[int, ...]
 ) -> None:
     assert spec_of(predicate).compiled == numbers
+
+
+def of(side: str, **values: list[Any]) -> pa.Table:
+    """Tuples of a side; what is not given is NULL."""
+    given = {"double": DOUBLE, "long": LONG}
+    count = len(next(iter(values.values())))
+    columns = {column(side, t).name: pa.nulls(count, t) for t in TYPES}
+    columns |= {column(side, given[n]).name: pa.array(v, given[n]) for n, v in values.items()}
+    return pa.table(columns)
+
+
+def test_a_guard_after_what_fails_does_not_hide_the_failure() -> None:
+    """Though it drops more pairs at less cost, and would come first."""
+    guard = Call("gt", (R, Literal(5.0, DOUBLE)), BOOL)
+    both = of("l", double=[1.0, 2.0]), of("r", double=[0.0, 1.0, 2.0, 3.0])
+    for predicate, fails in (((RATIO, guard), True), ((guard, RATIO), False)):
+        spec = spec_of(predicate)
+        for side in (LEFT, RIGHT):
+            found = compiled(spec, both, side, sparse=False)
+            assert found == evaluated(spec, both) == (None if fails else [])
+
+
+def test_integers_beyond_what_doubles_hold_are_exact() -> None:
+    """A product of 2**53 + 1, which is rounded to 2**53 as a double."""
+    product = Call("multiply", (column("l", LONG), column("r", LONG)), LONG)
+    rest = Call("subtract", (product, Literal(2**53 - 1, LONG)), LONG)
+    spec = spec_of((Call("eq", (rest, Literal(2, LONG)), BOOL),))
+    both = of("l", long=[321, 1]), of("r", long=[28_059_810_762_433, 7])
+    for side in (LEFT, RIGHT):
+        assert compiled(spec, both, side, sparse=False) == evaluated(spec, both) == [(0, 0)]
