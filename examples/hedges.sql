@@ -2,7 +2,8 @@
 --
 -- Shows: a self-join on a predicate without any equality, which no hash can help with.
 -- Run:   tidegate run examples/hedges.sql --master none
--- Then:  tidegate explain examples/hedges.sql says how pairs are found; --instances 7 gives the same rows.
+-- Then:  tidegate explain examples/hedges.sql says how pairs are found; --instances 7 gives the same rows. With
+--        --stream 'trades=generator:trades?pace=2000' --policy model it follows a live rate; own_trades.sql has your own trades.
 
 CREATE STREAM trades FROM 'generator:trades?rows=5000&rate=1000' TIME ts;
 

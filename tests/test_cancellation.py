@@ -13,7 +13,7 @@ from tidegate.cancellation import LOOK_ROWS, between_pieces, breakable
 from tidegate.errors import BrokenOffError
 from tidegate.execute.local import LocalRunner
 from tidegate.memory_limit import LIMIT
-from tidegate.operate.join import search
+from tidegate.operate.join import pair_step, search
 
 ROWS = [(float(i), "abc"[i % 3], i) for i in range(400)]
 SCANNED = """SELECT l.v AS x FROM s [RANGE 1 HOUR] AS l JOIN s [RANGE 1 HOUR] AS r
@@ -49,7 +49,7 @@ def test_a_scan_ends_at_the_piece_in_which_its_run_is_aborted(
 ) -> None:
     """Of hundreds of pieces; the next start goes on from the batch before."""
     monkeypatch.setattr(search, "_FEW_PAIRS", 0)
-    monkeypatch.setattr(search, "_HITS", 256)
+    monkeypatch.setattr(pair_step, "_HITS", 256)
     pieces = 0
 
     def counted(rows: int) -> None:
@@ -59,7 +59,7 @@ def test_a_scan_ends_at_the_piece_in_which_its_run_is_aborted(
             assert loop.abort()
         between_pieces(rows)
 
-    monkeypatch.setattr(search, "between_pieces", counted)
+    monkeypatch.setattr(pair_step, "between_pieces", counted)
     loop = loop_of(plan_of(SCANNED), [memory(*ROWS, end=True)], tmp_path, batch_rows=400)
     loop.runner = LocalRunner()
     with pytest.raises(BrokenOffError):

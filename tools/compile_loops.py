@@ -23,6 +23,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
         key_loop,
         pair_loop,
         place_loop,
+        program_loop,
         session_loop,
         slide_loop,
         sort_loop,
@@ -42,6 +43,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield session_loop.__name__, session_loop.sessions
     yield dedup_loop.__name__, dedup_loop.compiled_first
     yield place_loop.__name__, place_loop.compiled_places
+    yield program_loop.__name__, program_loop.pairs
     yield priority_loop.__name__, priority_loop.priorities_loop
     yield stratum_loop.__name__, stratum_loop.strata_loop
     yield stratum_loop.__name__, stratum_loop.lacking_loop

@@ -167,6 +167,26 @@ def test_hedges() -> None:
     assert [r["ts"] for r in rows] == sorted(r["ts"] for r in rows)
 
 
+def test_own_trades() -> None:
+    """Every pair of the window whose distances from the mean of the minute before are opposite."""
+    rows, _ = run_sql("own_trades.sql")
+    trades = generated("generator:trades?rows=5000&rate=1000", "ts", "symbol", "price").to_pandas()
+    times, prices = trades["ts"], trades["price"].astype(float)
+    means = trades.groupby("symbol")["price"].expanding().mean().droplevel(0).sort_index()
+    assert times.is_monotonic_increasing
+    assert times.iloc[-1] - times.iloc[0] < pd.Timedelta("1min")
+    off = ((prices - means) / means).to_numpy()
+    us = times.astype("int64").to_numpy() // (1 if times.dt.unit == "us" else 1_000)
+    near = np.abs(us[:, None] - us) <= 50_000
+    names = trades["symbol"].to_numpy(str)
+    with np.errstate(all="ignore"):
+        ratio = off[None, :] / off[:, None]
+        found = near & (names[:, None] < names) & (off[:, None] != 0)
+        found &= (ratio >= -1.05) & (ratio <= -0.95)
+    assert abs(len(rows) - int(found.sum())) <= 0.01 * len(rows)
+    assert len(rows) > 100
+
+
 def inside(frame: pd.DataFrame, row: Row, time: str = "ts") -> pd.DataFrame:
     """What is in the window of a row."""
     return frame[(frame[time] >= row["window_start"]) & (frame[time] < row["window_end"])]

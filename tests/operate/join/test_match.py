@@ -13,20 +13,10 @@ from hypothesis import strategies as st
 
 from tidegate.batch import ORDER, SEQ, SRC, TS
 from tidegate.expression.tree import Call, Column, Expr, Literal
-from tidegate.operate.join import search
+from tidegate.operate.join import pair_step, search
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.decide import GatheredRows, true_of
-from tidegate.operate.join.match import (
-    RANK,
-    HeldTuples,
-    MatchedPairs,
-    Matching,
-    StoredTuples,
-    arranged,
-    ints,
-    order_columns,
-)
-from tidegate.operate.join.match import places as places_of
+from tidegate.operate.join.match import RANK, HeldTuples, MatchedPairs, Matching, StoredTuples, ints
 from tidegate.operate.join.newest import newest_of
 from tidegate.operate.join.pieces import PIECE_PAIRS, in_pieces
 from tidegate.operate.join.search import ComparedWork, News
@@ -42,6 +32,8 @@ from tidegate.operate.join.spec import (
     Probe,
     WindowExtent,
 )
+from tidegate.operate.join.tuple_order import arranged, order_columns
+from tidegate.operate.join.tuple_order import places as places_of
 
 DOUBLE, LONG, BOOL = pa.float64(), pa.int64(), pa.bool_()
 L0, L1, R0, R1 = (Column(n, t) for n, t in zip(("l0", "l1", "r0", "r1"), (DOUBLE, LONG) * 2))
@@ -216,6 +208,7 @@ def plain(
     instances=st.integers(1, 3),
     few_pairs=st.sampled_from([0, search._FEW_PAIRS]),
     few_asks=st.sampled_from([0, search._FEW_ASKS]),
+    compiled=st.sampled_from([0, search.COMPILED_PAIRS]),
     most=st.sampled_from([1, 4, PIECE_PAIRS]),
 )
 def test_all_methods_equal_a_nested_loop(
@@ -227,6 +220,7 @@ def test_all_methods_equal_a_nested_loop(
     instances: int,
     few_pairs: int,
     few_asks: int,
+    compiled: int,
     most: int,
 ) -> None:
     """Also by the compiled loops, which few pairs are not worth, and in pieces of few pairs."""
@@ -234,7 +228,8 @@ def test_all_methods_equal_a_nested_loop(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "_FEW_PAIRS", few_pairs)
         patch.setattr(search, "_FEW_ASKS", few_asks)
-        patch.setattr(search, "_MOST_HITS", most)
+        patch.setattr(search, "COMPILED_PAIRS", compiled)
+        patch.setattr(pair_step, "_MOST_HITS", most)
         for method in query.specs:
             spec = query.spec(method, *windows)
             sides = [table(0, left), table(1, right)]

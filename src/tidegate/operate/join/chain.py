@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MIN_US, ORDER, ints
+from tidegate.operate.join.program import STORED, PairProgram
+from tidegate.operate.join.program_columns import SideColumns
 from tidegate.operate.join.run_index import Ints, SearchableRun, Terms
 
 Flags = npt.NDArray[np.bool_]
@@ -50,11 +52,25 @@ class ChainRun:
     def rows(self) -> int:
         return len(self.coordinate)
 
-    @cached_property
+    @property
     def nbytes(self) -> int:
-        """With the index, also where it is not made yet."""
+        """With the index, also where it is not made yet, and what the predicate has read."""
+        return self._nbytes + sum(c.nbytes for c in self._columns.values())
+
+    @cached_property
+    def _nbytes(self) -> int:
         index = sum(2 * t.nbytes for t in self.terms) + 40 * self.rows * len(self.terms)
         return int(self.table.get_total_buffer_size()) + int(self.coordinate.nbytes) + index
+
+    def columns(self, program: PairProgram) -> SideColumns:
+        """What the compiled predicate reads of the tuples, computed once."""
+        if program not in self._columns:
+            self._columns[program] = SideColumns.of(program, STORED, self.table)
+        return self._columns[program]
+
+    @cached_property
+    def _columns(self) -> dict[PairProgram, SideColumns]:
+        return {}
 
     @cached_property
     def by_bucket(self) -> Ints:

@@ -26,8 +26,8 @@ from tidegate.batch import MAX_US, MIN_US, SEQ, SRC, TS, ints
 from tidegate.duration import duration_text
 from tidegate.operate.join.bound import codes_of
 from tidegate.operate.join.chain import BUCKET
-from tidegate.operate.join.match import total_order
 from tidegate.operate.join.spec import PairInterval
+from tidegate.operate.join.tuple_order import total_order
 from tidegate.operate.keeper import Keeper, OrderHorizon
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.sieve import limit_of

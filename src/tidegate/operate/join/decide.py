@@ -87,11 +87,19 @@ def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def true_of(spec: JoinSpec, left: GatheredRows, right: GatheredRows) -> Ints:
-    """Which pairs fulfil the predicate, conjunct by conjunct on what is left."""
+def true_of(
+    spec: JoinSpec,
+    left: GatheredRows,
+    right: GatheredRows,
+    conjuncts: Sequence[Expr] | None = None,
+) -> Ints:
+    """Which pairs fulfil the predicate, conjunct by conjunct on what is left.
+
+    `conjuncts` are those that are still to be decided, None for all.
+    """
     kept: Ints = np.arange(len(left.places))
     on_left = left.table.column_names
-    for conjunct in spec.predicate:
+    for conjunct in spec.predicate if conjuncts is None else conjuncts:
         true = _same(conjunct, left, right)
         if true is None:
             sides = {n: left if n in on_left else right for n in columns_of(conjunct)}

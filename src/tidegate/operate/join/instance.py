@@ -18,14 +18,7 @@ from tidegate.batch import TS, ints
 from tidegate.memory import MEMORY
 from tidegate.operate.join.chain import BUCKET, Chain, ChainRun
 from tidegate.operate.join.kind import LEFT, RIGHT
-from tidegate.operate.join.match import (
-    RANK,
-    HeldTuples,
-    MatchedPairs,
-    Matching,
-    StoredTuples,
-    with_key,
-)
+from tidegate.operate.join.match import RANK, HeldTuples, MatchedPairs, Matching, StoredTuples
 from tidegate.operate.join.memory import SideMemory, find, leave
 from tidegate.operate.join.newest import Newest, newest_of
 from tidegate.operate.join.output import output_rows
@@ -34,6 +27,7 @@ from tidegate.operate.join.search import News
 from tidegate.operate.join.spread import Sight
 from tidegate.operate.join.state import SIDES
 from tidegate.operate.join.stored_segment import StoredSegments, fewer
+from tidegate.operate.join.tuple_order import with_key
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.spill import Spill
 from tidegate.state.segment import Segment, write_segment

@@ -7,22 +7,34 @@ time for a scan and a union. Candidates come from `search` and `union`, the pred
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import MIN_US, ORDER, TS, ints
+from tidegate.batch import MIN_US, TS, ints
 from tidegate.errors import TaskError
+from tidegate.expression.tree import Expr
 from tidegate.operate.join.bound import key_of, value_of
 from tidegate.operate.join.chain import ChainRun
 from tidegate.operate.join.decide import GatheredRows, joined, true_of
 from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.newest import Newest
+from tidegate.operate.join.pair_step import Candidates
 from tidegate.operate.join.part import BucketPart
-from tidegate.operate.join.run_index import Floats, SearchableRun, Terms, kept, known, let_go
+from tidegate.operate.join.program import ASKING, STORED, PairProgram
+from tidegate.operate.join.program_columns import SideColumns, pair_run
+from tidegate.operate.join.run_index import (
+    Floats,
+    SearchableRun,
+    Terms,
+    kept,
+    known,
+    known_columns,
+    let_go,
+)
 from tidegate.operate.join.search import (
     Ask,
     ComparedWork,
@@ -35,15 +47,10 @@ from tidegate.operate.join.search import (
 )
 from tidegate.operate.join.spec import JoinSpec, Probe
 from tidegate.operate.join.union import union
-from tidegate.operate.kernels.bisect import below
-from tidegate.operate.kernels.order import flat, inverse
+from tidegate.operate.kernels.program import PairRun
 
 RANK = "rank"
 """The column of the number of a tuple in its side, where windows count tuples."""
-
-KEY = "key"
-"""The column of the keys that the tuples of a segment are in the order of. It says nothing that the
-tuples do not: one that is missing is computed."""
 
 _EVERYTHING = Probe((), None)
 """No index and no test: every pair of the window is a candidate."""
@@ -95,6 +102,12 @@ class HeldTuples:
     key: Floats | None = None
     by_bucket: Ints | None = None
 
+    def columns(self, program: PairProgram) -> SideColumns:
+        """What the compiled predicate reads of all of them."""
+        return known_columns(
+            self.token, program, lambda: SideColumns.of(program, STORED, self.table)
+        )
+
     @property
     def own(self) -> pa.Table:
         """The tuples that are searched, in a table of their own."""
@@ -144,9 +157,9 @@ class Matching:
             (asks, start), work.side = asking[1 - side], 1 - side
             if not asks.table.num_rows:
                 continue
-            for pairs in self._candidates(side, asks, start, work):
-                if len(pairs.place) > _FEW_PAIRS:
-                    if not found.add([pairs]):
+            for pairs, settled in self._candidates(side, asks, start, work):
+                if settled or len(pairs.place) > _FEW_PAIRS:
+                    if not found.add([pairs], settled):
                         return None
                     continue
                 few.append(pairs)
@@ -159,18 +172,21 @@ class Matching:
 
     def _candidates(
         self, side: int, asking: News, start: int, work: ComparedWork
-    ) -> Iterator[MatchedPairs]:
-        """Pairs that may match, of new tuples from a row on that ask those of a side."""
+    ) -> Iterator[tuple[MatchedPairs, bool]]:
+        """Pairs that may match, of new tuples from a row on that ask those of a side.
+
+        And whether the compiled conjuncts are known to be true of them.
+        """
         search = _Search.of(self.spec, side, asking, self.news[side])
         other, needed = self.newest[1 - side], self.stored[side].needed
         before = other.behind + start
         for meeting in self._meetings(side, search):
-            for ask_rows, held_rows in search.candidates(meeting, needed, work):
+            for ask_rows, held_rows, settled in search.candidates(meeting, needed, work):
                 rows = held_rows if meeting.rows is None else meeting.rows[held_rows]
                 asks = ask_rows + before if before else ask_rows
                 sides = GatheredRows(meeting.table, rows), GatheredRows(other.table, asks)
                 left, right = sides if side == LEFT else sides[::-1]
-                yield MatchedPairs(left, right, 1 - side, asking.place[ask_rows])
+                yield MatchedPairs(left, right, 1 - side, asking.place[ask_rows]), settled
 
     def _meetings(self, side: int, search: _Search) -> list[_Meeting]:
         """What is asked; found once, for it does not depend on who asks."""
@@ -192,16 +208,22 @@ class _Found:
     pairs: list[MatchedPairs] = field(default_factory=list)
     count: int = 0
 
-    def add(self, candidates: Sequence[MatchedPairs]) -> bool:
-        """Decide about candidates; false where there are too many pairs now."""
-        decided = _decided(self.spec, candidates)
+    def add(self, candidates: Sequence[MatchedPairs], settled: bool = False) -> bool:
+        """Decide about candidates; false where there are too many pairs now.
+
+        The compiled conjuncts are true of them where that is `settled`.
+        """
+        program = self.spec.programs[LEFT] if settled else None
+        decided = _decided(self.spec, candidates, None if program is None else program.rest)
         self.pairs += decided
         self.count += sum(len(p.place) for p in decided)
         return self.count <= self.most
 
 
-def _decided(spec: JoinSpec, found: Sequence[MatchedPairs]) -> list[MatchedPairs]:
-    """The pairs that fulfil the predicate, in as few evaluations of it as can be."""
+def _decided(
+    spec: JoinSpec, found: Sequence[MatchedPairs], conjuncts: Sequence[Expr] | None
+) -> list[MatchedPairs]:
+    """The pairs that fulfil conjuncts (None: all), in as few evaluations of them as can be."""
     left = right = None
     if len(found) > 1:
         left, right = (
@@ -209,66 +231,14 @@ def _decided(spec: JoinSpec, found: Sequence[MatchedPairs]) -> list[MatchedPairs
             for rows in ([p.left for p in found], [p.right for p in found])
         )
     if left is None or right is None:
-        kept = [true_of(spec, pairs.left, pairs.right) for pairs in found]
+        kept = [true_of(spec, pairs.left, pairs.right, conjuncts) for pairs in found]
     else:
         ends = np.cumsum([len(p.place) for p in found])
-        true = true_of(spec, left, right)
+        true = true_of(spec, left, right, conjuncts)
         cuts = np.searchsorted(true, ends[:-1])
         parts = np.split(true, cuts)
         kept = [part - begin for part, begin in zip(parts, (0, *ends), strict=False)]
     return [p.of(k) for p, k in zip(found, kept, strict=True) if len(k)]
-
-
-def arranged(spec: JoinSpec, side: int, table: pa.Table) -> tuple[pa.Table, Floats | None]:
-    """Tuples of a side, given in the total order, in the order in which they are searched.
-
-    And the keys of it, None where that is the total order itself.
-    """
-    if spec.in_time_order or not table.num_rows:
-        return table, None
-    key = key_of(spec.probe, side, table)
-    order = np.argsort(key, kind="stable")
-    return table.take(pa.array(order)), key[order]
-
-
-def with_key(table: pa.Table, key: Floats | None) -> pa.Table:
-    """Tuples with the column of their keys, if they have any."""
-    return table if key is None else table.append_column(KEY, pa.array(key))
-
-
-def without_key(table: pa.Table) -> tuple[pa.Table, Floats | None]:
-    """Tuples without the column of their keys, and these, where they have it."""
-    if KEY not in table.column_names:
-        return table, None
-    key: Floats = flat(table.column(KEY)).to_numpy()
-    return table.drop_columns(KEY), key
-
-
-def places(left: Sequence[Ints], right: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Where the tuples of two tables stand in the order of both, by their `order_columns`.
-
-    Each is in the total order by itself.
-    """
-    sources = [left[1], right[1]]
-    if all(map(len, sources)) and sources[0].max() < sources[1].min():
-        # Tuples of one time are in the order of their sources: the left ones are before.
-        first = np.arange(len(left[0])) + below(right[0], left[0])
-        free = np.ones(len(left[0]) + len(right[0]), np.bool_)
-        free[first] = False
-        return first, np.flatnonzero(free)
-    both = [np.concatenate(columns) for columns in zip(left, right, strict=True)]
-    place = inverse(np.lexsort(both[::-1]))
-    return place[: len(left[0])], place[len(left[0]) :]
-
-
-def order_columns(table: pa.Table) -> list[Ints]:
-    """What places the tuples of a table in the total order."""
-    return [ints(table, c) for c in ORDER]
-
-
-def total_order(table: pa.Table) -> Ints:
-    """The places of tuples in the total order."""
-    return np.lexsort(order_columns(table)[::-1])
 
 
 @dataclass(frozen=True)
@@ -277,7 +247,7 @@ class _Meeting:
 
     What is searched are `rows` of the table, or a `part` of it, None for all. `searched` has one
     index for each probe, none where a value of a branch cannot be computed. `key` has the keys of
-    all rows, where they are known.
+    all rows, where they are known. `columns` are what the compiled predicate reads of the table.
     """
 
     table: pa.Table
@@ -287,6 +257,22 @@ class _Meeting:
     place: Ints | None = None
     part: BucketPart | None = None
     key: Floats | None = None
+    columns: Callable[[PairProgram], SideColumns] | None = None
+
+    def compiled(
+        self, program: PairProgram, asking: Callable[[], SideColumns], searched: SearchableRun
+    ) -> Callable[[Ask], PairRun]:
+        """The compiled predicate over the tuples that an index of this finds."""
+
+        def run(ask: Ask) -> PairRun:
+            assert self.columns is not None
+            order = searched.order
+            rows = order if self.rows is None else self.rows
+            if order is not None and self.rows is not None:
+                rows = self.rows[order]
+            return pair_run(self.columns(program), asking(), rows, ask.order)
+
+        return run
 
 
 @dataclass(frozen=True)
@@ -303,38 +289,51 @@ class _Search:
     side: int
     asks: tuple[Ask, ...]
     everything: Ask | None
+    table: pa.Table
 
     @staticmethod
     def of(spec: JoinSpec, side: int, asking: News, mine: News) -> _Search:
         ask = partial(Ask.of, extent=spec.side(side).extent, side=side, asking=asking, mine=mine)
         if not spec.branches:
-            return _Search(spec, side, (ask(spec.probe),), None)
+            return _Search(spec, side, (ask(spec.probe),), None, asking.table)
         try:
             asks = tuple(ask(branch) for branch in spec.branches)
         except TaskError:
             asks = ()
-        return _Search(spec, side, asks, ask(_EVERYTHING))
+        return _Search(spec, side, asks, ask(_EVERYTHING), asking.table)
 
     def meetings(self, newest: Newest, stored: StoredTuples) -> list[_Meeting]:
         """All that are asked, run by run."""
         found = [self._held(held, stored.needed) for held in stored.held if held.table.num_rows]
-        found += [_Meeting(run.table, run.coordinate, run.searched) for run in stored.runs]
+        found += [
+            _Meeting(run.table, run.coordinate, run.searched, columns=run.columns)
+            for run in stored.runs
+        ]
         if len(newest.rows):
             rows = None if len(newest.rows) == newest.table.num_rows else newest.rows
             terms = newest.terms or ()
             searched = _searched(terms, newest.coordinate, sort=True)
-            found.append(_Meeting(newest.table, newest.coordinate, searched, rows, newest.place))
+            columns = cache(lambda program: SideColumns.of(program, STORED, newest.table))
+            place = newest.place
+            found.append(
+                _Meeting(newest.table, newest.coordinate, searched, rows, place, columns=columns)
+            )
         if all(meeting.searched for meeting in found):
             return found
         return [replace(meeting, searched=()) for meeting in found]
 
     def candidates(
         self, meeting: _Meeting, needed: int, work: ComparedWork
-    ) -> Iterator[tuple[Ints, Ints]]:
+    ) -> Iterator[Candidates]:
         """Rows of the asking table and of the meeting's, pair by pair."""
-        place = meeting.place
+        place, program = meeting.place, self.spec.programs[self.side]
         runs = [
-            IndexedRun(s, None if place is None else s.arranged(place), needed)
+            IndexedRun(
+                s,
+                None if place is None else s.arranged(place),
+                needed,
+                None if program is None else meeting.compiled(program, self.columns, s),
+            )
             for s in meeting.searched
         ]
         if self.everything is None:
@@ -342,15 +341,18 @@ class _Search:
             if meeting.part is not None:
                 found = candidates_of(meeting.part, run, ask, work)
                 if found is not None:
-                    yield from ((ask.rows(p), run.searched.rows(s)) for p, s in found)
+                    yield from ((ask.rows(p), run.searched.rows(s), False) for p, s in found)
                     return
                 token, key = meeting.part.token, meeting.key
                 every = self._whole(meeting.table, meeting.coordinate, token, key)
                 (searched,) = meeting.part.index(every)
-                run = replace(run, searched=searched)
+                compiled = None
+                if program is not None:
+                    compiled = meeting.compiled(program, self.columns, searched)
+                run = replace(run, searched=searched, compiled=compiled)
             work.implied += implied(run, ask)
-            for probe, spot in candidates(run, ask, work):
-                yield ask.rows(probe), run.searched.rows(spot)
+            for probe, spot, settled in candidates(run, ask, work):
+                yield ask.rows(probe), run.searched.rows(spot), settled
             return
         whole = IndexedRun(SearchableRun.of(None, (), meeting.coordinate), place)
         work.implied += implied(whole, self.everything)
@@ -359,23 +361,35 @@ class _Search:
         else:
             yield from candidates(whole, self.everything, work)
 
+    @cached_property
+    def _columns(self) -> SideColumns:
+        program = self.spec.programs[self.side]
+        assert program is not None
+        return SideColumns.of(program, ASKING, self.table)
+
+    def columns(self) -> SideColumns:
+        """What the compiled predicate reads of the asking tuples, computed once."""
+        return self._columns
+
     def _held(self, held: HeldTuples, needed: int) -> _Meeting:
         """Tuples of a segment, or of several."""
         order = TS if self.spec.side(self.side).extent.rows is None else RANK
-        coordinate = ints(held.table, order)
+        coordinate, columns = ints(held.table, order), held.columns
         if held.part is not None:
             own = held.part.indexed
             if own is not None:
-                return _Meeting(held.table, coordinate, own)
+                return _Meeting(held.table, coordinate, own, columns=columns)
             keys = kept(held.token) or self._keys(held, coordinate)
-            return _Meeting(held.table, coordinate, keys, part=held.part, key=held.key)
+            return _Meeting(
+                held.table, coordinate, keys, part=held.part, key=held.key, columns=columns
+            )
         searched = self._whole(held.table, coordinate, held.token, held.key)
         if not searched and (live := coordinate >= needed).any() and not live.all():
             # The value may be of a tuple that is in no window any more.
             rows, coordinate = np.flatnonzero(live), coordinate[live]
             index = self._index(held.table.take(pa.array(rows)), coordinate, None, None)
-            return _Meeting(held.table, coordinate, index, rows)
-        return _Meeting(held.table, coordinate, searched)
+            return _Meeting(held.table, coordinate, index, rows, columns=columns)
+        return _Meeting(held.table, coordinate, searched, columns=columns)
 
     def _whole(
         self, table: pa.Table, coordinate: Ints, token: Hashable | None, key: Floats | None

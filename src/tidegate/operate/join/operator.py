@@ -23,7 +23,6 @@ from tidegate.operate.join.grid import GRIDS, GridKeeper
 from tidegate.operate.join.instance import InstanceJoin, SideTuples
 from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.mark import MATCHED, MarkKeeper
-from tidegate.operate.join.match import order_columns, places
 from tidegate.operate.join.partner import OuterRows, SidePartners
 from tidegate.operate.join.pieces import in_pieces
 from tidegate.operate.join.placement import JoinPlacement, KeyPlacement, TurnPlacement
@@ -31,6 +30,7 @@ from tidegate.operate.join.range_placement import RangePlacement
 from tidegate.operate.join.search import ComparedWork, Ints, News
 from tidegate.operate.join.spec import JoinSpec, WindowExtent
 from tidegate.operate.join.state import SIDES
+from tidegate.operate.join.tuple_order import order_columns, places
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.operator import (
     Arrival,
@@ -262,7 +262,10 @@ class StreamJoin(Operator):
         for number, branch in enumerate(spec.branches):
             index = " AND ".join(i.text for i in branch.indexed)
             lines.append(f"index of branch {number + 1}: {index}")
-        lines += [f"then: {text}" for text in self.conjuncts if not self._is_among(text, probed)]
+        for number, text in enumerate(self.conjuncts):
+            if not self._is_among(text, probed):
+                compiled = " (compiled)" if number in spec.compiled else ""
+                lines.append(f"then: {text}{compiled}")
         if spec.function is not None:
             lines.append(f"then: the function {qualified_name(spec.function.call)}")
         if self.sieve is not None:

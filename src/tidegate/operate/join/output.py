@@ -12,9 +12,10 @@ from tidegate.batch import MAX_US, ORDER, TS
 from tidegate.collect.pair import EARLIER, LATER, pair_order, pair_rows, sorted_pairs
 from tidegate.operate.join.decide import GatheredRows, is_true
 from tidegate.operate.join.kind import LEFT, OWN
-from tidegate.operate.join.match import MatchedPairs, order_columns
+from tidegate.operate.join.match import MatchedPairs
 from tidegate.operate.join.search import Ints
 from tidegate.operate.join.spec import JoinSpec
+from tidegate.operate.join.tuple_order import order_columns
 from tidegate.operate.port import Port
 from tidegate.schema import TIME
 

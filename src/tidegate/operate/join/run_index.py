@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.memory import MEMORY
+from tidegate.operate.join.program import PairProgram
+from tidegate.operate.join.program_columns import SideColumns
 from tidegate.operate.kernels.order import inverse
 
 Ints = npt.NDArray[np.int64]
@@ -142,7 +144,7 @@ def _single(values: Floats, base: float) -> Singles:
     return narrow
 
 
-def _nbytes(found: Sequence[SearchableRun | Ints]) -> int:
+def _nbytes(found: Sequence[SearchableRun | SideColumns | Ints]) -> int:
     return sum(int(one.nbytes) for one in found)
 
 
@@ -154,6 +156,16 @@ def known_rows(token: Hashable | None, compute: Callable[[], Ints]) -> Ints:
     if token is None:
         return compute()
     (found,) = _INDEXES.get(("rows", token), lambda: (compute(),))
+    return found
+
+
+def known_columns(
+    token: Hashable | None, program: PairProgram, compute: Callable[[], SideColumns]
+) -> SideColumns:
+    """As `known`, of what a compiled predicate reads of tuples."""
+    if token is None:
+        return compute()
+    (found,) = _INDEXES.get(("columns", token, program), lambda: (compute(),))
     return found
 
 

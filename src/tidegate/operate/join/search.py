@@ -6,7 +6,7 @@ stored. Intervals narrow a run down to candidates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,30 +15,26 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MIN_US, TS, ints
-from tidegate.cancellation import between_pieces
 from tidegate.operate.join.bound import bounds_of, key_of, key_order
+from tidegate.operate.join.pair_step import Candidates, compiled_pairs, tested_pairs
 from tidegate.operate.join.part import BucketPart
 from tidegate.operate.join.run_index import SearchableRun
 from tidegate.operate.join.spec import Probe, WindowExtent
 from tidegate.operate.kernels.bisect import below, bisect
 from tidegate.operate.kernels.order import inverse
-from tidegate.operate.kernels.pair import NO_LIMIT, find, find_few, passing
+from tidegate.operate.kernels.pair import find, passing
+from tidegate.operate.kernels.program import PairRun
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-_FIRST_PAIRS = 2**24
-_MOST_PAIRS = 2**30
 _FEW_PAIRS = 2**12
+COMPILED_PAIRS = 2**16
+"""For more pairs than this the predicate runs compiled, where it can."""
+
 _FEW_ASKS = 2**12
 """For so many that ask, it takes longer to load the compiled loop than to search by numpy."""
-
-_HITS = 2**20
-"""How many candidates one step should give."""
-
-_MOST_HITS = 2**22
-"""A step that gives more is made again with fewer of those that ask."""
 
 
 @dataclass
@@ -150,11 +146,13 @@ class IndexedRun:
 
     `place` is None for tuples of earlier batches, which are before all new ones; among new ones
     such tuples are at -1. Those below the coordinate `needed` are there, but in no window.
+    `compiled` gives the compiled predicate over these tuples and those that ask.
     """
 
     searched: SearchableRun
     place: Ints | None
     needed: int = MIN_US
+    compiled: Callable[[Ask], PairRun] | None = None
 
     @property
     def coordinate(self) -> Ints:
@@ -227,10 +225,11 @@ class Ask:
         return inverse(self.order)
 
 
-def candidates(run: IndexedRun, ask: Ask, work: ComparedWork) -> Iterator[tuple[Ints, Ints]]:
+def candidates(run: IndexedRun, ask: Ask, work: ComparedWork) -> Iterator[Candidates]:
     """Pairs (probe, place in the run) that are in the window and pass every interval.
 
-    `work.made` grows; what the definition implies is for `implied`.
+    Where they are many, none is among them that a compiled conjunct refuses. `work.made` grows;
+    what the definition implies is for `implied`.
     """
     if ask.index is None:
         first, last = _window(run, ask)
@@ -248,31 +247,30 @@ def candidates(run: IndexedRun, ask: Ask, work: ComparedWork) -> Iterator[tuple[
         return
     work.made += made if ask.one_key else made - _past(run, ask, first, last)
     work.count(ask, last - first)
-    for probe, place in _passing(run, ask, first, last, made):
+    for probe, place, settled in _passing(run, ask, first, last, made):
         if ask.index is not None and not ask.one_key:
             kept = _in_window(run, ask, probe, place)
             if kept is not None:
                 probe, place = probe[kept], place[kept]
         if len(probe):
-            yield probe, place
+            yield probe, place, settled
 
 
-def _passing(
-    run: IndexedRun, ask: Ask, first: Ints, last: Ints, made: int
-) -> Iterator[tuple[Ints, Ints]]:
-    """The pairs of ranges, `made` of them, that pass the tests of the other intervals."""
+def _passing(run: IndexedRun, ask: Ask, first: Ints, last: Ints, made: int) -> Iterator[Candidates]:
+    """The pairs of ranges, `made` of them, that pass the tests of the other intervals.
+
+    And, where they are many, the compiled predicate.
+    """
     values = run.searched.values
     lows, highs = run.searched.narrowed(ask.bounds)
     if made <= _FEW_PAIRS:  # to begin the compiled loop takes longer than to look at these
-        yield passing(*find(first, last, (), (), ()), lows, highs, values)
+        yield *passing(*find(first, last, (), (), ()), lows, highs, values), False
         return
-    for a, b, hits in _steps(first, last, bool(values)):
-        bounds = [x[a:b] for x in lows], [x[a:b] for x in highs]
-        most = _MOST_HITS if b - a > 1 else NO_LIMIT
-        found = find_few(first[a:b], last[a:b], *bounds, values, most)
-        if found is not None:
-            hits.append(len(found[0]))
-            yield found[0] + a, found[1]
+    if run.compiled is not None and made > COMPILED_PAIRS:
+        compiled = run.compiled(ask).ordered(first, last)
+        yield from compiled_pairs(compiled, first, last, (lows, highs, values))
+        return
+    yield from tested_pairs(first, last, (lows, highs, values))
 
 
 def candidates_of(
@@ -328,7 +326,7 @@ def _key_ranges(run: IndexedRun, ask: Ask, wanted: Floats) -> tuple[Ints, Ints]:
 
 def _few(
     run: IndexedRun, ask: Ask, first: Ints, last: Ints, work: ComparedWork
-) -> Iterator[tuple[Ints, Ints]]:
+) -> Iterator[Candidates]:
     """Candidates of one key each: looking at few of them takes less than searching their ranges."""
     probe, place = find(first, last, (), (), ())
     kept = _in_window(run, ask, probe, place)
@@ -337,7 +335,7 @@ def _few(
     work.made += len(probe)
     if len(probe):
         work.count(ask, np.bincount(probe, minlength=len(first)))
-        yield probe, place
+        yield probe, place, False
 
 
 def _past(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> int:
@@ -375,30 +373,6 @@ def _window(run: IndexedRun, ask: Ask) -> tuple[Ints, Ints]:
     if run.place is None:
         return first, np.full(len(first), rows, np.int64)
     return first, np.maximum(first, below(run.place, ask.place))
-
-
-def _steps(first: Ints, last: Ints, narrowed: bool) -> Iterator[tuple[int, int, list[int]]]:
-    """Ranges of asking tuples with so many pairs that their candidates fit into memory.
-
-    The caller appends how many candidates a step gave, which decides about the next; nothing where
-    they were too many, and fewer are to ask.
-    """
-    ends = np.cumsum(last - first)
-    start, done = 0, 0
-    most = _FIRST_PAIRS if narrowed else _HITS
-    while start < len(ends):
-        stop = max(int(np.searchsorted(ends, done + most, "right")), start + 1)
-        hits: list[int] = []
-        yield start, stop, hits
-        made = int(ends[stop - 1]) - done
-        between_pieces(made)
-        if not hits:
-            most = made // 4
-            continue
-        if made:
-            share = max(hits[0], 1) / made
-            most = int(min(max(_HITS / share, _HITS), _MOST_PAIRS))
-        start, done = stop, int(ends[stop - 1])
 
 
 def _within(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> tuple[Ints, Ints]:

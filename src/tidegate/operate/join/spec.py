@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
 
 from tidegate.expression.tree import Expr, columns_of, exact_text
-from tidegate.operate.join.kind import INNER, LEFT, JoinKind
+from tidegate.operate.join.kind import INNER, LEFT, RIGHT, JoinKind
+from tidegate.operate.join.program import PairProgram
 
 EQUAL = "equal"
 BAND = "band"
@@ -210,6 +211,22 @@ class JoinSpec:
         if self.function is not None:
             names += [name for side in (self.left, self.right) for name, _ in side.columns]
         return tuple(dict.fromkeys(names))
+
+    @cached_property
+    def programs(self) -> tuple[PairProgram | None, PairProgram | None]:
+        """The compiled part of the predicate, by the side whose stored tuples are asked.
+
+        Both have the same conjuncts.
+        """
+        names = tuple(frozenset(n for n, _ in s.columns) for s in (self.left, self.right))
+        of = partial(PairProgram.of, self.predicate, (names[LEFT], names[RIGHT]))
+        return of(LEFT), of(RIGHT)
+
+    @property
+    def compiled(self) -> tuple[int, ...]:
+        """The numbers of the conjuncts that run compiled where there are many pairs."""
+        program = self.programs[LEFT]
+        return () if program is None else program.compiled
 
     @property
     def probe(self) -> Probe:

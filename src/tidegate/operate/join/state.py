@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, ORDER, TS
 from tidegate.operate.join.chain import BUCKET
-from tidegate.operate.join.match import RANK, arranged, with_key
+from tidegate.operate.join.match import RANK
 from tidegate.operate.join.spec import JoinSpec
+from tidegate.operate.join.tuple_order import arranged, with_key
 from tidegate.operate.keeper import CELLS, Keeper, OrderHorizon
 from tidegate.state.segment import Segment
 

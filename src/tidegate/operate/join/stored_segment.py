@@ -16,20 +16,14 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US, ORDER, ints
 from tidegate.errors import TaskError
 from tidegate.operate.join.chain import BUCKET, FEW_ROWS, Chain, ChainRun, Flags
-from tidegate.operate.join.match import (
-    KEY,
-    HeldTuples,
-    arranged,
-    terms_of,
-    total_order,
-    without_key,
-)
+from tidegate.operate.join.match import HeldTuples, terms_of
 from tidegate.operate.join.memory import MOST_MOVED_ROWS
 from tidegate.operate.join.part import BucketPart
 from tidegate.operate.join.run_index import Floats
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.join.spread import Sight
 from tidegate.operate.join.state import SIDES, SideKeeper
+from tidegate.operate.join.tuple_order import KEY, arranged, total_order, without_key
 from tidegate.operate.keeper import OrderHorizon
 from tidegate.operate.kernels.order import flat
 from tidegate.operate.opened import mapped_segments

@@ -12,26 +12,34 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.operate.join.search import Ask, ComparedWork, IndexedRun, Ints, Mask, candidates
+from tidegate.operate.join.pair_step import Candidates
+from tidegate.operate.join.search import (
+    Ask,
+    ComparedWork,
+    IndexedRun,
+    Ints,
+    Mask,
+    candidates,
+)
 
 Values = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 
 
 def union(
     runs: Sequence[IndexedRun], asks: Sequence[Ask], work: ComparedWork
-) -> Iterator[tuple[Ints, Ints]]:
+) -> Iterator[Candidates]:
     """Pairs (row of the asking table, row of the run's table) that a branch finds, each once.
 
     `runs` are the same tuples as the index of each branch finds them.
     """
     for i, (run, ask) in enumerate(zip(runs, asks, strict=True)):
-        for probe, place in candidates(run, ask, work):
+        for probe, place, settled in candidates(run, ask, work):
             asking, held = ask.rows(probe), run.searched.rows(place)
             for other, earlier in zip(runs[:i], asks[:i], strict=True):
                 fresh = np.flatnonzero(~_finds(other, earlier, asking, held))
                 asking, held = asking[fresh], held[fresh]
             if len(asking):
-                yield asking, held
+                yield asking, held, settled
 
 
 def _finds(run: IndexedRun, ask: Ask, asking: Ints, held: Ints) -> Mask:
