@@ -22,6 +22,7 @@ from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.merging import PARTS
 from tidegate.operate.aggregate.pane import PART, AggregateSpec, close_steps
 from tidegate.operate.aggregate.placement import EVERY_WINDOW, Placement
+from tidegate.operate.aggregate.release import released
 from tidegate.operate.aggregate.rows import window_rows
 from tidegate.operate.aggregate.state import PANES, PaneKeeper, turned
 from tidegate.operate.aggregate.tenure import closings, migration_of, shares_of
@@ -111,7 +112,7 @@ class WindowAggregate(Operator):
         spec, placement, came = self.spec, self.placement, by_channel(arrived)
         dealt, answer = came[""], self.answer.batch(spec, work, came)
         thinning = Thinning(spec, work)
-        news = thinning.thinned(placement.folding.partials(spec, dealt))
+        news = released(spec, thinning.thinned(placement.folding.partials(spec, dealt)))
         work.spans.mark("instance merge")
         turn = turned(spec, work, news)
         beside = placement.written(work, spec, came) | answer.segments()
