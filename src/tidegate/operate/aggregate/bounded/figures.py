@@ -85,6 +85,7 @@ def answered_window(told: ToldWindow, budget_rows: int | None) -> dict[str, floa
     totals = told.totals()
     if not totals.get(_TUPLES):
         return {}
+    spilled = {} if budget_rows is None else {_SPILLED: totals[_SPILLED]}
     return {
         "windows_from_samples": int(totals[_ESTIMATED] > 0),
         "rows_from_samples": totals[_ESTIMATED] / totals[_ROWS],
@@ -93,7 +94,7 @@ def answered_window(told: ToldWindow, budget_rows: int | None) -> dict[str, floa
         _SAMPLE: totals[_SAMPLE],
         _NEEDED: totals[_NEEDED],
         "budget_rows": totals[_KEPT] if budget_rows is None else budget_rows,
-        _SPILLED: totals[_SPILLED],
+        **spilled,
         _ROWS: totals[_ROWS],
         _TUPLES: totals[_TUPLES],
     }
