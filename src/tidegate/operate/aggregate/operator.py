@@ -17,7 +17,13 @@ from tidegate.collect.window import WindowOrder
 from tidegate.model.operation import Operation
 from tidegate.operate.aggregate.answer import AnswerBatch, Channels, ExactAnswer, WindowAnswer
 from tidegate.operate.aggregate.choice import Ends, divided
-from tidegate.operate.aggregate.figures import MEMORY, WindowCounts, sent_figures, sent_window
+from tidegate.operate.aggregate.figures import (
+    MEMORY,
+    WindowCounts,
+    merging_constraint,
+    sent_figures,
+    sent_window,
+)
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.merging import PARTS
 from tidegate.operate.aggregate.pane import PART, AggregateSpec, close_steps
@@ -141,7 +147,7 @@ class WindowAggregate(Operator):
     def window_figures(self, told: ToldWindow) -> Values:
         found = sent_window(told, self.partitioner.tuple_share) | self.answer.window(told)
         if self.answer.partly:
-            return found
+            return found | merging_constraint(told)
         return found | {"groups": found["parts"], "groups_split": 0, "aggregation_cost": 1}
 
     @property
