@@ -24,7 +24,8 @@ SELECT src, COUNT(*) AS n FROM packets [RANGE 10 SECONDS] GROUP BY src WITH PART
 """
 SENT = (
     r"aggregate, 3 windows: tuple imbalance [\d.]+%.*, key imbalance [\d.]+%.*, "
-    r"hybrid imbalance [\d.]+.*, merging within the largest load in 0%, decided in [\d.]+ ms.*, memory .* B.*"
+    r"hybrid imbalance [\d.]+.*, merging within the largest load in 0%, "
+    r"decided in [\d.]+ ms.*, memory .* B.*"
 )
 MERGED = r"merge, 3 windows: parts per group [\d.]+.*, groups split [\d.]+.*"
 
