@@ -364,8 +364,9 @@ class Stream(RunnableStream):
         """Accept aggregates with this relative error in so many of the windows, for less work.
 
         `budget` is how many sampled tuples of a window are in memory, of all groups; without it
-        windows take what they need. `metric` is how the errors of a window's groups become one: their "max", "mean"
-        or "rms". After each aggregate come its low and its high end, last whether the row is exact.
+        windows take what they need. `metric` is how the errors of a window's groups become one:
+        their "max", "mean" or "rms". After each aggregate come its low and its high end, last
+        whether the row is exact.
         """
         return self._asked(ErrorBound(error, confidence, budget, metric))
 

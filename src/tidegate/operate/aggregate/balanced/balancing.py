@@ -30,8 +30,8 @@ class Balancing:
 
     answering: Answering
     state: Function
+    thresholds: TrimThresholds
     seed: int = 0
-    thresholds: TrimThresholds = TrimThresholds()
 
     @property
     def held(self) -> tuple[Answer, ...]:
