@@ -9,37 +9,41 @@ from hypothesis import strategies as st
 
 from tests.oracle.trim import shed_part
 from tidegate.approx.bound import least
-from tidegate.approx.trim import LEAST_TUPLES, SAVING, sample_size, trim
+from tidegate.approx.trim import TrimThresholds, sample_size, trim
 
 GROUPS = st.lists(
     st.tuples(st.integers(0, 5), st.integers(1, 400), st.integers(1, 400)), min_size=1, max_size=40
 )
 
 
-@given(GROUPS)
+THRESHOLDS = TrimThresholds()
+
+
+@given(GROUPS, st.sampled_from([0.01, 0.15, 0.5]), st.sampled_from([1, 3, 200]))
 def test_what_is_trimmed_is_what_the_printed_algorithm_trims(
-    groups: list[tuple[int, int, int]],
+    groups: list[tuple[int, int, int]], saving: float, cold_rows: int
 ) -> None:
     place, tuples, needed = (np.array(column) for column in zip(*groups, strict=True))
-    found = trim(place, tuples, needed, 6)
+    found = trim(place, tuples, needed, 6, TrimThresholds(saving, cold_rows))
     load = np.bincount(place, tuples, 6).astype(int)
-    expected = shed_part(load.tolist(), dict(enumerate(groups)), LEAST_TUPLES)
+    expected = shed_part(load.tolist(), dict(enumerate(groups)), cold_rows)
     if found.skipped:
-        assert found.saving < SAVING
+        assert found.saving < saving
         assert not found.buckets.any()
         return
-    trimmed = found.buckets[place] & (tuples >= LEAST_TUPLES) & (needed < tuples)
+    trimmed = found.buckets[place] & (tuples >= cold_rows) & (needed < tuples)
     assert np.flatnonzero(trimmed).tolist() == sorted(expected)
 
 
 def test_where_little_can_be_saved_nothing_is_looked_for() -> None:
     place, tuples = np.array([0, 1]), np.array([1000, 10])
-    assert trim(place, tuples, np.array([860, 10]), 2).skipped
-    assert not trim(place, tuples, np.array([100, 10]), 2).skipped
+    assert trim(place, tuples, np.array([860, 10]), 2, THRESHOLDS).skipped
+    assert not trim(place, tuples, np.array([100, 10]), 2, THRESHOLDS).skipped
 
 
 def test_buckets_below_the_highest_floor_are_left_as_they_are() -> None:
-    found = trim(np.array([0, 1, 2]), np.array([900, 300, 200]), np.array([250, 100, 100]), 3)
+    tuples, needed = np.array([900, 300, 200]), np.array([250, 100, 100])
+    found = trim(np.array([0, 1, 2]), tuples, needed, 3, THRESHOLDS)
     assert found.buckets.tolist() == [True, True, False]
     assert found.saving == pytest.approx(950 / 1400)
 

@@ -24,7 +24,8 @@ SELECT src, COUNT(*) AS n FROM packets [RANGE 10 SECONDS] GROUP BY src WITH PART
 """
 SENT = (
     r"aggregate, 3 windows: tuple imbalance [\d.]+%.*, key imbalance [\d.]+%.*, "
-    r"hybrid imbalance [\d.]+.*, decided in [\d.]+ ms.*, memory .* B.*"
+    r"hybrid imbalance [\d.]+.*, merging within the largest load in 0%, "
+    r"decided in [\d.]+ ms.*, memory .* B.*"
 )
 MERGED = r"merge, 3 windows: parts per group [\d.]+.*, groups split [\d.]+.*"
 
@@ -66,6 +67,7 @@ def test_the_summary_has_them_in_words_and_as_json(
     assert found["aggregate"]["tuples"] == 1000
     assert found["aggregate"]["tuple_imbalance"] < 0.02
     assert 1 < found["merge"]["aggregation_cost"] <= 2
+    assert 334 <= found["aggregate"]["largest_load"] < 340
 
 
 def test_of_hash_they_are_in_the_json_only(

@@ -11,7 +11,9 @@ import tidegate as tg
 from tests.docs.block import ROOT, blocks
 from tests.docs.test_sql import bound, queries
 from tidegate.cli.main import invoke
+from tidegate.operate.aggregate.bounded.answer import BoundedAnswer
 from tidegate.operate.aggregate.bounded.figures import RankedAnswer
+from tidegate.operate.aggregate.merging import MergeWindows
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.plan.explain import explain
 from tidegate.plan.lower import lower
@@ -28,10 +30,10 @@ def test_its_queries_can_run() -> None:
     *others, joined = SQL
     assert len(others) == 3
     for query in others:
-        (subquery,) = lower(bound(query)).subqueries
-        assert isinstance(subquery.operator, WindowAggregate)
-        assert isinstance(subquery.operator.answer, RankedAnswer)
-        assert subquery.operator.answer.states  # there is something to sample
+        operator = lower(bound(query)).subqueries[-1].operator
+        assert isinstance(operator, WindowAggregate | MergeWindows)
+        assert isinstance(operator.answer, RankedAnswer | BoundedAnswer)
+        assert operator.answer.answering.sampled  # there is something to sample
     for share, rows in (("75", "675"), ("90", "2,023")):
         assert rows in PAGE
         outputs = bound(joined.replace("SHED 75", f"SHED {share}"))

@@ -7,7 +7,7 @@ from dataclasses import fields
 import tidegate as tg
 from tests.docs.block import ROOT, blocks
 from tests.docs.test_sql import bound, code, queries, rows
-from tidegate.operate.aggregate.figures import merged_window, sent_window
+from tidegate.operate.aggregate.figures import merged_window, merging_constraint, sent_window
 from tidegate.operate.figures import ToldWindow
 from tidegate.plan.lower import lower
 from tidegate.route.registry import PARTITIONERS
@@ -44,6 +44,7 @@ def test_it_names_all_figures() -> None:
     table = PAGE.split("| figure |")[1].split("\n\n")[0]
     said = [name for row in rows("| figure |" + table) for name in code(row[0])]
     counts = {0: {"groups": 1, "parts": 1, "groups_split": 0}}
-    sent = sent_window(ToldWindow(1, 1, counts, {}), p=0.5)
+    told = ToldWindow(1, 1, counts, {})
+    sent = sent_window(told, p=0.5) | merging_constraint(told)
     assert set(said) == {*sent, *merged_window(ToldWindow(1, 1, counts, None))}
     assert len(said) == len(set(said))

@@ -20,7 +20,7 @@ from tests.oracle.bounded import Bounded, Cell, cells_of, exact_cells
 from tests.oracle.function import Row
 from tests.oracle.sample import priority
 from tests.oracle.trim import shed_part
-from tidegate.approx.trim import LEAST_TUPLES, SAVING, sample_size
+from tidegate.approx.trim import TrimThresholds, sample_size
 from tidegate.operate.aggregate.bounded.answering import Answer
 from tidegate.operate.aggregate.estimate import KEPT, QUANTILES
 from tidegate.route.bucket import hash_of
@@ -34,6 +34,7 @@ class Balanced(Bounded):
     seed: int
     buckets: int
     numbers: frozenset[str]
+    thresholds: TrimThresholds
 
     def most(self, answer: Answer) -> int:
         """All tuples are there, so that no more are taken than it takes."""
@@ -73,10 +74,10 @@ def _trimmed_buckets(query: Balanced, groups: list[Group]) -> set[int]:
     load = [0] * query.buckets
     for bucket, tuples, _ in found.values():
         load[bucket] += tuples
-    saved = sum(n - s for _, n, s in found.values() if n >= LEAST_TUPLES)
-    if saved / sum(load) < SAVING:
+    saved = sum(n - s for _, n, s in found.values() if n >= query.thresholds.cold_rows)
+    if saved / sum(load) < query.thresholds.saving:
         return set()
-    return {found[number][0] for number in shed_part(load, found, LEAST_TUPLES)}
+    return {found[number][0] for number in shed_part(load, found, query.thresholds.cold_rows)}
 
 
 def _needed(query: Balanced, rows: list[Row]) -> int:
@@ -120,7 +121,7 @@ def _cells(query: Balanced, members: list[Row], trimmed: bool) -> list[Cell]:
         rules.quantile_rows(a.function) if a.way == QUANTILES else rules.promise.pilot
         for a in _held(query)
     )
-    if not trimmed or len(members) <= fewest:
+    if not trimmed or len(members) <= fewest or len(members) < query.thresholds.cold_rows:
         return [exact_cells(query, a, [members])[0] for a in rules.answers]
     # All tuples are there, for groups whose sample will not do.
     answers = [replace(a, state=a.state or "all of them") for a in rules.answers]

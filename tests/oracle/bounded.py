@@ -26,7 +26,7 @@ from tidegate.approx.moments import Moments
 from tidegate.approx.replicate import PARTS, agrees, replicated, replicated_rows
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.bounded.own import PART_ROWS
-from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
+from tidegate.operate.aggregate.estimate import DRAWN_QUANTILES, KEPT, MOMENTS, OWN, QUANTILES
 from tidegate.operate.aggregate.pane import AggregateSpec
 
 _ROUNDINGS = (ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING)
@@ -56,10 +56,14 @@ class Bounded:
         """The sample of the tuples of a group that an aggregate sees, or the beginning of it."""
         assert answer.sampled is not None
         (rule,) = answer.sampled.parameters
-        k = rule.sampling.k if answer.way == QUANTILES else rule.k
+        sampling = getattr(rule, "sampling", rule)
         seen = self.seen(answer, members)
-        tuples = [(_priority(rule.seed, row["src"], row["seq"]), row) for row in seen]
-        return [row for _, row in sample(tuples, k)][:size]
+        tuples = [(_priority(sampling.seed, row["src"], row["seq"]), row) for row in seen]
+        return [row for _, row in sample(tuples, sampling.k)][: sampling.most][:size]
+
+    def crowded(self, groups: list[list[Row]]) -> bool:
+        """Whether a window has more groups than the budget has rows."""
+        return self.rules.budget_rows is not None and len(groups) > self.rules.budget_rows
 
 
 _priority = cache(priority)
@@ -95,11 +99,25 @@ def _kept(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]
 
 
 def _quantile(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
+    return _quantile_of(query, answer, groups, query.most(answer))
+
+
+def _drawn_quantile(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
+    rows = query.rules.quantile_rows(answer.function)
+    total = sum(min(rows, len(query.seen(answer, members))) for members in groups)
+    if query.crowded(groups) or total > (query.rules.budget_rows or 0):
+        return _kept(query, answer, groups)
+    return _quantile_of(query, answer, groups, rows)
+
+
+def _quantile_of(
+    query: Bounded, answer: Answer, groups: list[list[Row]], rows: int | None
+) -> list[Cell]:
     (column,), (fraction,) = answer.function.arguments, answer.function.parameters
     alpha = 1 - query.rules.rank_confidence
     found: list[Cell] = []
     for members in groups:
-        drawn = query.drawn(answer, members, query.most(answer))
+        drawn = query.drawn(answer, members, rows)
         value = result(answer.function, drawn, {})
         values = sorted(float(r[column]) for r in drawn)
         n, tuples = len(values), len(query.seen(answer, members))
@@ -130,7 +148,9 @@ def _moment(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cel
 
 
 def _own(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
-    promise, falls_back = query.rules.promise, answer.state is not None
+    promise, falls_back = query.rules.promise, answer.falls_back
+    if falls_back and query.crowded(groups):
+        return _kept(query, answer, groups)
     tuples = np.array([len(query.seen(answer, g)) for g in groups])
     most = np.minimum(query.rules.mean_rows, tuples)
     shared = query.rules.budget_rows is not None and falls_back
@@ -243,4 +263,10 @@ def _sample(query: Bounded, answer: Answer, groups: list[list[Row]], sizes: Any)
     )
 
 
-_WAYS = {KEPT: _kept, QUANTILES: _quantile, OWN: _own, **dict.fromkeys(MOMENTS, _moment)}
+_WAYS = {
+    KEPT: _kept,
+    QUANTILES: _quantile,
+    DRAWN_QUANTILES: _drawn_quantile,
+    OWN: _own,
+    **dict.fromkeys(MOMENTS, _moment),
+}

@@ -127,8 +127,26 @@ def twin(plan: Plan) -> list[tuple[Any, ...]]:
     ]
     users = {a.function.name: average for a in rules.answering.answers}
     numbers = frozenset(name for name, _ in rules.surveyed)
-    asked = Balanced(operator.spec, rules.answering, users, rules.seed, BUCKETS, numbers)
+    asked = Balanced(
+        operator.spec, rules.answering, users, rules.seed, BUCKETS, numbers, rules.thresholds
+    )
     return balanced(asked, rows)
+
+
+@pytest.mark.parametrize(
+    ("balance", "trims"),
+    [
+        (replace(WIDE, cold_rows=300), {"a"}),
+        (replace(WIDE, cold_rows=10_000), set()),
+        (replace(WIDE, saving=0.99), set()),
+    ],
+)
+def test_thresholds_say_what_is_trimmed(balance: Balance, trims: set[str]) -> None:
+    plan = plan_of(ASKED["quantiles"], balance=balance)
+    found = run(plan, [stream()], AT_ONCE).rows
+    assert {row[2] for row in found if not row[-1]} == trims
+    assert {row[2] for row in reference("quantiles") if not row[-1]} > trims
+    agree(found, twin(plan))
 
 
 @pytest.mark.parametrize("name", ASKED)

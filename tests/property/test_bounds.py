@@ -161,8 +161,18 @@ ASKED = {
     "more groups than budget": estimated(
         asked(ErrorBound(0.5, 0.8, 30), "x", a=mean("i"), m=median("i"))
     ),
+    "a budget for some windows": asked(
+        ErrorBound(0.3, 0.8, 180), "k", m=median("i"), few=median("d"), a=aggregate(Average(), "i")
+    ),
+    "a budget for overlapping quantiles": overlapping(
+        asked(replace(WIDE, budget_rows=60), m=median("x"), low=quantile("x", 0.1))
+    ),
+    "users of more groups than budget": asked(
+        ErrorBound(0.5, 0.8, 30), "x", a=aggregate(Average(), "i")
+    ),
     "users": asked(replace(WIDE, budget_rows=400), a=aggregate(Average(), "i"), n=count()),
     "users of few values": asked(WIDE, a=aggregate(Average(), "d"), m=median("d")),
+    "users alone with a budget": asked(replace(WIDE, budget_rows=400), a=aggregate(Alone(), "i")),
     "users alone": asked(WIDE, "k", a=aggregate(Alone(), "i"), n=count()),
     "users of groups": asked(replace(WIDE, metric="rms"), "k", a=aggregate(Average(), "i")),
     "overlapping users": overlapping(asked(WIDE, a=aggregate(Average(), "i"), m=median("x"))),
@@ -223,9 +233,10 @@ def test_some_windows_are_answered_from_samples_and_some_are_not() -> None:
     both = {"moments", "moments of groups", "users", "users of groups"}
     assert {name for name, found in exact.items() if found == {True, False}} >= both
     sampled = {"quantiles", "overlapping quantiles", "overlapping users", "users alone"}
-    sampled |= {"a budget for groups"}
+    sampled |= {"a budget for groups", "a budget for overlapping quantiles"}
     assert all(False in exact[name] for name in sampled)
-    assert exact["more groups than budget"] == exact["exact moments"] == {True}
+    none = {"more groups than budget", "users of more groups than budget", "exact moments"}
+    assert all(exact[name] == {True} for name in none)
 
 
 @share(4, least=8)

@@ -262,6 +262,14 @@ MISTAKES = {
         "WITH BALANCE: the confidence must be between 0 and 100 percent; got 100 PERCENT. Write "
         "for example CONFIDENCE 95 PERCENT, in Python confidence=0.95."
     ),
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH BALANCE ERROR 9 PERCENT SAVING 100 PERCENT": (
+        "WITH BALANCE: the saving must be between 0 and 100 percent; got 100 PERCENT. Write for "
+        "example SAVING 15 PERCENT, in Python saving=0.15."
+    ),
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH BALANCE ERROR 9 PERCENT COLD 0 ROWS": (
+        "WITH BALANCE: COLD must be a whole number of rows, 1 or more; got 0. Write for example "
+        "COLD 1000 ROWS, in Python cold=1000."
+    ),
     f"SELECT COUNT(*) FROM rides {HOUR} WITH BALANCE ERROR 9 PERCENT": (
         "WITH BALANCE ERROR 9 PERCENT CONFIDENCE 95 PERCENT: is for groups, of which the largest "
         "are trimmed; got an aggregate without GROUP BY. Add GROUP BY, or write WITH ERROR in "

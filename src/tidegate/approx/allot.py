@@ -24,11 +24,6 @@ def congress(counts: Ints, budget: int) -> Ints:
     return _divided(np.maximum(house, 1 / len(counts)), counts, budget)
 
 
-def equally(counts: Ints, budget: int) -> Ints:
-    """The same for every group, as where groups are known before tuples arrive."""
-    return _divided(np.ones(len(counts)), counts, budget)
-
-
 def _divided(weights: Floats, counts: Ints, budget: int) -> Ints:
     """Sizes in proportion to weights, none above its count; rounded by largest remainder.
 

@@ -8,6 +8,7 @@ below, for the greatest d that leaves at least k of them; it is the set where th
   at least k, seldom more than 2 k.
 - The sample of a union is the sample of the union of samples: parts can be merged in any order.
 - The j tuples of lowest priority of a sample are a uniform sample again, of size j.
+- With a limit m >= k it is the m tuples of lowest priority of that, which merges likewise.
 - Which tuples are at a depth is the same for every set, so that overlapping windows whose samples
   are of one depth differ by what enters and leaves, and by nothing else.
 """
@@ -32,11 +33,29 @@ def depths(priority: Words) -> Ints:
     return (_DEEPEST - length).astype(np.int64)
 
 
-def sampled(codes: Ints, groups: int, priority: Words, k: int) -> Mask | None:
+def sampled(
+    codes: Ints, groups: int, priority: Words, k: int, most: int | None = None
+) -> Mask | None:
     """Which tuples are in the samples of their groups; None for all of them.
 
-    `codes` are the groups of tuples, in [0, groups). Takes O(tuples).
+    `codes` are the groups of tuples, in [0, groups). With `most`, which is at least k, a sample has
+    no more of them. Takes O(tuples).
     """
+    taken = _by_depth(codes, groups, priority, k)
+    if most is None:
+        return taken
+    rows = np.arange(len(codes)) if taken is None else np.flatnonzero(taken)
+    sizes = np.bincount(codes[rows], minlength=groups)
+    if not (sizes > most).any():
+        return taken
+    rows = rows[np.lexsort((priority[rows], codes[rows]))]
+    place = np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[codes[rows]]
+    lowest = np.zeros(len(codes), np.bool_)
+    lowest[rows[place < most]] = True
+    return lowest
+
+
+def _by_depth(codes: Ints, groups: int, priority: Words, k: int) -> Mask | None:
     if groups == 1:
         return _sampled_of_one(priority, k)
     counts = np.bincount(codes, minlength=groups)

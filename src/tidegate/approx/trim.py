@@ -18,11 +18,18 @@ from tidegate.approx.array import Floats, Ints, Mask
 from tidegate.approx.bound import least
 from tidegate.approx.student import deviate
 
-LEAST_TUPLES = 3
-"""T_g: what has fewer tuples is cold, and is not looked at."""
 
-SAVING = 0.15
-"""T: where less than this share of a window's tuples can be trimmed, none is."""
+@dataclass(frozen=True)
+class TrimThresholds:
+    """From where on trimming is looked for; the defaults are those of the dissertation's section
+    7.5.
+
+    `saving` is T: where less than this share of a window's tuples can be trimmed, none is.
+    `cold_rows` is T_g: what has fewer tuples is cold, and is not trimmed.
+    """
+
+    saving: float = 0.15
+    cold_rows: int = 3
 
 
 @dataclass(frozen=True)
@@ -56,16 +63,16 @@ def sample_size(
     return sizes
 
 
-def trim(place: Ints, tuples: Ints, needed: Ints, buckets: int) -> Trim:
+def trim(place: Ints, tuples: Ints, needed: Ints, buckets: int, thresholds: TrimThresholds) -> Trim:
     """Which buckets of a window are trimmed.
 
     `place` is the bucket of each bin of groups, `tuples` how many it has, `needed` how many of
     these a sample takes, at most all. Takes O(bins + buckets).
     """
-    sizes = np.where(tuples >= LEAST_TUPLES, np.minimum(needed, tuples), tuples)
+    sizes = np.where(tuples >= thresholds.cold_rows, np.minimum(needed, tuples), tuples)
     whole = int(tuples.sum())
     saving = float(whole - int(sizes.sum())) / max(whole, 1)
-    if saving < SAVING:
+    if saving < thresholds.saving:
         return Trim(np.zeros(buckets, np.bool_), saving, True)
     load = np.bincount(place, tuples, buckets)
     floor = np.bincount(place, sizes, buckets)

@@ -363,21 +363,29 @@ class Stream(RunnableStream):
     ) -> Stream:
         """Accept aggregates with this relative error in so many of the windows, for less work.
 
-        `budget` is how many tuples of a window a sample may have; without it windows take what
-        they need. `metric` is how the errors of a window's groups become one: their "max", "mean"
-        or "rms". After each aggregate come its low and its high end, last whether the row is exact.
+        `budget` is how many sampled tuples of a window are in memory, of all groups; without it
+        windows take what they need. `metric` is how the errors of a window's groups become one:
+        their "max", "mean" or "rms". After each aggregate come its low and its high end, last
+        whether the row is exact.
         """
         return self._asked(ErrorBound(error, confidence, budget, metric))
 
     @called_as(".balance(error=0.1, confidence=0.95)")
-    def balance(self, error: float, confidence: float = 0.95) -> Stream:
+    def balance(
+        self,
+        error: float,
+        confidence: float = 0.95,
+        saving: float = Balance.saving,
+        cold: int = Balance.cold_rows,
+    ) -> Stream:
         """Trim the largest groups of uneven windows, each row with this error in so many cases.
 
         It is for costly aggregates of groups. Where the tuples of a window are uneven among the
         buckets, groups of the fullest ones are answered from a sample; all others are exact. The
-        columns are those of `within`.
+        columns are those of `within`. Windows of which less than the share `saving` can be trimmed
+        are exact, and so are groups of fewer tuples than `cold`.
         """
-        return self._asked(Balance(error, confidence))
+        return self._asked(Balance(error, confidence, saving, cold))
 
     @called_as('.shed(0.98), or .shed(0.98, by="uniform")')
     def shed(self, share: float, by: str = CONCEPT) -> Stream:

@@ -129,6 +129,12 @@ ANSWERS = {
     "query: WITH ERROR of nothing": "00:00:00,00:00:10,2,2,2,true",
     "query: WITH ERROR and CONFIDENCE misspelt": "00:00:00,00:00:10,2,2,2,true",
     "query: WITH ERROR and a budget of nothing": "00:00:00,00:00:10,2,2,2,true",
+    "query: WITH BALANCE and no COLD rows": (
+        "00:00:00,00:00:10,1,1,1,true; 00:00:00,00:00:10,1,1,1,true"
+    ),
+    "query: WITH BALANCE and SAVING everything": (
+        "00:00:00,00:00:10,1,1,1,true; 00:00:00,00:00:10,1,1,1,true"
+    ),
     "query: ERROR without WITH": "00:00:00,00:00:10,1,1,1,true; 00:00:00,00:00:10,1,1,1,true",
     "query: CONFIDENCE without ERROR": "00:00:00,00:00:10,2,2,2,true",
     "query: WITH ERROR before ORDER BY": (

@@ -899,6 +899,20 @@ MISTAKES = {
         ),
         sql=COUNT + " WITH ERROR 10 PERCENT BUDGET 5",
     ),
+    "WITH BALANCE and no COLD rows": Mistake(
+        message=(
+            "WITH BALANCE: COLD must be a whole number of rows, 1 or more; got 0. Write for "
+            "example COLD 1000 ROWS, in Python cold=1000."
+        ),
+        sql=COUNT + " GROUP BY route WITH BALANCE ERROR 10 PERCENT COLD 0 ROWS",
+    ),
+    "WITH BALANCE and SAVING everything": Mistake(
+        message=(
+            "WITH BALANCE: the saving must be between 0 and 100 percent; got 100 PERCENT. Write "
+            "for example SAVING 15 PERCENT, in Python saving=0.15."
+        ),
+        sql=COUNT + " GROUP BY route WITH BALANCE ERROR 10 PERCENT SAVING 100 PERCENT",
+    ),
     "ERROR without WITH": Mistake(
         message=(
             "SQL line 1, column 67: expected another clause or the end of the statement; got "

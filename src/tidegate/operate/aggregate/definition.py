@@ -111,6 +111,7 @@ class AggregateFunction:
     - `in_order`: its kernels also get the columns of the total order, after its own.
     - `edge`: its value is that of the first (0) or the last (-1) tuple, whatever the others are.
     - `holistic`: exact, but its state grows with the number of values.
+    - `spilled`: its state is kept on disk alone from batch to batch.
     - `by_user`: it is code of the user's, so that a tuple is much work.
     - `estimate` is how it is answered WITH ERROR, one of `estimate.py`: exactly, unless it says
       otherwise, because panes keep its state anyway. `unsampled` says why it is refused there,
@@ -136,6 +137,7 @@ class AggregateFunction:
     in_order: bool = False
     edge: int | None = None
     holistic: bool = False
+    spilled: bool = False
     by_user: bool = False
     estimate: str = KEPT
     unsampled: str | None = None

@@ -13,6 +13,9 @@ VARIANCE, DEVIATION = Kind.VARIANCE.value, Kind.DEVIATION.value
 QUANTILES = "quantile"
 """By the values at the same ranks; the error is one of ranks, and known before there is a value."""
 
+DRAWN_QUANTILES = "drawn quantile"
+"""The same with a budget that the groups of a window share, else exactly."""
+
 OWN = "own"
 """A user's own aggregate: as it is, of the sample and of parts of the sample."""
 

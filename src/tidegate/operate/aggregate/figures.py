@@ -35,6 +35,7 @@ SENT_SHOWN = (
     ShownFigure("tuple_imbalance", "tuple imbalance", "share", brief=True),
     ShownFigure("key_imbalance", "key imbalance", "share", brief=True),
     ShownFigure("hybrid_imbalance", "hybrid imbalance"),
+    ShownFigure("merging_within_load", "merging within the largest load in", "share"),
     ShownFigure("partition_ms", "decided in", "ms"),
     ShownFigure(MEMORY, "memory", "bytes"),
 )
@@ -131,6 +132,19 @@ def sent_window(told: ToldWindow, p: float) -> dict[str, float]:
         "partition_ms": told.total("partition_ms"),
         MEMORY: told.total(MEMORY),
     }
+
+
+def merging_constraint(told: ToldWindow) -> dict[str, float]:
+    """The constraint of equation 3.3, of windows that are merged: 1 where it is kept, else 0.
+
+    Parts that have to be merged are at most the tuples of the fullest instance. Beyond that,
+    merging is more than what any instance does before it.
+    """
+    if told.dealt is None:
+        return {}
+    largest = max(told.each("tuples"))
+    within = int(sum(told.each("parts")) <= largest)
+    return {"largest_load": largest, "merging_within_load": within}
 
 
 def merged_window(told: ToldWindow) -> dict[str, float]:

@@ -17,11 +17,18 @@ from tidegate.collect.window import WindowOrder
 from tidegate.model.operation import Operation
 from tidegate.operate.aggregate.answer import AnswerBatch, Channels, ExactAnswer, WindowAnswer
 from tidegate.operate.aggregate.choice import Ends, divided
-from tidegate.operate.aggregate.figures import MEMORY, WindowCounts, sent_figures, sent_window
+from tidegate.operate.aggregate.figures import (
+    MEMORY,
+    WindowCounts,
+    merging_constraint,
+    sent_figures,
+    sent_window,
+)
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.merging import PARTS
 from tidegate.operate.aggregate.pane import PART, AggregateSpec, close_steps
 from tidegate.operate.aggregate.placement import EVERY_WINDOW, Placement
+from tidegate.operate.aggregate.release import released
 from tidegate.operate.aggregate.rows import window_rows
 from tidegate.operate.aggregate.state import PANES, PaneKeeper, turned
 from tidegate.operate.aggregate.tenure import closings, migration_of, shares_of
@@ -111,7 +118,7 @@ class WindowAggregate(Operator):
         spec, placement, came = self.spec, self.placement, by_channel(arrived)
         dealt, answer = came[""], self.answer.batch(spec, work, came)
         thinning = Thinning(spec, work)
-        news = thinning.thinned(placement.folding.partials(spec, dealt))
+        news = released(spec, thinning.thinned(placement.folding.partials(spec, dealt)))
         work.spans.mark("instance merge")
         turn = turned(spec, work, news)
         beside = placement.written(work, spec, came) | answer.segments()
@@ -140,7 +147,7 @@ class WindowAggregate(Operator):
     def window_figures(self, told: ToldWindow) -> Values:
         found = sent_window(told, self.partitioner.tuple_share) | self.answer.window(told)
         if self.answer.partly:
-            return found
+            return found | merging_constraint(told)
         return found | {"groups": found["parts"], "groups_split": 0, "aggregation_cost": 1}
 
     @property

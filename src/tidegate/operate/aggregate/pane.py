@@ -96,6 +96,11 @@ class AggregateSpec:
         return list(self.result_schema)[: 2 + len(self.keys)]
 
     @property
+    def spills(self) -> bool:
+        """Whether panes are kept on disk alone from batch to batch: some state may be large."""
+        return any(function.definition.spilled for function in self.functions)
+
+    @property
     def grouped(self) -> tuple[str, ...]:
         """The keys that no function reads."""
         read = {name for function in self.functions for name in function.inputs}

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from tidegate.approx.array import Words
 from tidegate.approx.rank import rank_bound, rank_places, rank_rows
 from tidegate.approx.sample import depths, window_depths
 from tidegate.operate.aggregate.definition import NUMBER, RuledFunction
@@ -22,9 +23,10 @@ from tidegate.operate.aggregate.functions.holistic import Quantile
 from tidegate.operate.aggregate.sampled import Sampled, Sampling, list_sizes
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import Floats, Ints, floats, one_zero
+from tidegate.operate.kernels.order import Floats, Ints, Mask, floats, one_zero
 from tidegate.operate.kernels.slide import Sliding
 from tidegate.operate.kernels.sort import sorted_values
+from tidegate.operate.kernels.window import expand
 
 TUPLES, ROWS = "tuples", "rows"
 """The fields of a result beside those of the quantiles: how many values there were, and how many of
@@ -42,11 +44,12 @@ class Ranking:
     fractions: tuple[float, ...]
     error: float
     confidence: float
+    most: int | None = None
 
     @cached_property
     def sampling(self) -> Sampling:
         """As many values as the quantile takes that is farthest from the middle."""
-        return Sampling(self.seed, max(map(self.rows_for, self.fractions)))
+        return Sampling(self.seed, max(map(self.rows_for, self.fractions)), most=self.most)
 
     def rows_for(self, fraction: float) -> int:
         return rank_rows(self.error, self.confidence, fraction)
@@ -104,16 +107,46 @@ class Ranked:
         counts = before[last] - before[first]
         starts = np.append(0, np.cumsum(list_sizes(priority)))
         first, last = starts[first], starts[last]
-        values, depth = _values(lists), depths(priority.flatten().to_numpy())
+        values, words = _values(lists), priority.flatten().to_numpy()
         found: list[pa.Array] = []
         place = np.empty(len(first), np.int64)
-        for _, windows, taken in window_depths(depth, first, last, self.ranking.sampling.k):
+
+        def add(windows: Ints, results: pa.Array) -> None:
             place[windows] = sum(len(part) for part in found) + np.arange(len(windows))
+            found.append(results)
+
+        for _, windows, taken in window_depths(depths(words), first, last, self.ranking.sampling.k):
             among = np.append(0, np.cumsum(taken))
-            bounds = among[first[windows]], among[last[windows]]
-            sliding = Sliding(values[taken], *bounds)
-            found.append(self._answers(counts[windows], bounds[1] - bounds[0], sliding.places))
+            low, high = among[first[windows]], among[last[windows]]
+            fits = self._within_most(high - low)
+            if not fits.all():
+                over = ~fits
+                rows, of = values[taken], words[taken]
+                states = self._lowest(rows, of, low[over], high[over])
+                add(windows[over], self.finish([pa.array(counts[windows[over]]), *states]))
+                windows, low, high = windows[fits], low[fits], high[fits]
+            if len(windows):
+                sliding = Sliding(values[taken], low, high)
+                add(windows, self._answers(counts[windows], high - low, sliding.places))
         return pa.concat_arrays(found).take(pa.array(place))
+
+    def _within_most(self, rows: Ints) -> Mask:
+        """Samples by depth that no limit has cut; as many as the limit may be what is left."""
+        most = self.ranking.most
+        return np.ones(len(rows), np.bool_) if most is None else rows < most
+
+    def _lowest(self, values: Floats, words: Words, first: Ints, last: Ints) -> States:
+        """Priorities and values of lowest priority, as many as the limit, of some windows."""
+        most = self.ranking.most
+        assert most is not None
+        window, row = expand(first, last - 1)
+        order = np.lexsort((words[row], window))
+        sizes = last - first
+        ranks = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[window]
+        taken = order[ranks < most]
+        offsets = np.append(0, np.cumsum(np.minimum(sizes, most))).astype(np.int32)
+        columns = (pa.array(column[row[taken]]) for column in (words, values))
+        return [pa.ListArray.from_arrays(pa.array(offsets), column) for column in columns]
 
     def _answers(self, tuples: Ints, rows: Ints, places: Places) -> pa.Array:
         """The results of groups or windows; where the sample is all there is, all ends are one."""
@@ -152,7 +185,7 @@ RANKED = RuledFunction(
     rule=Ranking,
     titled=lambda _: "sample",
     # The state is the same for all quantiles that take as large a sample.
-    shows=lambda rule: [f"{rule.sampling.k:,} values or more of each group"],
+    shows=lambda rule: [rule.sampling.text.replace(" rows ", " values ")],
     in_order=True,
     family=Ranked,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.errors import QueryError, near
-from tidegate.operate.aggregate import process, ranked, represented, sampled, user
+from tidegate.operate.aggregate import drawn, process, ranked, represented, sampled, user
 from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.functions import (
     approximate,
@@ -63,6 +63,7 @@ TABLE = (
     held.HELD,
     sampled.SAMPLED,
     ranked.RANKED,
+    drawn.DRAWN,
     represented.REPRESENTED,
     spread.SPREAD,
 )

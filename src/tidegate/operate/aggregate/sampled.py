@@ -28,7 +28,7 @@ from tidegate.operate.kernels.total import sum_integers
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which tuples a sample takes: at least k of each group.
+    """Which tuples a sample takes: at least k of each group, and with `most` no more than that.
 
     With `skips_null`, tuples whose arguments are all NULL are not among those it is taken of. These
     are also the ones for which the condition of a FILTER does not hold.
@@ -37,10 +37,19 @@ class Sampling:
     seed: int
     k: int
     skips_null: bool = True
+    most: int | None = None
 
     def __post_init__(self) -> None:
         if self.k < 1:
             raise QueryError("sample", "k >= 1 is required", f"k={self.k}")
+        if self.most is not None and self.most < self.k:
+            raise QueryError("sample", f"most >= {self.k} is required", f"most={self.most}")
+
+    @property
+    def text(self) -> str:
+        """How many tuples it takes, for people and for the record of a state."""
+        upto = "or more" if self.most is None else f"to {self.most:,}"
+        return f"{self.k:,} rows {upto} of each group"
 
     def seen(self, arguments: Sequence[pa.Array]) -> Mask | None:
         """The tuples that there are for an aggregate of these arguments; None for all of them."""
@@ -119,7 +128,7 @@ class Sampled:
 
     def _lists(self, groups: Groups, words: Words, arguments: Sequence[pa.Array]) -> States:
         """The samples of groups as lists, those of the priorities first."""
-        taken = sampled(groups.codes, groups.n, words, self.sampling.k)
+        taken = sampled(groups.codes, groups.n, words, self.sampling.k, self.sampling.most)
         rows = None if taken is None else np.flatnonzero(taken)
         groups = groups.where(taken)
         if not bool(np.all(groups.codes[1:] >= groups.codes[:-1])):
@@ -127,7 +136,7 @@ class Sampled:
         columns = [pa.array(words), *arguments]
         if rows is not None:
             columns = [column.take(pa.array(rows)) for column in columns]
-        return _as_lists(groups.counts, columns)
+        return as_lists(groups.counts, columns)
 
 
 def list_sizes(lists: pa.Array) -> Ints:
@@ -153,7 +162,7 @@ def chosen_rows(states: Sequence[pa.Array], chosen: Mask) -> States:
     sizes = list_sizes(lists[0])
     codes = np.repeat(np.arange(len(sizes)), sizes)
     left = np.bincount(codes[chosen], minlength=len(sizes))
-    return [count, *_as_lists(left, [c.flatten().filter(pa.array(chosen)) for c in lists])]
+    return [count, *as_lists(left, [c.flatten().filter(pa.array(chosen)) for c in lists])]
 
 
 def lowest_rows(states: Sequence[pa.Array], k: int) -> States:
@@ -161,10 +170,11 @@ def lowest_rows(states: Sequence[pa.Array], k: int) -> States:
     rows = rows_of(states)
     kept = np.flatnonzero(rows.ranks < k)
     columns = [column.take(pa.array(kept)) for column in (pa.array(rows.priority), *rows.columns)]
-    return [states[0], *_as_lists(np.minimum(rows.sizes, k), columns)]
+    return [states[0], *as_lists(np.minimum(rows.sizes, k), columns)]
 
 
-def _as_lists(sizes: Ints, columns: Sequence[pa.Array]) -> States:
+def as_lists(sizes: Ints, columns: Sequence[pa.Array]) -> States:
+    """Lists of so many values each, which follow each other in the columns."""
     offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
     return [pa.ListArray.from_arrays(offsets, column) for column in columns]
 
@@ -176,7 +186,7 @@ SAMPLED = RuledFunction(
     rule=Sampling,
     titled=lambda _: "sample",
     shows=lambda rule: [
-        f"{rule.k:,} rows or more of each group",
+        rule.text,
         *(() if rule.skips_null else ("NULL too",)),
     ],
     in_order=True,

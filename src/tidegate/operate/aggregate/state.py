@@ -15,6 +15,7 @@ from tidegate.batch import ints
 from tidegate.operate.aggregate.function import unfolded_state
 from tidegate.operate.aggregate.open_panes import OpenPanes, split
 from tidegate.operate.aggregate.pane import AggregateSpec, merge
+from tidegate.operate.aggregate.release import released
 from tidegate.operate.aggregate.tenure import needed_of, received, spans_of, stored
 from tidegate.operate.keeper import CELLS, Keeper
 from tidegate.operate.operator import InstanceWork
@@ -118,7 +119,8 @@ class PaneTurn:
 
     Windows that end are closed with `panes`: the complete ones in use, where some have become so.
     `sealed` is the first pane that may still get tuples. `keep` is what the batch adds to the
-    segments, `held` what stays in memory: None where it does not fit, or is not there yet.
+    segments, `held` what stays in memory: None where it does not fit, is not there yet, or is kept
+    on disk alone.
     """
 
     panes: pa.Table
@@ -150,7 +152,7 @@ def turned(spec: AggregateSpec, work: InstanceWork, news: pa.Table) -> PaneTurn:
     sealed = spec.window.sealed_before(work.frontier_us)
     held: OpenPanes | None = work.kept.take(PANES)
     if sealed <= spec.window.sealed_before(work.previous_us):
-        if held is not None or not work.state.get(PANES):
+        if not spec.spills and (held is not None or not work.state.get(PANES)):
             held = (held or OpenPanes()).with_waiting(news)
         return PaneTurn(news.slice(0, 0), [news], sealed, held)
     held = read_panes(work, spec) if held is None else held
@@ -158,11 +160,11 @@ def turned(spec: AggregateSpec, work: InstanceWork, news: pa.Table) -> PaneTurn:
     needed = spec.window.needed_from(work.frontier_us)
     complete, later = split(news, sealed)
     due, held = held.due(sealed)
-    ended = with_due(spec, due, complete)
+    ended = released(spec, with_due(spec, due, complete))
     panes = pa.concat_tables([*(part.rows for part in held.complete), ended])
     _, lasting = split(ended, needed)
     # Where there is much, dividing it costs, and is in vain.
-    fits = work.kept.fits(held.nbytes)
+    fits = not spec.spills and work.kept.fits(held.nbytes)
     left = held.needed(needed).with_complete(lasting).with_waiting(later) if fits else None
     work.spans.mark("instance seal")
     return PaneTurn(panes, [lasting, later], sealed, left)

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from tidegate.approx.error import Metric
 from tidegate.approx.priority import seed_of
+from tidegate.approx.trim import TrimThresholds
 from tidegate.operate.aggregate.answer import ExactAnswer, WindowAnswer
 from tidegate.operate.aggregate.balanced.balancing import Balancing, folded_details
 from tidegate.operate.aggregate.balanced.batch import BalancedAnswer
@@ -42,6 +43,7 @@ def plan_balance(asked: AskedAggregate, window: WindowPlan, balance: Balance) ->
         budget_rows=None,
         grouped=False,
     )
+    thresholds = TrimThresholds(balance.saving, balance.cold_rows)
     held = [
         f
         for f in functions
@@ -57,7 +59,9 @@ def plan_balance(asked: AskedAggregate, window: WindowPlan, balance: Balance) ->
         state = Function(
             f"a{len(functions)}", HELD.name, tuple(given), tuple(given.values()), (seed,)
         )
-        answer = BalancedAnswer(Balancing(answering=rules, state=state, seed=seed))
+        answer = BalancedAnswer(
+            Balancing(answering=rules, state=state, seed=seed, thresholds=thresholds)
+        )
         functions = (*(f for f in functions if f not in held), state)
         ports, prefixes = interval_ports(asked), numbered(prefixes)
     trimmed = ", ".join(a.text for a in rules.sampled) or "nothing"

@@ -7,7 +7,7 @@ whose errors are put together and among which a budget is divided: a second subq
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -22,7 +22,8 @@ from tidegate.operate.aggregate.bounded.answer import BoundedAnswer
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.bounded.figures import RankedAnswer
 from tidegate.operate.aggregate.definition import NUMBER
-from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
+from tidegate.operate.aggregate.drawn import DRAWN, Drawing
+from tidegate.operate.aggregate.estimate import DRAWN_QUANTILES, KEPT, MOMENTS, OWN, QUANTILES
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.total import MEAN
 from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
@@ -69,10 +70,12 @@ def plan_bound(asked: AskedAggregate, window: WindowPlan, bound: ErrorBound) -> 
         metric=bound.metric,
         budget_rows=bound.budget_rows,
         grouped=bool(base.keys),
+        window_rows=bound.budget_rows,
     )
+    rules = replace(rules, budget_rows=_divided(rules, asked.functions))
     answers = [_answer(rules, function, window, texts) for function in asked.functions]
     samples = _samples(rules, answers, base, texts)
-    answers = [replace(a, sampled=samples.get(_sample_key(a))) for a in answers]
+    answers = [replace(a, sampled=samples.get(_sample_key(rules, a))) for a in answers]
     rules = replace(rules, answers=tuple(answers))
     exact = [_exact(answer) for answer in answers if answer.state is not None]
     means = [mean for answer in answers for mean in answer.means if mean is not None]
@@ -101,9 +104,29 @@ def _answer(rules: Answering, function: Function, window: WindowPlan, texts: Tex
     way = _way(rules, function, window)
     answer = Answer(function, way, texts[function.name])
     if way == OWN:
-        state = f"{function.name}x" if function.parameters[0].exact_fallback else None
+        unfolded = function.parameters[0].exact_fallback and not _draws(rules, function)
+        state = f"{function.name}x" if unfolded else None
         return replace(answer, state=state, means=argument_means(function))
-    return answer if way == QUANTILES else replace(answer, state=function.name)
+    return answer if way in (QUANTILES, DRAWN_QUANTILES) else replace(answer, state=function.name)
+
+
+def _divided(rules: Answering, functions: Sequence[Function]) -> int | None:
+    """The part of a budget that each sample has, if all aggregates are sampled that may be."""
+    ways = (QUANTILES, OWN, *(MOMENTS if _SAMPLED_MEANS.get() else ()))
+    sampled = [f for f in functions if f.definition.estimate in ways]
+    keys = {_shared_sample(rules, f, f.definition.estimate) for f in sampled}
+    return rules.budget_rows and max(rules.budget_rows // max(len(keys), 1), 1)
+
+
+def _draws(rules: Answering, function: Function) -> bool:
+    """Whether samples are drawn at the end of a window, from tuples on disk.
+
+    So it is with a budget that groups share, and where an exact answer may need all tuples.
+    """
+    if rules.budget_rows is None:
+        return False
+    own = function.definition.estimate == OWN
+    return bool(function.parameters[0].exact_fallback) if own else rules.grouped
 
 
 def _places(rules: Answering, base: Aggregate) -> dict[str, exp.Expression]:
@@ -125,26 +148,33 @@ def _places(rules: Answering, base: Aggregate) -> dict[str, exp.Expression]:
 def _way(rules: Answering, function: Function, window: WindowPlan) -> str:
     way = function.definition.estimate
     if way == QUANTILES:
-        return way if rules.samples_quantile(function) else KEPT
+        return _quantile_way(rules, function, window)
     if way == OWN:
         kept = function.parameters[0].exact_fallback and window.shares_work(function)
         return KEPT if kept else way
     return way if way in MOMENTS and _SAMPLED_MEANS.get() else KEPT
 
 
+def _quantile_way(rules: Answering, function: Function, window: WindowPlan) -> str:
+    if not rules.samples_quantile(function):
+        return KEPT
+    if not _draws(rules, function):
+        return QUANTILES
+    return KEPT if window.shares_work(function) else DRAWN_QUANTILES
+
+
 _Key = tuple[str, tuple[str, ...], bool]
 """What aggregates have in common that share a sample."""
 
 
-def _sample_key(answer: Answer) -> _Key | None:
-    if answer.way == KEPT:
-        return None
-    skips = answer.way != OWN or answer.function.parameters[0].skips_null
-    return (
-        RANKED.name if answer.way == QUANTILES else SAMPLED.name,
-        answer.function.arguments,
-        skips,
-    )
+def _sample_key(rules: Answering, answer: Answer) -> _Key | None:
+    return None if answer.way == KEPT else _shared_sample(rules, answer.function, answer.way)
+
+
+def _shared_sample(rules: Answering, function: Function, way: str) -> _Key:
+    skips = way != OWN or function.parameters[0].skips_null
+    kind = RANKED if way == QUANTILES else SAMPLED
+    return (DRAWN if _draws(rules, function) else kind).name, function.arguments, skips
 
 
 def _samples(
@@ -152,18 +182,40 @@ def _samples(
 ) -> dict[_Key | None, Function]:
     """The functions that sample for aggregates, by what these have in common."""
     found: dict[_Key | None, Function] = {}
-    for key in dict.fromkeys(map(_sample_key, answers)):
+    keys = [_sample_key(rules, answer) for answer in answers]
+    for key in dict.fromkeys(keys):
         if key is None:
             continue
         kind, arguments, skips_null = key
-        own = [a.function for a in answers if _sample_key(a) == key]
+        own = [a.function for a, its in zip(answers, keys, strict=True) if its == key]
         seed = seed_of("sample", base.window, *(texts[name] for name in arguments))
-        rule: Sampling | Ranking = Sampling(seed, rules.mean_rows, skips_null)
-        if kind == RANKED.name:
-            fractions = tuple(dict.fromkeys(f.parameters[0] for f in own))
-            rule = Ranking(seed, fractions, rules.error, rules.rank_confidence)
+        rule = _RULES[kind](rules, seed, own, skips_null)
         found[key] = Function(f"s{len(found)}", kind, arguments, own[0].types, (rule,))
     return found
+
+
+def _sampling(rules: Answering, seed: int, own: Sequence[Function], skips_null: bool) -> Sampling:
+    return Sampling(seed, rules.mean_rows, skips_null, rules.budget_rows)
+
+
+def _ranking(rules: Answering, seed: int, own: Sequence[Function], skips_null: bool) -> Ranking:
+    fractions = tuple(dict.fromkeys(f.parameters[0] for f in own))
+    return Ranking(seed, fractions, rules.error, rules.rank_confidence, rules.budget_rows)
+
+
+def _drawing(rules: Answering, seed: int, own: Sequence[Function], skips_null: bool) -> Drawing:
+    assert rules.budget_rows is not None
+    ranks = (f.definition.estimate == QUANTILES for f in own)
+    rows = (rules.quantile_rows(f) if q else rules.mean_rows for f, q in zip(own, ranks))
+    sampling = Sampling(seed, min(max(rows), rules.budget_rows), skips_null)
+    return Drawing(sampling, rules.budget_rows)
+
+
+_RULES: dict[str, Callable[[Answering, int, Sequence[Function], bool], object]] = {
+    SAMPLED.name: _sampling,
+    RANKED.name: _ranking,
+    DRAWN.name: _drawing,
+}
 
 
 def _exact(answer: Answer) -> Function:

@@ -5,32 +5,51 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tidegate.approx.trim import TrimThresholds
 from tidegate.errors import QueryError
 from tidegate.query.clause.clause import check_share
 from tidegate.query.clause.within import Within
-from tidegate.query.grammar import PERCENT, SyntaxPart
+from tidegate.query.grammar import PERCENT, RowsValue, SyntaxPart
 from tidegate.query.node import Aggregate
 
 
 @dataclass(frozen=True)
 class Balance(Within):
-    """Trim groups of the fullest buckets, each row within `error` in this share of cases."""
+    """Trim groups of the fullest buckets, each row within `error` in this share of cases.
+
+    A window is trimmed where that saves at least the share `saving` of its tuples. Groups of fewer
+    tuples than `cold_rows` are exact.
+    """
 
     word: ClassVar = "BALANCE"
     method: ClassVar = "balance"
     parts: ClassVar = (
         SyntaxPart("error", PERCENT, "ERROR", required=True),
         SyntaxPart("confidence", PERCENT, "CONFIDENCE"),
+        SyntaxPart("saving", PERCENT, "SAVING", quiet=True),
+        SyntaxPart("cold_rows", RowsValue(), "COLD", quiet=True),
     )
 
     error: float
     confidence: float = 0.95
+    saving: float = TrimThresholds.saving
+    cold_rows: int = TrimThresholds.cold_rows
 
     def __post_init__(self) -> None:
         example = "BALANCE ERROR 10 PERCENT, in Python .balance(error=0.1)"
         check_share("WITH BALANCE", "the error", self.error, example)
         example = "CONFIDENCE 95 PERCENT, in Python confidence=0.95"
         check_share("WITH BALANCE", "the confidence", self.confidence, example)
+        example = "SAVING 15 PERCENT, in Python saving=0.15"
+        check_share("WITH BALANCE", "the saving", self.saving, example)
+        rows = self.cold_rows
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+            raise QueryError(
+                "WITH BALANCE",
+                "COLD must be a whole number of rows, 1 or more",
+                repr(rows),
+                "Write for example COLD 1000 ROWS, in Python cold=1000.",
+            )
 
     def check(self, aggregate: Aggregate) -> None:
         """Refuse what has no groups to trim, and what no sample can answer."""

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from tidegate.approx.error import Metric
 from tidegate.errors import QueryError
+from tidegate.operate.aggregate.estimate import OWN
 from tidegate.query.clause.clause import Placed, check_share
 from tidegate.query.clause.pairs import bounded_pairs, pairs_below
 from tidegate.query.clause.within import Within
 from tidegate.query.grammar import PERCENT, RowsValue, SyntaxPart, WordValue, listed
-from tidegate.query.node import Node
+from tidegate.query.node import Aggregate, Node
 
 METRICS = tuple(metric.value for metric in Metric)
 """How the errors of the groups of a window become one."""
@@ -24,8 +25,9 @@ LEAST_ROWS = 30
 class ErrorBound(Within):
     """Answers differ from the exact ones by at most `error` (relative) in this share of windows.
 
-    `budget_rows` is how many tuples of a window a sample may have; None leaves that to the
-    windows. `metric` is how the errors of the groups of a window become one.
+    `budget_rows` is how many sampled tuples of a window are in memory, over all of its groups and
+    aggregates; None leaves that to the windows. `metric` is how the errors of the groups of a
+    window become one.
     """
 
     word: ClassVar = "ERROR"
@@ -65,6 +67,21 @@ class ErrorBound(Within):
         if self.metric not in METRICS:
             requirement = f"the metric of groups must be {listed(METRICS)}"
             raise QueryError(where, requirement, repr(self.metric))
+
+    def check(self, aggregate: Aggregate) -> None:
+        super().check(aggregate)
+        if self.budget_rows is None or not aggregate.keys:
+            return
+        for _, call in aggregate.aggregates:
+            if call.definition.estimate == OWN and not call.parameters[0].exact_fallback:
+                name = type(call.parameters[0]).__qualname__
+                raise QueryError(
+                    self.where,
+                    f"a budget needs exact answers to fall back on where a window has more groups "
+                    f"than the budget has rows, and aggregate {name} keeps no more than samples",
+                    f"BUDGET {self.budget_rows} ROWS, GROUP BY, exact_fallback = False",
+                    f"Leave BUDGET out, or write exact_fallback = True in the class {name}.",
+                )
 
     def placed(self, node: Node) -> Placed | None:
         """Over the pairs of a join that sheds, the estimates get intervals."""

@@ -31,7 +31,7 @@ def test_ends_that_nobody_knows_are_infinite_or_null(
         np.array([7.5, -np.inf, 3.0, -np.inf]),
         np.array([12.5, np.inf, 3.0, np.inf]),
     )
-    cells = alone(value, interval, ERROR, WHOLE, Looked(ROWS, ROWS, ROWS, ROWS))
+    cells = alone(value, interval, ERROR, WHOLE, Looked(ROWS, ROWS, ROWS, ROWS, ROWS))
     assert cells.value.equals(value)
     assert cells.low.to_pylist() == low
     assert cells.high.to_pylist() == high

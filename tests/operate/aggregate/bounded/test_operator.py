@@ -73,3 +73,31 @@ def test_sums_and_means_are_exact_and_tell_nothing_of_samples(tmp_path: Path) ->
     loop = loop_of(plan, [memory(*ROWS, end=True)], tmp_path, MemorySink())
     loop.run()
     assert "samples" not in loop.summary.text()
+
+
+EXACT = {
+    "all": "SELECT {} FROM s [RANGE 10 SECONDS]",
+    "sliding groups": "SELECT k, {} FROM s [RANGE 10 SECONDS SLIDE 3 SECONDS] GROUP BY k",
+    "some": "SELECT k, {} FROM s [RANGE 10 SECONDS] WHERE v > 110 GROUP BY k HAVING n > 3",
+    "of windows": "SELECT SUM(n) AS n, AVG(a) AS a, SUM(t) AS t FROM (SELECT {} FROM s "
+    "[RANGE 1 SECOND]) [RANGE 10 SECONDS]",
+    "filtered": "SELECT k, COUNT(*) FILTER (WHERE v > 120) AS n, SUM(v) FILTER (WHERE v > 150) "
+    "AS t, AVG(v) AS a FROM s [RANGE 10 SECONDS] GROUP BY k",
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_counts_sums_and_means_are_those_of_the_exact_query(name: str, tmp_path: Path) -> None:
+    sql = EXACT[name].format("COUNT(*) AS n, SUM(v) AS t, AVG(v) AS a")
+    found = []
+    for clause in ("", " WITH ERROR 10 PERCENT BUDGET 30 ROWS"):
+        sink = MemorySink()
+        folder = tmp_path / str(len(found))
+        loop_of(plan_of(sql + clause), [memory(*ROWS, end=True)], folder, sink).run()
+        found.append(sink.table().to_pylist())
+    exact, within = found
+    assert len(exact) == len(within) > 0
+    for one, other in zip(exact, within, strict=True):
+        assert other["exact"]
+        for value in ("n", "t", "a"):
+            assert {other[value], other[f"{value}_low"], other[f"{value}_high"]} == {one[value]}

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from tidegate.approx.trim import TrimThresholds
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.definition import NUMBER
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
@@ -29,6 +30,7 @@ class Balancing:
 
     answering: Answering
     state: Function
+    thresholds: TrimThresholds
     seed: int = 0
 
     @property
@@ -38,12 +40,13 @@ class Balancing:
 
     @cached_property
     def fewest(self) -> int:
-        """The smallest sample: what has no more tuples than that cannot be trimmed."""
+        """The most tuples of what is not trimmed: no more than a sample has, or cold."""
         rules = self.answering
-        return max(
+        sizes = (
             rules.quantile_rows(a.function) if a.way == QUANTILES else rules.promise.pilot
             for a in self.held
         )
+        return max(self.thresholds.cold_rows - 1, *sizes)
 
     @cached_property
     def surveyed(self) -> tuple[tuple[str, pa.DataType], ...]:

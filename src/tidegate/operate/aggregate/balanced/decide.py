@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidegate.approx.trim import SAVING, Trim, sample_size, trim
+from tidegate.approx.trim import Trim, sample_size, trim
 from tidegate.batch import ints
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.balanced.survey import bins_in
@@ -47,9 +47,10 @@ class Surveyed:
         # Most bins are smaller than any sample; often that settles it.
         hot, sizes = tuples > self._rules.fewest, tuples.copy()
         sizes[hot] = self._rules.fewest
-        if tuples.sum() - sizes.sum() >= SAVING * tuples.sum():
+        if tuples.sum() - sizes.sum() >= self._rules.thresholds.saving * tuples.sum():
             sizes[hot] = _needed(self._rules, self._spreads(of, hot, end_us), tuples[hot])
-        return trim(np.arange(bins) % buckets, tuples, sizes, buckets)
+        place = np.arange(bins) % buckets
+        return trim(place, tuples, sizes, buckets, self._rules.thresholds)
 
     def _spreads(self, of: slice, hot: Mask, end_us: int) -> pa.Table | None:
         """What is known of the values of some bins in a window, in the order of these."""

@@ -26,9 +26,9 @@ from tidegate.operate.aggregate.bounded.figures import (
 )
 from tidegate.operate.aggregate.bounded.moment import moment
 from tidegate.operate.aggregate.bounded.own import own
-from tidegate.operate.aggregate.bounded.quantile import quantile
+from tidegate.operate.aggregate.bounded.quantile import drawn_quantile, quantile
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
-from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
+from tidegate.operate.aggregate.estimate import DRAWN_QUANTILES, KEPT, MOMENTS, OWN, QUANTILES
 from tidegate.operate.aggregate.pane import AggregateSpec, named_states
 from tidegate.operate.figures import ShownFigure, ToldWindow, Values, WindowFigures
 from tidegate.operate.kernels.family import States
@@ -73,6 +73,7 @@ _WAYS: dict[str, Callable[[SampledWindows], Cells]] = {
     KEPT: _kept,
     **dict.fromkeys(MOMENTS, moment),
     QUANTILES: quantile,
+    DRAWN_QUANTILES: drawn_quantile,
     OWN: own,
 }
 
@@ -107,7 +108,7 @@ class BoundedAnswer(WindowAnswer):
         return _BoundedBatch(self, spec, work)
 
     def merged_window(self, told: ToldWindow) -> Values:
-        return answered_window(told, self.answering.budget_rows)
+        return answered_window(told, self.answering.window_rows)
 
     @property
     def merged_shown(self) -> tuple[ShownFigure, ...]:

@@ -17,6 +17,7 @@ from tidegate.approx.bound import most
 from tidegate.approx.decision import Promise
 from tidegate.approx.error import Metric
 from tidegate.approx.rank import rank_rows
+from tidegate.operate.aggregate.drawn import DRAWN
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
 from tidegate.operate.aggregate.function import Function
 
@@ -34,8 +35,9 @@ class Answer:
     `sampled` is the function that samples for it; without one it is exact. `state` is the name of
     the state that has it exactly, for a user's aggregate the tuples to compute it from. Without
     one, as for quantiles and for a user's aggregate that wants no fallback, the sample answers
-    alone. `means` give the exact means of its arguments, where these are numbers: a sample that
-    disagrees with them is not relied on. `text` is the aggregate as the query writes it.
+    alone, or has all tuples that it is drawn from. `means` give the exact means of its arguments,
+    where these are numbers: a sample that disagrees with them is not relied on. `text` is the
+    aggregate as the query writes it.
     """
 
     function: Function
@@ -44,6 +46,16 @@ class Answer:
     state: str | None = None
     sampled: Function | None = None
     means: tuple[Function | None, ...] = ()
+
+    @property
+    def spills(self) -> bool:
+        """Whether all tuples are on disk, and the sample is drawn from them."""
+        return self.sampled is not None and self.sampled.definition is DRAWN
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether it can be answered exactly where the sample will not do."""
+        return self.state is not None or self.spills
 
     def renamed(self, names: Mapping[str, str]) -> Answer:
         """The same over states of other names."""
@@ -57,13 +69,18 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Answering:
-    """What was asked for, and what it comes to for each aggregate of the query."""
+    """What was asked for, and what it comes to for each aggregate of the query.
+
+    `window_rows` is the budget, and `budget_rows` how many tuples of a window each of its samples
+    may have: the budget divided by their number.
+    """
 
     error: float
     confidence: float
     metric: str
     budget_rows: int | None
     grouped: bool
+    window_rows: int | None = None
     answers: tuple[Answer, ...] = ()
 
     def __str__(self) -> str:
@@ -90,8 +107,8 @@ class Answering:
         return rank_rows(self.error, self.rank_confidence, fraction)
 
     def samples_quantile(self, function: Function) -> bool:
-        """Whether the sample of a quantile, at most about twice what it takes, is in the budget."""
-        return self.budget_rows is None or 2 * self.quantile_rows(function) <= self.budget_rows
+        """Whether the sample that a quantile of one group takes is in the budget."""
+        return self.budget_rows is None or self.quantile_rows(function) <= self.budget_rows
 
     @property
     def mean_rows(self) -> int:
@@ -120,11 +137,18 @@ class Answering:
         """What becomes of each aggregate, for people."""
         lines = [f"{answer.text}: {self._said(answer)}" for answer in self.answers]
         if self.budget_rows is not None:
-            lines.append(f"budget: {self.budget_rows:,} rows of a window")
+            each = ""
+            if self.window_rows != self.budget_rows:
+                each = f", {self.budget_rows:,} for each of its samples"
+            lines.append(f"budget: {self.window_rows:,} rows of a window{each}")
         return lines
 
     def _said(self, answer: Answer) -> str:
         estimate = answer.function.definition.estimate
+        if answer.spills:
+            return (
+                "from the budget's rows, drawn at the end of a window from all, which are on disk"
+            )
         if answer.way == QUANTILES:
             rows = f"{self.quantile_rows(answer.function):,} values or more of each group"
             return f"from {rows}, by rank; no exact state is kept"
@@ -136,8 +160,9 @@ class Answering:
         if answer.way != KEPT:
             return f"{rows}; else from the exact state, which is kept"
         if estimate == QUANTILES:
-            needed = 2 * self.quantile_rows(answer.function)
-            return f"exact, as a sample of a group has up to {needed:,} rows, more than the budget"
-        if estimate == OWN:
+            needed = self.quantile_rows(answer.function)
+            if not self.samples_quantile(answer.function):
+                return f"exact, as a sample of a group takes {needed:,} rows, more than the budget"
+        if estimate in (OWN, QUANTILES):
             return "exact, as overlapping windows share its work"
         return "exact, from the state that panes keep anyway"

@@ -23,13 +23,15 @@ class Looked:
     """What answering took of each row.
 
     `tuples` is how many the aggregate sees, `kept` how many of them are in the sample, `rows` how
-    many of these were looked at, and `needed` how many it would take, as far as they say.
+    many of these were looked at, and `needed` how many it would take, as far as they say. `spilled`
+    is how many are on disk for it, to draw from and to fall back on.
     """
 
     tuples: Ints
     kept: Ints
     rows: Ints
     needed: Ints
+    spilled: Ints
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from tidegate.operate.operator import InstanceWork
 _ROWS, _TUPLES = "rows", "sampled_of"
 _ESTIMATED, _LOOKED, _KEPT = "rows_estimated", "tuples_taken", "rows_kept"
 _SAMPLE, _NEEDED, _ERROR = "sample_rows", "needed_rows", "error"
+_SPILLED = "spilled_rows"
 
 ANSWERED_SHOWN = (
     ShownFigure("windows_from_samples", "windows answered from samples", "share", brief=True),
@@ -33,6 +34,7 @@ ANSWERED_SHOWN = (
     ShownFigure(_SAMPLE, "sampled tuples looked at"),
     ShownFigure(_NEEDED, "needed"),
     ShownFigure("budget_rows", "budget", brief=True),
+    ShownFigure(_SPILLED, "spilled"),
 )
 
 
@@ -56,6 +58,7 @@ class AnsweredWindows(WindowTotals):
                 _KEPT: total([one.kept for one in looked]),
                 _SAMPLE: total([one.rows for one in looked]),
                 _NEEDED: total([one.needed for one in looked]),
+                _SPILLED: total([one.spilled for one in looked]),
             },
             largest={_ERROR: error},
         )
@@ -82,6 +85,7 @@ def answered_window(told: ToldWindow, budget_rows: int | None) -> dict[str, floa
     totals = told.totals()
     if not totals.get(_TUPLES):
         return {}
+    spilled = {} if budget_rows is None else {_SPILLED: totals[_SPILLED]}
     return {
         "windows_from_samples": int(totals[_ESTIMATED] > 0),
         "rows_from_samples": totals[_ESTIMATED] / totals[_ROWS],
@@ -90,6 +94,7 @@ def answered_window(told: ToldWindow, budget_rows: int | None) -> dict[str, floa
         _SAMPLE: totals[_SAMPLE],
         _NEEDED: totals[_NEEDED],
         "budget_rows": totals[_KEPT] if budget_rows is None else budget_rows,
+        **spilled,
         _ROWS: totals[_ROWS],
         _TUPLES: totals[_TUPLES],
     }
@@ -116,7 +121,7 @@ class RankedAnswer(WindowAnswer):
         return RankedWindows(spec, self)
 
     def window(self, told: ToldWindow) -> dict[str, float]:
-        return answered_window(told, self.answering.budget_rows)
+        return answered_window(told, self.answering.window_rows)
 
     def lines(self) -> list[str]:
         return self.answering.details()
@@ -141,7 +146,7 @@ class RankedWindows(AnswerBatch):
             result = flat(rows.column(name))
             tuples, sampled = (result.field(n).to_numpy() for n in (TUPLES, ROWS))
             needed = np.minimum(ranking.sampling.k, tuples)
-            looked.append(Looked(tuples, sampled, sampled, needed))
+            looked.append(Looked(tuples, sampled, sampled, needed, np.zeros_like(sampled)))
             bounds.append(ranking.bound(sampled, tuples))
         exact = np.logical_and.reduce([one.rows >= one.tuples for one in looked])
         ends = integers(flat(rows.column("window_end")))

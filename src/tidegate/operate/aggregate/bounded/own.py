@@ -17,7 +17,6 @@ from tidegate.approx.decision import Reason, decided, hopeless
 from tidegate.approx.replicate import PARTS, replicated, replicated_rows
 from tidegate.operate.aggregate.bounded.cells import Cells, alone, estimated
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
-from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Floats, Ints, Mask
 
@@ -31,7 +30,7 @@ def own(found: SampledWindows) -> Cells:
     These were kept as they came, and are folded now: only of windows where it is needed. Where they
     were not kept, the sample answers all windows, with intervals as wide as they are.
     """
-    falls_back, most = found.answer.state is not None, _most(found)
+    falls_back, most = found.answer.falls_back, _most(found)
     first = np.minimum(most, max(found.promise.pilot, PARTS * PART_ROWS))
     look = _Look.at(found, first)
     needed = replicated_rows(
@@ -45,6 +44,7 @@ def own(found: SampledWindows) -> Cells:
     failed = np.zeros(found.windows.count, np.int64)
     if falls_back:
         failed = hopeless(needed, most, first < found.tuples, found.windows)
+        failed[found.crowded] = Reason.GROUPS
     learned = np.where(needed > 0, np.clip(needed, first, most), most)
     sizes = most if found.shares is not None and falls_back else learned
     sizes = np.where((failed != Reason.NONE)[found.windows.of_group], first, sizes)
@@ -63,19 +63,17 @@ def own(found: SampledWindows) -> Cells:
     if not falls_back:
         return alone(look.result, _open_ended(interval, relied_on), error, whole, looked)
     decision = decided(interval, error, found.promise, found.windows, failed)
-    exact = _exactly(found, look.result, ~decision.by_sample & ~whole)
+    exact = found.exactly(look.result, ~decision.by_sample & ~whole)
     return estimated(decision.by_sample & ~whole, interval, error, exact, looked)
 
 
 def _most(found: SampledWindows) -> Ints:
     """How much of the sample of each row may be looked at: its share of the budget, or all of it.
 
-    Where nothing else answers, no group can do without: the budget is then one of a group.
+    Where nothing else answers, there is one group.
     """
     most = np.minimum(found.sample.sizes, found.rules.mean_rows)
-    if found.shares is None or found.answer.state is None:
-        return most
-    return np.minimum(found.shares, most)
+    return most if found.shares is None else np.minimum(found.shares, most)
 
 
 def _alpha(found: SampledWindows, sizes: Ints) -> Floats:
@@ -125,17 +123,6 @@ def _open_ended(found: Interval, relied_on: Mask) -> Interval:
     """Intervals without ends where they cannot be relied on."""
     low = np.where(relied_on, found.low, -np.inf)
     return Interval(found.value, low, np.where(relied_on, found.high, np.inf))
-
-
-def _exactly(found: SampledWindows, known: pa.Array, wanted: Mask) -> pa.Array:
-    """Results, of all tuples of a row where wanted."""
-    if not wanted.any():
-        return known
-    held = [column.filter(pa.array(wanted)) for column in found.exact_states]
-    groups, columns = unfolded_rows(held)
-    family = found.answer.function.family
-    results = family.finish(family.fold(groups, columns))
-    return pc.replace_with_mask(known, pa.array(wanted), results)
 
 
 def _numbers(results: pa.Array) -> Floats:

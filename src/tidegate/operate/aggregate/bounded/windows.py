@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.approx.allot import congress
 from tidegate.approx.decision import Promise
@@ -16,6 +17,8 @@ from tidegate.approx.moments import Moments
 from tidegate.approx.replicate import agrees
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.bounded.cells import Looked
+from tidegate.operate.aggregate.drawn import drawn_rows
+from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
 from tidegate.operate.aggregate.sampled import SampledRows, rows_of
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.order import Ints, Mask, floats, valid
@@ -40,8 +43,16 @@ class SampledWindows:
 
     @cached_property
     def sample(self) -> SampledRows:
-        """The sampled tuples, row after row and by priority in each."""
-        return rows_of(self.sampled_states)
+        """The tuples to take samples from, row after row and by priority in each."""
+        states = self.sampled_states
+        return drawn_rows(states) if self.answer.spills else rows_of(states)
+
+    @cached_property
+    def crowded(self) -> Mask:
+        """Windows with more groups than the budget has rows: no sample is looked at there."""
+        budget = self.rules.budget_rows
+        groups = self.windows.groups()
+        return np.zeros(len(groups), np.bool_) if budget is None else groups > budget
 
     @cached_property
     def tuples(self) -> Ints:
@@ -53,14 +64,17 @@ class SampledWindows:
     def shares(self) -> Ints | None:
         """How much of its window's budget each row has; None where there is no budget.
 
-        The rows of a window stand together.
+        The rows of a window stand together. Where they are too many, none has any.
         """
         budget = self.rules.budget_rows
         if budget is None:
             return None
         window = self.windows.of_group
         first = np.flatnonzero(np.append(True, window[1:] != window[:-1]))
-        shares = [congress(counts, budget) for counts in np.split(self.tuples, first[1:])]
+        shares = [
+            np.zeros(len(counts), np.int64) if len(counts) > budget else congress(counts, budget)
+            for counts in np.split(self.tuples, first[1:])
+        ]
         return np.concatenate(shares)
 
     def lowest(self, sizes: Ints) -> Mask:
@@ -86,8 +100,27 @@ class SampledWindows:
         return agreed
 
     def looked(self, rows: Ints, needed: Ints) -> Looked:
-        """What was looked at of the samples."""
-        return Looked(self.tuples, self.sample.sizes, rows, needed)
+        """What was looked at of the samples, and what is on disk for them."""
+        spilled = self.tuples if self.answer.spills else np.zeros_like(self.tuples)
+        return Looked(self.tuples, self.sample.sizes, rows, needed, spilled)
+
+    def exactly(self, known: pa.Array, wanted: Mask) -> pa.Array:
+        """Results, of all tuples of a row where wanted, which were kept as they came."""
+        if not wanted.any():
+            return known
+        held = [column.filter(pa.array(wanted)) for column in self._tuple_states]
+        groups, columns = unfolded_rows(held)
+        family = self.answer.function.family
+        results = family.finish(family.fold(groups, columns))
+        return pc.replace_with_mask(known, pa.array(wanted), results)
+
+    @property
+    def _tuple_states(self) -> States:
+        """All tuples of each row: how many, and by argument a list of them."""
+        if not self.answer.spills:
+            return self.exact_states
+        count, _, *columns = self.sampled_states
+        return [count, *columns]
 
     @property
     def sampled_states(self) -> States:

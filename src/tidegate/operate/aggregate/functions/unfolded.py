@@ -30,12 +30,12 @@ class Unfolded:
         return (("n", pa.int64()), *((f"x{i}", pa.list_(t)) for i, t in enumerate(self.types)))
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
-        return _listed(groups, columns)
+        return listed(groups, columns)
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         sizes: Ints = states[0].to_numpy()
         inside = Groups(np.repeat(groups.codes, sizes), groups.n)
-        return _listed(inside, [column.flatten() for column in states[1:]])
+        return listed(inside, [column.flatten() for column in states[1:]])
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         return states[0]
@@ -48,8 +48,11 @@ def unfolded_rows(states: Sequence[pa.Array]) -> tuple[Groups, list[pa.Array]]:
     return Groups(codes, len(sizes)), [column.flatten() for column in states[1:]]
 
 
-def _listed(groups: Groups, columns: Sequence[pa.Array]) -> States:
-    """The rows of each group as lists; nothing is copied where they stand together already."""
+def listed(groups: Groups, columns: Sequence[pa.Array]) -> States:
+    """How many rows each group has, and these as lists, by column, in their order.
+
+    Nothing is copied where they stand together already.
+    """
     codes, counts = groups.codes, groups.counts
     offsets = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
     if not bool(np.all(codes[1:] >= codes[:-1])):
