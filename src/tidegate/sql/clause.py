@@ -68,7 +68,7 @@ class ClauseParser(PieceParser):
 
     def read_word(self, words: Iterable[str], expected: str) -> str:
         for word in words:
-            if self._match_text_seq(word):
+            if self._match_text_seq(*word.split()):
                 return word
         self.raise_error(expected)
         raise AssertionError(expected)

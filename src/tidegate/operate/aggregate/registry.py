@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.errors import QueryError, near
-from tidegate.operate.aggregate import process, ranked, represented, sampled, user
+from tidegate.operate.aggregate import candidates, process, ranked, represented, sampled, user
 from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.functions import (
     approximate,
@@ -64,6 +64,7 @@ TABLE = (
     sampled.SAMPLED,
     ranked.RANKED,
     represented.REPRESENTED,
+    candidates.CANDIDATES,
     spread.SPREAD,
 )
 """A new function is a line here; messages list the names in this order."""
