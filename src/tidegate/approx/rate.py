@@ -113,6 +113,4 @@ def levelled(words: Words, rate: float, level: float) -> Words:
     moved = np.where(given < slack * limit, given * (to / limit), high)
     found = np.clip(moved, 0.0, np.nextafter(float(WHOLE), 0.0)).astype(np.uint64)
     # Doubles are not as fine as words: near the limit they may come to its other side.
-    return np.where(
-        below, np.minimum(found, np.uint64(to - 1)), np.maximum(found, np.uint64(to))
-    )
+    return np.where(below, np.minimum(found, np.uint64(to - 1)), np.maximum(found, np.uint64(to)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from tidegate.approx.rate import RateLog
@@ -138,7 +139,7 @@ class Shedding:
         before_us = manifest.shedding.get("newest_us", MIN_US)
         from_us = before_us if before_us == MIN_US else before_us + 1
         self._held = asked.by != ENGINE and asked.share is not None
-        rate = 1.0 if asked.share is None else 1 - asked.share
+        rate = 1.0 if asked.share is None else _rate(asked.share)
         for key, rates in self._rates.items():
             if rates.newest == rate:
                 continue
@@ -248,6 +249,11 @@ def share_text(share: float | None) -> str:
     if share is None:
         return "auto"
     return f"{round(share * 100, 6):g} percent" if share else "off"
+
+
+def _rate(share: float) -> float:
+    """What is kept where a share is shed, as a clause of the query has it."""
+    return float(1 - Fraction(repr(share)))
 
 
 def _share(rate: float) -> float:

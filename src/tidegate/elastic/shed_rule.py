@@ -48,10 +48,16 @@ class ShedMemory:
     behind_s: float = 0.0
 
 
-def decide(kept: float, least: float, seen: BacklogSeen, memory: ShedMemory) -> tuple[float, ShedMemory]:
+def decide(
+    kept: float, least: float, seen: BacklogSeen, memory: ShedMemory
+) -> tuple[float, ShedMemory]:
     """The rate to keep after a batch, at least `least`, and what is remembered of it."""
     rate = seen.rows / seen.seconds if seen.seconds > 0 else memory.rows_per_s
-    speed = rate if not memory.rows_per_s else memory.rows_per_s + _SMOOTHED * (rate - memory.rows_per_s)
+    speed = (
+        rate
+        if not memory.rows_per_s
+        else memory.rows_per_s + _SMOOTHED * (rate - memory.rows_per_s)
+    )
     behind_s = seen.waiting_rows / speed if speed > 0 else 0.0
     calm = memory.calm + 1 if behind_s < CAUGHT_UP_S else 0
     after = ShedMemory(speed, memory.since + 1, calm, behind_s)

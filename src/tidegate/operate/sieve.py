@@ -70,6 +70,10 @@ class ByGroup:
         """What it sees to, for people."""
         return f"keeping at least {self.fewest} of each group, before aggregates are evaluated"
 
+    def limit(self, rate: float) -> int:
+        """The priority below which a tuple is kept, whatever its group has."""
+        return min(self.slack * limit_of(rate), WHOLE - 1)
+
     def beside(self, due: Callable[[], Ints]) -> dict[str, Ints]:
         """Columns beside TUPLES, of numbers that one tuple of each group and split has."""
         return {}
@@ -142,10 +146,8 @@ class Sieve:
             found = dense(groups)
             groups = Rank(found.codes, found.n)
         times, words = ints(tuples, TS) - self.by.offset_us, self._levelled(tuples)
-        limit = min(self.by.slack * limit_of(self.rate), WHOLE - 1)
-        chosen = strata(
-            groups.codes, groups.size, (times, self.by.pane_us), words, self.by.fewest, limit
-        )
+        panes, limit = (times, self.by.pane_us), self.by.limit(self.rate)
+        chosen = strata(groups.codes, groups.size, panes, words, self.by.fewest, limit)
         kept = tuples.take(pa.array(chosen.rows))
         kept = kept.append_column(OUT + PRIORITY, pa.array(chosen.priority))
         kept = kept.append_column(OUT + TUPLES, pa.array(chosen.tuples))
@@ -184,8 +186,9 @@ class Sieve:
     def _due(self, tuples: pa.Table, codes: Ints, panes: Ints, chosen: Strata) -> Ints:
         """What is due of the group and pane of each tuple that has the number of its tuples."""
         times = ints(tuples, TS)
-        if len(self.now.spans(times)) == 1:
-            return chosen.tuples * nano(self.now.at(times[:1])[0])
+        spans = self.now.spans(times)
+        if len(spans) == 1:
+            return chosen.tuples * nano(spans[0][0])
         groups = dense(pack([rank_integers(panes), rank_integers(codes)], len(codes)))
         each = np.zeros(groups.n, np.int64)
         np.add.at(each, groups.codes, np.rint(self.now.at(times) * NANO).astype(np.int64))

@@ -33,10 +33,17 @@ _ROWS = 2
 
 @dataclass(frozen=True)
 class Candidacy:
-    """Which functions are answered; `inputs` are the columns that they take, each once."""
+    """Which functions are answered; `inputs` are the columns that they take, each once.
+
+    Candidates are the tuples of a group with a priority below the `limit`, and where these are
+    fewer than the `fewest`, so many of lowest priority: the same for any cut of the stream, of
+    which map tasks may send more.
+    """
 
     functions: tuple[Function, ...]
     inputs: tuple[str, ...]
+    limit: int
+    fewest: int
 
 
 @dataclass(frozen=True)
@@ -64,14 +71,14 @@ class Candidates:
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
         priority, tuples, due, *arguments = columns
         counts = [pa.array(sum_integers(groups, flat(c).to_numpy())) for c in (tuples, due)]
-        return [*counts, *_listed(groups, [priority, *arguments])]
+        return [*counts, *self._listed(groups, [priority, *arguments])]
 
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         counts = [pa.array(sum_integers(groups, flat(s).to_numpy())) for s in states[:_ROWS]]
         lists = [flat(state) for state in states[_ROWS:]]
         codes = np.repeat(groups.codes, sizes_of(lists[0]))
         rows = [column.flatten() for column in lists]
-        return [*counts, *_listed(Groups(codes, groups.n), rows)]
+        return [*counts, *self._listed(Groups(codes, groups.n), rows)]
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         """A struct of the results, of how many tuples, and of how many they are from.
@@ -89,6 +96,19 @@ class Candidates:
             first = last
         fields = [field.name for field in self.result]
         return pa.StructArray.from_arrays([flat(states[0]), pa.array(sizes), *results], fields)
+
+    def _listed(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        """Candidates of each group as lists, by ascending priority, which is the first column."""
+        words: Words = flat(columns[0]).to_numpy()
+        order = np.lexsort((words, groups.codes))
+        codes = groups.codes[order]
+        first = np.searchsorted(codes, np.arange(groups.n))
+        place = np.arange(len(codes)) - first[codes]
+        kept = (words[order] < np.uint64(self.rule.limit)) | (place < self.rule.fewest)
+        counts = np.bincount(codes[kept], minlength=groups.n)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+        places = pa.array(order[kept])
+        return [pa.ListArray.from_arrays(offsets, flat(c).take(places)) for c in columns]
 
 
 def sizes_of(lists: pa.Array) -> Ints:
@@ -115,15 +135,6 @@ def lowest_word(states: Sequence[pa.Array]) -> Words:
     starts = words.offsets.to_numpy()[:-1]
     lowest: Words = words.values.take(pa.array(starts)).to_numpy()
     return lowest
-
-
-def _listed(groups: Groups, columns: Sequence[pa.Array]) -> States:
-    """Rows of each group as lists, by ascending priority, which is the first column."""
-    order = np.lexsort((flat(columns[0]).to_numpy(), groups.codes))
-    counts = np.bincount(groups.codes, minlength=groups.n)
-    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
-    places = pa.array(order)
-    return [pa.ListArray.from_arrays(offsets, flat(c).take(places)) for c in columns]
 
 
 CANDIDATES = RuledFunction(

@@ -259,7 +259,7 @@ class _ByConcept(_Way):
         names, types = (*beside, *given), (*beside.values(), *given.values())
         return Function(self.state, definition.name, names, types, (rule,))
 
-    def by(self) -> ByGroup | None:
+    def by(self) -> ByGroup:
         return ByGroup(*self._panes())
 
     def _panes(self) -> tuple[tuple[str, ...], int, int, int]:
@@ -275,11 +275,12 @@ class _InTotal(_ByConcept):
     answer: ClassVar[type[ShedAnswer]] = TotalAnswer
 
     def functions(self) -> tuple[Function, ...]:
-        inside, given = self.columns.functions, self._given()
+        inside, given, by = self.columns.functions, self._given(), self.by()
         beside = {PRIORITY: pa.uint64(), TUPLES: pa.int64(), DUE: pa.int64()}
-        return (self._one(CANDIDATES, given, beside, Candidacy(inside, tuple(given))),)
+        rule = Candidacy(inside, tuple(given), by.limit(float(self.shed.rate)), by.fewest)
+        return (self._one(CANDIDATES, given, beside, rule),)
 
-    def by(self) -> ByGroup | None:
+    def by(self) -> ByGroup:
         keys, pane_us, _, offset_us = self._panes()
         return InTotal(keys, pane_us, 1 if keys else CANDIDATES_ALONE, offset_us, SLACK)
 
