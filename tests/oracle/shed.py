@@ -80,11 +80,32 @@ def _uniform(query: Shedding, rows: Sequence[Row]) -> list[Cells]:
     limit = float(query.rate) * 2**64
     kept = [row for row in rows if row["priority"] < limit]
     spec, factor = query.windowed.spec, float(1 / query.rate)
-    first = 2 + len(spec.keys)
-    return [
-        (*cells[:first], *_scaled(spec, cells[first:], factor), float(query.rate))
-        for cells in windows(spec, kept)
-    ]
+    first, found = 2 + len(spec.keys), []
+    groups = _members(query, kept)
+    for cells in windows(spec, kept):
+        key = tuple(sort_key(value) for value in cells[2:first])
+        members = groups[cells[0] // spec.window.slide_us, key]
+        values = [
+            _corrected(query, f, value, members)
+            for f, value in zip(spec.functions, cells[first:], strict=True)
+        ]
+        counted = len(members) + sum(query.excess(row) for row in members)
+        share = float(query.rate) * (len(members) / counted)
+        found.append((*cells[:first], *_scaled(spec, values, factor), share))
+    return found
+
+
+def _members(query: Shedding, rows: Sequence[Row]) -> dict[tuple[int, Any], list[Row]]:
+    """The rows of each window, by its number, and group."""
+    spec = query.windowed.spec
+    groups: dict[tuple[int, Any], list[Row]] = {}
+    for row in rows:
+        k = row["ts"] // spec.window.slide_us
+        while row["ts"] < k * spec.window.slide_us + spec.window.range_us:
+            key = tuple(sort_key(row[name]) for name, _ in spec.keys)
+            groups.setdefault((k, key), []).append(row)
+            k -= 1
+    return groups
 
 
 def _represented(words: Sequence[tuple[int, Row]], rate: float) -> list[Row]:
@@ -99,13 +120,7 @@ def _represented(words: Sequence[tuple[int, Row]], rate: float) -> list[Row]:
 def _by_concept(query: Shedding, rows: Sequence[Row]) -> tuple[list[Cells], int]:
     """The rows, and how many tuples windows that do not overlap are not answered from."""
     spec = query.windowed.spec
-    groups: dict[tuple[int, tuple[Any, ...]], list[Row]] = {}
-    for row in rows:
-        k = row["ts"] // spec.window.slide_us
-        while row["ts"] < k * spec.window.slide_us + spec.window.range_us:
-            key = tuple(sort_key(row[name]) for name, _ in spec.keys)
-            groups.setdefault((k, key), []).append(row)
-            k -= 1
+    groups = _members(query, rows)
     output, shed, apart = [], 0, -(-spec.window.range_us // spec.window.slide_us)
     quotas = _quotas(query, groups) if query.by == TOTAL else {}
     for (k, key), members in sorted(groups.items(), key=lambda item: item[0]):
@@ -120,7 +135,7 @@ def _by_concept(query: Shedding, rows: Sequence[Row]) -> tuple[list[Cells], int]
         results = [result(f, kept, {}) for f in spec.functions]
         more = sum(query.excess(row) for row in kept)
         results = [
-            _corrected(query, f, value, kept, len(members))
+            _corrected(query, f, value, kept)
             for f, value in zip(spec.functions, results, strict=True)
         ]
         start, keys = (
@@ -155,13 +170,12 @@ def _quotas(query: Shedding, groups: Mapping[Any, Sequence[Row]]) -> dict[Any, i
     return given
 
 
-def _corrected(query: Shedding, f: Any, value: Any, kept: Sequence[Row], tuples: int) -> Any:
+def _corrected(query: Shedding, f: Any, value: Any, kept: Sequence[Row]) -> Any:
     """A count, a sum or a mean where tuples stand for different numbers of others."""
     if not any(query.excess(row) for row in kept) or f.kind not in ("sum", "count", "mean"):
         return value
-    if f.kind == "count" and not f.arguments:
-        return value
-    there = [(query.excess(r), r[f.arguments[0]]) for r in kept if r[f.arguments[0]] is not None]
+    taken = f.arguments[0] if f.arguments else "ts"
+    there = [(query.excess(row), row[taken]) for row in kept if row[taken] is not None]
     if f.kind == "count":
         return value + sum(excess for excess, _ in there)
     if value is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -169,8 +169,9 @@ def test_crowded_streams_do_not_depend_on_the_run() -> None:
     assert rows > 150
 
 
-CHANGED = ("COUNT(*)", "COUNT(i)", "SUM(i)", "AVG(i)", "SUM(x)", "MIN(i)")
-CHANGES = ((300, "0.0"), (900, "0.9"), (1700, "0.25"))
+CHANGED = ("COUNT(*)", "COUNT(x)", "SUM(i)", "AVG(i)", "MIN(x)")
+CHANGES = ("0.0", "0.9", "0.25")
+"""Shares that come one after the other, each for a quarter of the tuples."""
 
 
 def test_another_share_counts_from_its_event_time_on_however_the_query_is_run() -> None:
@@ -180,18 +181,36 @@ def test_another_share_counts_from_its_event_time_on_however_the_query_is_run() 
         of = query(
             select(["k"], CHANGED, LONG), Windowed(spec_of(["k"], CHANGED, 3000, 1500)), 60, by
         )
-        of = replace(of, plain=replace(of.plain, changes=CHANGES))  # type: ignore[type-var]
-        scenario = crowded(of, f"changed {by}")
+        scenario = small_numbers(crowded(of, f"changed {by}"))
+        times = sorted(
+            r["ts"] for s in scenario.streams for of_ in s.sources for r in of_ if r["ts"]
+        )
+        starts = (times[len(times) * part // 4] for part in (1, 2, 3))
+        plain = replace(of.plain, changes=tuple(zip(starts, CHANGES, strict=True)))  # type: ignore[call-arg]
+        scenario = replace(scenario, query=replace(of, plain=plain))
         reference = run(plan_of(scenario), scenario.streams, AT_ONCE)
         choices = Choices(partitioner=partitioner_of(PARTITIONERS[place]))
         result = run(plan_of(scenario, choices), scenario.streams, scenario.course)
         assert bits(result.rows) == bits(reference.rows)
-        answer = interpret_shed(of.plain, scenario.streams)  # type: ignore[arg-type]
+        answer = interpret_shed(plain, scenario.streams)  # type: ignore[arg-type]
         near(reference.rows, answer.rows)
         shed = [found.counters.get("rows_shed", 0) for found in (result, reference)]
         assert shed == [answer.shed] * 2
         rows += len(answer.rows)
     assert rows > 30
+
+
+def small_numbers(scenario: Scenario) -> Scenario:
+    """The same with numbers that doubles have exactly: a plain sum is then as good as ours."""
+
+    def row(of: Mapping[str, Any]) -> dict[str, Any]:
+        return {**of, "i": None if of["i"] is None else of["i"] % 97}
+
+    streams = tuple(
+        replace(stream, sources=[[row(of) for of in rows] for rows in stream.sources])
+        for stream in scenario.streams
+    )
+    return replace(scenario, streams=streams)
 
 
 def near(mine: list[tuple[Any, ...]], twin: list[tuple[Any, ...]]) -> None:
