@@ -8,14 +8,14 @@ import tidegate as tg
 from tests.docs.block import ROOT, blocks
 from tests.docs.test_sql import bound, code, queries, rows
 from tidegate.operate.aggregate.registry import find_sql, sql_names
-from tidegate.operate.aggregate.shed_figures import SHED_SHOWN
+from tidegate.operate.aggregate.shed_total import TOTAL_SHOWN
 from tidegate.operate.join.operator import StreamJoin
 from tidegate.plan.lower import lower
 from tidegate.plan.shed_join import FEWEST, PANES
 
 PATH = "docs/shedding.md"
 PAGE = (ROOT / PATH).read_text(encoding="utf-8")
-(SQL, JOINED), (PYTHON,) = blocks(PATH, "sql"), blocks(PATH, "python")
+(SQL, UPTO, JOINED), (PYTHON,) = blocks(PATH, "sql"), blocks(PATH, "python")
 
 
 def test_its_queries_can_run() -> None:
@@ -24,6 +24,12 @@ def test_its_queries_can_run() -> None:
         (0.02, True),
         (0.01, False),
     ]
+
+
+def test_its_query_with_up_to_begins_with_everything() -> None:
+    sieve = lower(bound(UPTO)).subqueries[0].prefixes[0].sieve
+    assert sieve is not None
+    assert (sieve.rate, sieve.first, sieve.now.newest) == (0.02, 1.0, 1.0)
 
 
 def test_its_join_sheds_its_sides() -> None:
@@ -64,4 +70,4 @@ def test_its_table_has_every_function() -> None:
 
 def test_its_figures_are_those_that_are_told() -> None:
     told = rows(PAGE[PAGE.index("| figure |") :].split("\n\n")[0])
-    assert [name for row in told for name in code(row[0])] == [one.name for one in SHED_SHOWN]
+    assert [name for row in told for name in code(row[0])] == [one.name for one in TOTAL_SHOWN]

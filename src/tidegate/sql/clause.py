@@ -67,7 +67,7 @@ class ClauseParser(PieceParser):
     read_range = PieceParser._parse_length
 
     def read_word(self, words: Iterable[str], expected: str) -> str:
-        for word in words:
+        for word in sorted(words, key=lambda word: -len(word.split())):  # the longest first
             if self._match_text_seq(*word.split()):
                 return word
         self.raise_error(expected)

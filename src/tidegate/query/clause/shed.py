@@ -41,7 +41,7 @@ class Shed(Clause):
     parts: ClassVar = (
         SyntaxPart("up", WordValue(words=(TO,)), "UP"),
         SyntaxPart("share", PERCENT),
-        SyntaxPart("by", WordValue(words=(TOTAL, CONCEPT, UNIFORM)), "BY"),
+        SyntaxPart("by", WordValue(words=(CONCEPT, TOTAL, UNIFORM)), "BY"),
     )
     last: ClassVar = ((KEPT, pa.float64()),)
     sheds: ClassVar = True
