@@ -163,7 +163,7 @@ def test_shedding_is_asked_for_after_the_aggregate() -> None:
         "BY must be CONCEPT, CONCEPT TOTAL or UNIFORM; got luck": lambda: counted.shed(
             0.5, by="luck"
         ),
-        "BY must be CONCEPT or UNIFORM; got None": lambda: counted.shed(0.5, by=None),  # type: ignore[arg-type]
+        "CONCEPT TOTAL or UNIFORM; got None": lambda: counted.shed(0.5, by=None),  # type: ignore[arg-type]
         "is for aggregates over windows of time and for joins by equality; got a query": lambda: (
             rides.shed(0.5)
         ),

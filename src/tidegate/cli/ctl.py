@@ -158,8 +158,9 @@ def shed(checkpoint: str, share: tuple[str, ...], why: str) -> None:
     """
     found = ask(checkpoint, {"command": SHED, "share": " ".join(share), "why": why})
     for name, of in found["subqueries"].items():
-        now, was = (share_text(of[part]) for part in ("share", "before"))
-        click.echo(f"{name}: {found['request']} ({now} now, {was} before), from the next batch on")
+        click.echo(
+            f"{name}: {found['request']}, from the next batch on; before, {_shed_now(of['before'])}"
+        )
 
 
 @ctl.command()
@@ -276,8 +277,11 @@ def _shed_text(of: Mapping[str, Any]) -> str:
     """How much a subquery sheds, for how long, and who wants it so."""
     since = "" if not of["changes"] else f" since {time_text(of['changes'][-1]['from_us'])}"
     most = "" if of["most"] is None else f", at most {share_text(of['most'])}"
-    what = "sheds nothing" if not of["share"] else f"sheds {share_text(of['share'])}"
-    return f"{what}{since}, as {of['by']} says{most}"
+    return f"{_shed_now(of['share'])}{since}, as {of['by']} says{most}"
+
+
+def _shed_now(share: float) -> str:
+    return f"sheds {share_text(share)}" if share else "sheds nothing"
 
 
 def _speed(found: Mapping[str, Any]) -> list[str]:

@@ -200,7 +200,7 @@ class Shedding:
                 "share": _share(rates.newest),
                 "from_us": rates.rates[-1][0],
                 "most": _share(self._sieves[key].rate) if self._upto else None,
-                "by": "a user" if self._held else (ENGINE if self._upto else "the query"),
+                "by": "a user" if self._held else ("the backlog" if self._upto else "the query"),
                 "changes": [
                     {name: value for name, value in one.items() if name != "subquery"}
                     for one in self._log
