@@ -87,8 +87,7 @@ def _use_policy(loop: Loop, question: Arguments) -> dict[str, Any]:
 
 def _shed(loop: Loop, question: Arguments) -> dict[str, Any]:
     by = PAGE if question.get("by") == PAGE else BY
-    share, why = share_of(question.get("share")), text_of(question.get("why", ""), SHED, "why")
-    asked = ShareRequest(share, by, why)
+    asked = ShareRequest(share_of(question.get("share")), by, question.get("why", ""))
     return {"request": str(asked), "subqueries": loop.controls.shed(asked)}
 
 

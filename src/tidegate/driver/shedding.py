@@ -17,7 +17,7 @@ from typing import Any
 from tidegate.approx.rate import RateLog
 from tidegate.batch import MIN_US
 from tidegate.driver.replay import Replay
-from tidegate.elastic.request import text_of
+from tidegate.elastic.request import check_why
 from tidegate.elastic.shed_rule import BacklogSeen, ShedMemory, decide
 from tidegate.errors import OptionError
 from tidegate.gate.intake import Cut
@@ -46,6 +46,9 @@ class ShareRequest:
     by: str = "user"
     why: str = ""
     time: str = ""
+
+    def __post_init__(self) -> None:
+        check_why(self.why, SHED)
 
     def __str__(self) -> str:
         return f"{SHED} {share_text(self.share)}"
@@ -102,7 +105,7 @@ class Shedding:
         if asked.share is None and not self._upto:
             got = "one whose share is fixed"
             raise OptionError(SHED, "auto is for a query that has WITH SHED UP TO", got, _WITHOUT)
-        most = min(1 - s.rate for s in self._sieves.values()) if self._upto else 1.0
+        most = min(_share(s.rate) for s in self._sieves.values()) if self._upto else 1.0
         if asked.share is not None and asked.share > most:
             raise OptionError(
                 SHED,
@@ -185,13 +188,12 @@ class Shedding:
 
     def after_batch(self, seen: BacklogSeen, time: str) -> None:
         """Where the query says UP TO: choose the share of the next batches by the backlog."""
-        for key, sieve in self._sieves.items():
-            kept = self._rates[key].newest
-            wanted, self._memory = decide(kept, sieve.rate, seen, self._memory)
-            if wanted != kept and self._waiting is None:
-                why = f"{seen.waiting_rows:,} rows wait"
-                self.ask(ShareRequest(_share(wanted), ENGINE, why, time))
-            return
+        least = max(sieve.rate for sieve in self._sieves.values())
+        kept = min(rates.newest for rates in self._rates.values())
+        wanted, self._memory = decide(kept, least, seen, self._memory)
+        if wanted != kept and self._waiting is None:
+            why = f"{seen.waiting_rows:,} rows wait"
+            self.ask(ShareRequest(_share(wanted), ENGINE, why, time))
 
     def status(self) -> dict[str, Any]:
         """By subquery what is shed now, the most that may be, and the newest changes."""
@@ -214,7 +216,7 @@ class Shedding:
 def share_of(given: object) -> float | None:
     """A share as it may be given: 0.9, "90 percent", "off", or "auto", which is None."""
     if isinstance(given, str):
-        words = text_of(given, SHED, "share").lower().replace("%", " percent").split()
+        words = given.lower().replace("%", " percent").split()
         if words == ["off"]:
             return 0.0
         if words == ["auto"]:

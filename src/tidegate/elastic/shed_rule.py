@@ -39,13 +39,13 @@ class BacklogSeen:
 class ShedMemory:
     """What the rule remembers: rows a second, and batches since the change and since the backlog.
 
-    `behind_s` is that of the batch before.
+    `waiting_rows` are those after the batch before.
     """
 
     rows_per_s: float = 0.0
     since: int = PATIENCE
     calm: int = 0
-    behind_s: float = 0.0
+    waiting_rows: int = 0
 
 
 def decide(
@@ -60,11 +60,11 @@ def decide(
     )
     behind_s = seen.waiting_rows / speed if speed > 0 else 0.0
     calm = memory.calm + 1 if behind_s < CAUGHT_UP_S else 0
-    after = ShedMemory(speed, memory.since + 1, calm, behind_s)
+    after = ShedMemory(speed, memory.since + 1, calm, seen.waiting_rows)
     if after.since < PATIENCE:
         return kept, after
     wanted = kept
-    if behind_s > BEHIND_S and (kept == 1.0 or behind_s >= memory.behind_s):
+    if behind_s > BEHIND_S and (kept == 1.0 or seen.waiting_rows >= memory.waiting_rows):
         wanted = max(kept * _HALF, least)
     elif calm >= CALM:
         wanted = min(kept / _HALF, 1.0)
