@@ -150,17 +150,23 @@ def policy(checkpoint: str, policy: str) -> CommandAnswer:
 @click.argument("share", metavar="SHARE", nargs=-1, required=True)
 @click.option("--why", metavar="TEXT", default="", help="A reason, for the status.")
 @click.pass_obj
-def shed(checkpoint: str, share: tuple[str, ...], why: str) -> None:
+@answers
+def shed(checkpoint: str, share: tuple[str, ...], why: str) -> CommandAnswer:
     """Shed another share of the tuples: `90 percent`, `off`, or `auto`.
 
     For a query that has WITH SHED. It counts for tuples after all that were read so far. With SHED
     UP TO, a share is held until `auto` leaves it to the backlog again.
     """
     found = ask(checkpoint, {"command": SHED, "share": " ".join(share), "why": why})
-    for name, of in found["subqueries"].items():
-        click.echo(
-            f"{name}: {found['request']}, from the next batch on; before, {_shed_now(of['before'])}"
-        )
+    return CommandAnswer(found, lambda: "\n".join(_shed_lines(found)))
+
+
+def _shed_lines(found: Mapping[str, Any]) -> list[str]:
+    """What was asked for, and what is shed until then, by subquery."""
+    return [
+        f"{name}: {found['request']}, from the next batch on; before, {_shed_now(of['before'])}"
+        for name, of in found["subqueries"].items()
+    ]
 
 
 @ctl.command()
