@@ -20,6 +20,8 @@ REFUSED: dict[tuple[str, str], str] = {
     ("0.1.0-a", "process"): ATTRIBUTES,
     ("0.1.0-b", "process"): ATTRIBUTES,
     ("0.1.0-a", "shed"): "the state of aggregate does not have what represents groups",
+    ("0.1.0-b", "shed"): "the state of aggregate does not have what represents groups",
+    ("0.1.0-c", "shed"): "the state of aggregate does not have what represents groups",
     ("0.1.0-a", "shed_join"): "the state of join was made with what has changed",
     ("0.1.0-a", "window_process"): "the state of aggregate does not have process",
     ("0.1.0-a", "within_error"): "the state of aggregate does not have sample",

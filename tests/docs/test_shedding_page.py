@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import tidegate as tg
 from tests.docs.block import ROOT, blocks
 from tests.docs.test_sql import bound, code, queries, rows
+from tidegate.cli.main import invoke
 from tidegate.operate.aggregate.registry import find_sql, sql_names
-from tidegate.operate.aggregate.shed_figures import SHED_SHOWN
+from tidegate.operate.aggregate.shed_total import TOTAL_SHOWN
 from tidegate.operate.join.operator import StreamJoin
 from tidegate.plan.lower import lower
 from tidegate.plan.shed_join import FEWEST, PANES
 
 PATH = "docs/shedding.md"
 PAGE = (ROOT / PATH).read_text(encoding="utf-8")
-(SQL, JOINED), (PYTHON,) = blocks(PATH, "sql"), blocks(PATH, "python")
+(SQL, UPTO, JOINED), (PYTHON,) = blocks(PATH, "sql"), blocks(PATH, "python")
 
 
 def test_its_queries_can_run() -> None:
@@ -24,6 +27,12 @@ def test_its_queries_can_run() -> None:
         (0.02, True),
         (0.01, False),
     ]
+
+
+def test_its_query_with_up_to_begins_with_everything() -> None:
+    sieve = lower(bound(UPTO)).subqueries[0].prefixes[0].sieve
+    assert sieve is not None
+    assert (sieve.rate, sieve.first, sieve.now.newest) == (0.02, 1.0, 1.0)
 
 
 def test_its_join_sheds_its_sides() -> None:
@@ -64,4 +73,27 @@ def test_its_table_has_every_function() -> None:
 
 def test_its_figures_are_those_that_are_told() -> None:
     told = rows(PAGE[PAGE.index("| figure |") :].split("\n\n")[0])
-    assert [name for row in told for name in code(row[0])] == [one.name for one in SHED_SHOWN]
+    assert [name for row in told for name in code(row[0])] == [one.name for one in TOTAL_SHOWN]
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        ("CONCEPT", "and keeps every group"),
+        ("CONCEPT TOTAL", "sheds 98.0% of the tuples, over 4 windows, and drops"),
+    ],
+)
+def test_a_sample_says_beforehand_what_is_shed(
+    by: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "routes.sql"
+    script.write_text(
+        "CREATE STREAM rides FROM 'generator:taxi?keys=3000&rows=30000' TIME dropoff_time;\n"
+        "SELECT route, AVG(fare) AS fare FROM rides [RANGE 15 MINUTES] GROUP BY route "
+        f"WITH SHED 98 PERCENT BY {by}"
+    )
+    assert invoke(["explain", str(script), "--master", "none", "--sample", "30000"]) == 0
+    *_, line = capsys.readouterr().out.splitlines()
+    assert said in line
+    shed = float(line.partition("sheds ")[2].partition("%")[0])
+    assert (shed < 80) == (by == "CONCEPT")

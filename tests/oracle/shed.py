@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
@@ -15,21 +15,44 @@ from tests.oracle.sample import priority
 from tidegate.approx.priority import seed_of
 from tidegate.operate.aggregate.pane import AggregateSpec
 
+CONCEPT, TOTAL, UNIFORM = "CONCEPT", "CONCEPT TOTAL", "UNIFORM"
+
 FEWEST = 2
 """Of each group so many tuples are kept at least, by concept."""
 
 
 @dataclass(frozen=True)
 class Shedding:
-    """An aggregate that sheds this share of its tuples."""
+    """An aggregate that sheds this share of its tuples, or others from some event times on."""
 
     windowed: Windowed
     share: str
-    by_concept: bool
+    by: str
+    changes: tuple[tuple[int, str], ...] = ()
 
     @property
     def rate(self) -> Fraction:
         return 1 - Fraction(self.share)
+
+    def rate_at(self, ts: int) -> Fraction:
+        return 1 - Fraction([self.share, *(s for us, s in self.changes if us <= ts)][-1])
+
+    def excess(self, row: Row) -> float:
+        """How many tuples more than one a tuple stands for, at the rate of the query."""
+        return float(self.rate) / float(self.rate_at(row["ts"])) - 1
+
+    def level(self, word: int, ts: int) -> int:
+        """A priority as it would be if tuples of all times were kept at the rate of the query."""
+        limit, to = (int(float(r) * 2**64) for r in (self.rate_at(ts), self.rate))
+        if limit == to:
+            return word
+        slack = min(2, 2**64 / limit, 2**64 / to)
+        moved = float(word) * (to / limit)
+        if float(word) >= slack * limit:
+            steep = (2**64 - slack * to) / max(2**64 - slack * limit, 1.0)
+            moved = slack * to + (float(word) - slack * limit) * steep
+        found = int(min(max(moved, 0.0), 2.0**64 - 2048))
+        return min(found, to - 1) if word < limit else max(found, to)
 
 
 def interpret_shed(query: Shedding, streams: Sequence[PlainStream]) -> Answer:
@@ -38,17 +61,17 @@ def interpret_shed(query: Shedding, streams: Sequence[PlainStream]) -> Answer:
     rows = []
     for place, row in in_total_order(streams, answer):
         src = (place.stream << 32) + place.source
-        word = priority(seed, src, place.seq)
-        if not query.by_concept:
+        word = query.level(priority(seed, src, place.seq), row["ts"])
+        if query.by == UNIFORM:
             answer.shed += word >= float(query.rate) * 2**64
         if windowed.where(row):
             rows.append({**row, "src": src, "seq": place.seq, "priority": word})
     names = [name for name, _ in windowed.spec.keys]
     names += [f.name for f in windowed.spec.functions] + ["kept"]
-    if query.by_concept:
-        found, answer.shed = _by_concept(query, rows)
-    else:
+    if query.by == UNIFORM:
         found = _uniform(query, rows)
+    else:
+        found, answer.shed = _by_concept(query, rows)
     answer.rows = ordered(windowed, found, names)
     return answer
 
@@ -57,11 +80,32 @@ def _uniform(query: Shedding, rows: Sequence[Row]) -> list[Cells]:
     limit = float(query.rate) * 2**64
     kept = [row for row in rows if row["priority"] < limit]
     spec, factor = query.windowed.spec, float(1 / query.rate)
-    first = 2 + len(spec.keys)
-    return [
-        (*cells[:first], *_scaled(spec, cells[first:], factor), float(query.rate))
-        for cells in windows(spec, kept)
-    ]
+    first, found = 2 + len(spec.keys), []
+    groups = _members(query, kept)
+    for cells in windows(spec, kept):
+        key = tuple(sort_key(value) for value in cells[2:first])
+        members = groups[cells[0] // spec.window.slide_us, key]
+        values = [
+            _corrected(query, f, value, members)
+            for f, value in zip(spec.functions, cells[first:], strict=True)
+        ]
+        counted = len(members) + sum(query.excess(row) for row in members)
+        share = float(query.rate) * (len(members) / counted)
+        found.append((*cells[:first], *_scaled(spec, values, factor), share))
+    return found
+
+
+def _members(query: Shedding, rows: Sequence[Row]) -> dict[tuple[int, Any], list[Row]]:
+    """The rows of each window, by its number, and group."""
+    spec = query.windowed.spec
+    groups: dict[tuple[int, Any], list[Row]] = {}
+    for row in rows:
+        k = row["ts"] // spec.window.slide_us
+        while row["ts"] < k * spec.window.slide_us + spec.window.range_us:
+            key = tuple(sort_key(row[name]) for name, _ in spec.keys)
+            groups.setdefault((k, key), []).append(row)
+            k -= 1
+    return groups
 
 
 def _represented(words: Sequence[tuple[int, Row]], rate: float) -> list[Row]:
@@ -76,29 +120,68 @@ def _represented(words: Sequence[tuple[int, Row]], rate: float) -> list[Row]:
 def _by_concept(query: Shedding, rows: Sequence[Row]) -> tuple[list[Cells], int]:
     """The rows, and how many tuples windows that do not overlap are not answered from."""
     spec = query.windowed.spec
-    groups: dict[tuple[int, tuple[Any, ...]], list[Row]] = {}
-    for row in rows:
-        k = row["ts"] // spec.window.slide_us
-        while row["ts"] < k * spec.window.slide_us + spec.window.range_us:
-            key = tuple(sort_key(row[name]) for name, _ in spec.keys)
-            groups.setdefault((k, key), []).append(row)
-            k -= 1
+    groups = _members(query, rows)
     output, shed, apart = [], 0, -(-spec.window.range_us // spec.window.slide_us)
-    for (k, _), members in sorted(groups.items(), key=lambda item: item[0]):
+    quotas = _quotas(query, groups) if query.by == TOTAL else {}
+    for (k, key), members in sorted(groups.items(), key=lambda item: item[0]):
         words = [(row["priority"], row) for row in members]
         kept = _represented(words, float(query.rate))
+        if query.by == TOTAL:
+            kept = [row for _, row in sorted(words, key=lambda one: one[0])][: quotas[k, key]]
         shed += len(members) - len(kept) if k % apart == 0 else 0
+        if not kept:
+            continue
         kept.sort(key=lambda r: (r["ts"], r["src"], r["seq"]))
         results = [result(f, kept, {}) for f in spec.functions]
+        more = sum(query.excess(row) for row in kept)
+        results = [
+            _corrected(query, f, value, kept)
+            for f, value in zip(spec.functions, results, strict=True)
+        ]
         start, keys = (
             k * spec.window.slide_us,
             [one_zero(members[0][name]) for name, _ in spec.keys],
         )
-        cells = _scaled(spec, results, len(members) / len(kept))
+        cells = _scaled(spec, results, len(members) / (len(kept) + more))
         output.append(
             (start, start + spec.window.range_us, *keys, *cells, len(kept) / len(members))
         )
     return output, shed
+
+
+def _quotas(query: Shedding, groups: Mapping[Any, Sequence[Row]]) -> dict[Any, int]:
+    """By window and group how many tuples are kept, one after the other."""
+    given: dict[Any, int] = {}
+    limit, fewest = float(query.rate) * 2**65, 1 if query.windowed.spec.keys else 16
+    for window in {k for k, _ in groups}:
+        due, most, lowest = {}, {}, {}
+        for place in (place for place in groups if place[0] == window):
+            rates = [query.rate_at(row["ts"]) for row in groups[place]]
+            words = sorted(row["priority"] for row in groups[place])
+            due[place], lowest[place] = sum(rates), words[0]
+            most[place] = max(sum(w < limit for w in words), min(fewest, len(words)))
+            given[place] = min(int(due[place]), most[place])
+        left = int(sum(due.values()) + Fraction(1, 2)) - sum(given[place] for place in due)
+        while left > 0 and (open_ := [place for place in due if given[place] < most[place]]):
+            open_.sort(key=lambda p: (given[p] > 0, given[p] - due[p], lowest[p]))
+            for place in open_[:left]:
+                given[place] += 1
+                left -= 1
+    return given
+
+
+def _corrected(query: Shedding, f: Any, value: Any, kept: Sequence[Row]) -> Any:
+    """A count, a sum or a mean where tuples stand for different numbers of others."""
+    if not any(query.excess(row) for row in kept) or f.kind not in ("sum", "count", "mean"):
+        return value
+    taken = f.arguments[0] if f.arguments else "ts"
+    there = [(query.excess(row), row[taken]) for row in kept if row[taken] is not None]
+    if f.kind == "count":
+        return value + sum(excess for excess, _ in there)
+    if value is None:
+        return None
+    total = sum((1 + excess) * float(x) for excess, x in there)
+    return total if f.kind == "sum" else total / sum(1 + excess for excess, _ in there)
 
 
 def _scaled(spec: AggregateSpec, values: Sequence[Any], factor: float) -> list[Any]:

@@ -160,8 +160,10 @@ def test_shedding_is_asked_for_after_the_aggregate() -> None:
     wrong = {
         "WITH SHED: the share must be a number; got '98'": lambda: counted.shed("98"),  # type: ignore[arg-type]
         "must be between 0 and 100 percent; got 9800 PERCENT": lambda: counted.shed(98),
-        "BY must be CONCEPT or UNIFORM; got luck": lambda: counted.shed(0.5, by="luck"),
-        "BY must be CONCEPT or UNIFORM; got None": lambda: counted.shed(0.5, by=None),  # type: ignore[arg-type]
+        "BY must be CONCEPT, CONCEPT TOTAL or UNIFORM; got luck": lambda: counted.shed(
+            0.5, by="luck"
+        ),
+        "CONCEPT TOTAL or UNIFORM; got None": lambda: counted.shed(0.5, by=None),  # type: ignore[arg-type]
         "is for aggregates over windows of time and for joins by equality; got a query": lambda: (
             rides.shed(0.5)
         ),

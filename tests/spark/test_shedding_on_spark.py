@@ -24,7 +24,7 @@ def run(of: Stream, by: str, folder: Path, **options: Any) -> tuple[list[Any], i
     return sink.table().to_pylist(), summary.as_dict()["rows_shed"]
 
 
-@pytest.mark.parametrize("by", ["concept", "uniform"])
+@pytest.mark.parametrize("by", ["concept", "concept total", "uniform"])
 def test_what_is_shed_is_the_same_where_spark_sql_comes_first(
     spark: SparkSession, tmp_path: Path, by: str
 ) -> None:

@@ -17,8 +17,10 @@ from tidegate.control.command import PAUSE, POLICY, RESUME, STATUS, STOP
 from tidegate.driver.metric.metric import Where
 from tidegate.driver.metric.registry import lines_at, rows_line
 from tidegate.driver.metric.text import backlog_text, ms_text
+from tidegate.driver.shedding import SHED, share_text
 from tidegate.elastic.owners import buckets_of
 from tidegate.errors import OptionError
+from tidegate.microsecond import time_text
 from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.inspect import frontier_text, size_text
 
@@ -144,6 +146,29 @@ def policy(checkpoint: str, policy: str) -> CommandAnswer:
 
 
 @ctl.command()
+@click.argument("share", metavar="SHARE", nargs=-1, required=True)
+@click.option("--why", metavar="TEXT", default="", help="A reason, for the status.")
+@click.pass_obj
+@answers
+def shed(checkpoint: str, share: tuple[str, ...], why: str) -> CommandAnswer:
+    """Shed another share of the tuples: `90 percent`, `off`, or `auto`.
+
+    For a query that has WITH SHED. It counts for tuples after all that were read so far. With SHED
+    UP TO, a share is held until `auto` leaves it to the backlog again.
+    """
+    found = ask(checkpoint, {"command": SHED, "share": " ".join(share), "why": why})
+    return CommandAnswer(found, lambda: "\n".join(_shed_lines(found)))
+
+
+def _shed_lines(found: Mapping[str, Any]) -> list[str]:
+    """What was asked for, and what is shed until then, by subquery."""
+    return [
+        f"{name}: {found['request']}, from the next batch on; before, {_shed_now(of['before'])}"
+        for name, of in found["subqueries"].items()
+    ]
+
+
+@ctl.command()
 @click.pass_obj
 @answers
 def pause(checkpoint: str) -> CommandAnswer:
@@ -213,6 +238,7 @@ def status_text(found: Mapping[str, Any]) -> str:
     ]
     for name, of in found["subqueries"].items():
         lines.append(f"{name}: {counted(of['instances'], 'instance')}, epoch {of['epoch']}")
+    lines += [f"{name}: {_shed_text(of)}" for name, of in found.get("shedding", {}).items()]
     if found["executors"] is not None:
         lines.append("executors: {wanted:,} wanted, {there:,} there".format(**found["executors"]))
     if found["policy"]["name"] != "fixed":
@@ -234,6 +260,17 @@ def status_text(found: Mapping[str, Any]) -> str:
         lines.append("switches" + (", the newest" if len(switches) > SHOWN else ""))
         lines += [f"  {e['subquery']} {epoch_text(e)}" for e in switches[-SHOWN:]]
     return "\n".join(lines)
+
+
+def _shed_text(of: Mapping[str, Any]) -> str:
+    """How much a subquery sheds, for how long, and who wants it so."""
+    since = "" if not of["changes"] else f" since {time_text(of['changes'][-1]['from_us'])}"
+    most = "" if of["most"] is None else f", at most {share_text(of['most'])}"
+    return f"{_shed_now(of['share'])}{since}, as {of['by']} says{most}"
+
+
+def _shed_now(share: float) -> str:
+    return f"sheds {share_text(share)}" if share else "sheds nothing"
 
 
 def _speed(found: Mapping[str, Any]) -> list[str]:

@@ -16,10 +16,11 @@ from tidegate.cli.option import (
     settings,
 )
 from tidegate.cli.query_text import QueryText
+from tidegate.cli.value import Whole
 from tidegate.driver.migration import reach_of
 from tidegate.driver.options import MAX_BUCKETS, RunOptions
 from tidegate.elastic.handover import Site, check, foreseen
-from tidegate.errors import UserError
+from tidegate.errors import OptionError, UserError
 from tidegate.plan.explain import Cuts, explain_all
 from tidegate.plan.explain import explain as explained
 from tidegate.plan.facts import cut_facts, plan_facts
@@ -28,12 +29,19 @@ from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD, STRATEGIES, Plan
 from tidegate.plan.strategy import Layout, Weights, size, spread
 from tidegate.query.output import Output
+from tidegate.session.look import sampled_shedding
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 
 
 @click.command()
 @query_options
+@click.option(
+    "--sample",
+    metavar="ROWS",
+    type=Whole(least=1),
+    help="Run the query over its first ROWS rows, and say what WITH SHED sheds of them.",
+)
 @answers
 def explain(
     query: QueryText,
@@ -50,11 +58,13 @@ def explain(
     partitioner: str,
     partial: str,
     max_windows_per_tuple: int,
+    sample: int | None,
 ) -> CommandAnswer:
     """Print the plan of QUERY.sql, its subqueries and where each part runs.
 
     --strategy all shows instead the three ways of cutting it into subqueries, and what each costs
-    on as many instances in all.
+    on as many instances in all. --sample also runs it over its first rows, for what WITH SHED
+    would shed of them.
     """
     asked = asked_instances(instances, ())
     place = Place.at(master, exchange=exchange, conf=settings(conf))
@@ -74,6 +84,13 @@ def explain(
     options = options.called(plan.names)
     options.check_subqueries(names, shared=chosen == QUERY_CLOUD)
     first = options.first_instances
+    if sample is not None and not sheds(plan):
+        raise OptionError(
+            "--sample",
+            "is for a query that has WITH SHED over an aggregate",
+            "one that sheds nothing",
+            "Leave it out; tidegate run shows the rows of any query.",
+        )
     if strategy == ALL:
         layout = Layout.of(plan, {n: options.instances_at(0, n) or first for n in names})
         cuts = _cuts(outputs, place, planning, layout)
@@ -82,10 +99,17 @@ def explain(
             cut_facts(cuts, weights), lambda: explain_all(size(outputs), cuts, weights)
         )
     handovers, exchanged = _handovers(plan, place, handover), place.exchange_of(plan)
+    lines = [] if sample is None else sampled_shedding(outputs, place, sample)
+    shown = "\n".join(["", "", "sample", *(f"  {line}" for line in lines)]) if lines else ""
     return CommandAnswer(
-        plan_facts(plan, handovers, exchanged),
-        lambda: explained(outputs, plan, handovers, exchanged),
+        plan_facts(plan, handovers, exchanged) | ({"sample": lines} if lines else {}),
+        lambda: explained(outputs, plan, handovers, exchanged) + shown,
     )
+
+
+def sheds(plan: Plan) -> bool:
+    """Whether an aggregate of a plan drops tuples."""
+    return any(p.sieve is not None for s in plan.subqueries for p in s.prefixes)
 
 
 def _handovers(plan: Plan, place: Place, asked: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tidegate.driver.journal.picture import picture_of
 from tidegate.driver.loop import Loop
+from tidegate.driver.shedding import SHED, ShareRequest, share_of
 from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
 from tidegate.elastic.request import MappingChange, Move, Rebalance, Request, Scale, Switch, text_of
@@ -84,6 +85,12 @@ def _use_policy(loop: Loop, question: Arguments) -> dict[str, Any]:
     return loop.manager.status()
 
 
+def _shed(loop: Loop, question: Arguments) -> dict[str, Any]:
+    by = PAGE if question.get("by") == PAGE else BY
+    asked = ShareRequest(share_of(question.get("share")), by, question.get("why", ""))
+    return {"request": str(asked), "subqueries": loop.controls.shed(asked)}
+
+
 def _pause(loop: Loop, question: Arguments) -> dict[str, Any]:
     loop.pause()
     return {"state": loop.state}
@@ -101,6 +108,7 @@ def _stop(loop: Loop, question: Arguments) -> dict[str, Any]:
 
 ACTIONS: dict[str, Callable[[Loop, Arguments], dict[str, Any]]] = {
     POLICY: _use_policy,
+    SHED: _shed,
     PAUSE: _pause,
     RESUME: _resume,
     STOP: _stop,

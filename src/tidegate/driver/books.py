@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
-from tidegate.clock import Clock
+from tidegate.clock import Clock, utc_now
 from tidegate.driver.advice import InputAdvice
 from tidegate.driver.batch_observer import BatchObserver
 from tidegate.driver.inputs import Inputs
@@ -22,15 +22,17 @@ from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.observe import MeasuredBatch
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import Pipeline
+from tidegate.driver.shedding import Shedding
 from tidegate.driver.source_watch import SourceWatch
 from tidegate.driver.subqueries import Subqueries
 from tidegate.elastic.request import Request
+from tidegate.elastic.shed_rule import BacklogSeen
 from tidegate.elastic.switchboard import WaitingRequest
 from tidegate.execute.runner import JobRunner
 from tidegate.model.live.forecast import Forecast
 from tidegate.model.observation import Observation, observed_of
 from tidegate.spans import Spans
-from tidegate.state.epoch import epoch_text
+from tidegate.state.epoch import epoch_text, time_of
 
 _log = logging.getLogger(__name__)
 
@@ -141,6 +143,7 @@ class Books:
             self.load,
             _Forecasts(self),
             _Decisions(self),
+            _SharesToShed(pipeline.subqueries.shedding),
             _Summing(self, pipeline),
             self.newest_rows,
             self.journal,
@@ -264,6 +267,22 @@ class _Decisions(BatchObserver):
     def committed(self, batch: CommittedBatch) -> None:
         if self._books.manager.decides and not batch.manifest.finished:
             self._books.manager.after_batch(self._books.load.observed)
+
+
+class _SharesToShed(BatchObserver):
+    """Has the share of a query with SHED UP TO follow the backlog."""
+
+    def __init__(self, shedding: Shedding) -> None:
+        self._shedding = shedding
+        self._ended: float | None = None
+
+    def committed(self, batch: CommittedBatch) -> None:
+        before, self._ended = self._ended, batch.ended
+        if not self._shedding.follows_backlog or batch.backlog is None or batch.manifest.finished:
+            return
+        seconds = batch.seconds if before is None else batch.ended - max(before, batch.started)
+        seen = BacklogSeen(batch.work.cut.rows, seconds, batch.backlog.total["rows"])
+        self._shedding.after_batch(seen, time_of(utc_now()))
 
 
 class _Summing(BatchObserver):

@@ -50,6 +50,7 @@ def next_manifest(
     streams: Sequence[str],
     policy: Mapping[str, Any],
     tables: Tables,
+    shedding: Mapping[str, Any],
 ) -> Manifest:
     """The state after a batch; `policy` is what a policy remembers, of the batch before."""
     cut = work.cut
@@ -69,6 +70,7 @@ def next_manifest(
         sources=sources,
         files=(*files, *tables.files),
         tables=tables.recorded(),
+        shedding=shedding,
         operators=operators,
         counters=counters,
         sides=sides_after(previous.sides, cut, work.staged.outputs[0].rejected, streams),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from tidegate.clock import Clock
+from tidegate.clock import Clock, utc_now
 from tidegate.driver.connection import Connection
 from tidegate.driver.pipeline import Pipeline
+from tidegate.driver.shedding import SHED, ShareRequest
 from tidegate.elastic.request import Request
 from tidegate.elastic.switchboard import Taken, WaitingRequest
 from tidegate.errors import OptionError
+from tidegate.state.epoch import time_of
 
 
 class Controls:
@@ -28,6 +31,15 @@ class Controls:
         """
         self.refuse_ended(str(request.change).partition(" ")[0])
         return self._pipeline.subqueries.ask(request, self._clock.now())
+
+    def shed(self, asked: ShareRequest) -> dict[str, dict[str, float]]:
+        """Ask that another share of the tuples be shed, from the next batch on.
+
+        By subquery what is shed now and will be. What cannot be is an OptionError at once.
+        """
+        self.refuse_ended(SHED)
+        timed = replace(asked, time=time_of(utc_now()))
+        return self._pipeline.subqueries.shedding.ask(timed)
 
     def refuse_ended(self, where: str) -> None:
         """What asks something of batches to come is an OptionError where there are none."""

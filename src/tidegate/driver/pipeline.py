@@ -172,6 +172,7 @@ class Pipeline:
                 streams=[stream.name for stream in self.plan.streams],
                 policy=policy(),
                 tables=self.tables,
+                shedding=self.subqueries.shedding.recorded(),
             )
             manifest = self.checkpoint.completed(self.manifest, manifest)
             spans.mark("manifest")

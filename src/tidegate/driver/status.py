@@ -36,6 +36,7 @@ def status_of(loop: Loop) -> dict[str, Any]:
         "newest_latency_ms": newest.latency.as_dict() if newest and newest.latency else None,
         "policy": loop.manager.status(),
         "pending": pending_of(loop),
+        "shedding": loop.pipeline.subqueries.shedding.status(),
         "window_lines": loop.summary.window_lines(),
         "advice": loop.books.advice.lines(),
         "change_lines": lines_of(loop.summary.changes(), SHOWN_CHANGES),

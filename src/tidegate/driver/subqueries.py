@@ -16,6 +16,7 @@ from tidegate.driver.observe import MeasuredBatch
 from tidegate.driver.options import RunOptions, one_number
 from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
+from tidegate.driver.shedding import Shedding
 from tidegate.driver.source_watch import SourceBatch, SubqueryArrivals, given_to
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.tables import Tables
@@ -46,8 +47,12 @@ class Subqueries:
         self._plan = plan
         self._options = options.called(plan.names)
         self._local = store.files.local
+        self.shedding = Shedding(plan)
+        """How much the subqueries shed, and who may change that."""
         self._all = [
-            RunningSubquery(plan, number, store, telling, tables, options.memory)
+            RunningSubquery(
+                plan, number, store, telling, tables, self.shedding.applied, options.memory
+            )
             for number, telling in enumerate(telling_inputs(plan))
         ]
         self._streams = [stream.name for stream in plan.streams]
@@ -89,6 +94,7 @@ class Subqueries:
     def enter(self, manifest: Manifest) -> None:
         """Before the first batch of a run: what stands, and who has asked for it."""
         self._board.enter(self._standing(manifest))
+        self.shedding.enter(manifest)
         self._since = {
             self._plan.names[e["subquery"]]: e["batch"]
             for e in manifest.epochs
@@ -170,6 +176,7 @@ class Subqueries:
         One that runs again has the mappings it had, whatever is asked for now.
         """
         batch = manifest.batch + 1
+        self.shedding.begin(manifest, cut, replay)
         if replay is not None:
             had = {s.name: s.mapping(replay.after) for s in self._all}
             taken = self._board.repeat(batch, had)

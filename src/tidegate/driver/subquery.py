@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from tidegate.execute.runner import Draft, JobRunner
 from tidegate.execute.splits import splits_of, time_span
 from tidegate.gate.intake import Cut
 from tidegate.memory import ANY, Allowance
-from tidegate.plan.physical import Edge, Plan
+from tidegate.plan.physical import Edge, Plan, Subquery
 from tidegate.route import mapping as route
 from tidegate.route.reach import Reach
 from tidegate.sink.protocol import PartWriter
@@ -47,6 +47,7 @@ class RunningSubquery:
         store: Store,
         telling: frozenset[int],
         tables: Tables,
+        applied: Callable[[Subquery], Subquery] = lambda subquery: subquery,
         memory: Allowance = ANY,
     ) -> None:
         self.subquery = subquery = plan.subqueries[number]
@@ -56,6 +57,8 @@ class RunningSubquery:
         self._held = plan.hold
         self._telling = telling
         self._tables = tables
+        self._applied = applied
+        """Gives the subquery as tasks of the batch see it: with what they shed."""
         joined = (t.table for p in subquery.prefixes for t in p.lookups)
         self._table_names = frozenset([*joined, *subquery.operator.traits.tables])
         self._memory = memory
@@ -158,7 +161,7 @@ class RunningSubquery:
         }
         job = Job(
             batch=manifest.batch + 1,
-            subquery=self.subquery,
+            subquery=self._applied(self.subquery),
             splits=splits_of(self.subquery, cut, self._telling, mapping.instances),
             mapping=mapping,
             previous_us=cut.previous_us,
@@ -192,7 +195,7 @@ class RunningSubquery:
         job = replace(
             running,
             batch=running.batch + 1,
-            subquery=self.subquery,
+            subquery=self._applied(self.subquery),
             splits=splits_of(self.subquery, cut, self._telling, running.mapping.instances),
             previous_us=cut.previous_us,
             frontier_us=cut.frontier_us,

@@ -152,12 +152,17 @@ class Request:
         where = str(self.change).partition(" ")[0]
         if self.subquery is not None:
             text_of(self.subquery, where, "subquery")
-        text_of(self.why, where, "why")
-        if len(self.why) > MOST_WHY:
-            got = f"{len(self.why):,}"
-            raise OptionError(where, f"why must have at most {MOST_WHY} characters", got)
-        if any(category(char) in _NOT_OF_A_LINE for char in self.why):
-            raise OptionError(where, "why must be one line of plain text", repr(self.why))
+        check_why(self.why, where)
+
+
+def check_why(why: object, where: str) -> None:
+    """Refuse a reason that is no line of text, or too long a one for a manifest."""
+    text = text_of(why, where, "why")
+    if len(text) > MOST_WHY:
+        got = f"{len(text):,}"
+        raise OptionError(where, f"why must have at most {MOST_WHY} characters", got)
+    if any(category(char) in _NOT_OF_A_LINE for char in text):
+        raise OptionError(where, "why must be one line of plain text", repr(text))
 
 
 def text_of(given: object, where: str, name: str) -> str:

@@ -182,6 +182,9 @@ class Job:
         facts: tuple[Any, ...] = (read, self.mapping.owners, bounds)
         if self.mapping.formers:
             facts = (*facts, [former.recorded() for former in self.mapping.formers])
+        rates = [p.sieve.rates for p in self.subquery.prefixes if p.sieve and p.sieve.rates]
+        if rates:
+            facts = (*facts, rates)
         if self.tables:
             facts = (*facts, sorted(self.tables.items()))
         digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:8]

@@ -218,7 +218,8 @@ def _evaluated(
         keys = {name: outputs.pop(name) for name in prefix.sieve.by.keys}
         kept, rows = prefix.sieve.marked(_with(kept, keys, raw))
         raw = raw.take(pa.array(rows))
-    return _with(kept, outputs, raw)
+    made = _with(kept, outputs, raw)
+    return made if prefix.sieve is None else prefix.sieve.weighed(made)
 
 
 def _with(tuples: pa.Table, outputs: Mapping[str, Expr], raw: pa.Table) -> pa.Table:

@@ -16,7 +16,7 @@ from tidegate.query.clause.clause import Clause
 from tidegate.query.clause.emit import EmitEvery
 from tidegate.query.clause.error import ErrorBound
 from tidegate.query.clause.registry import METHODS
-from tidegate.query.clause.shed import CONCEPT, Shed
+from tidegate.query.clause.shed import CONCEPT, TO, Shed
 from tidegate.query.dedup import FIRST, Dedup
 from tidegate.query.expression import Expression
 from tidegate.query.having import having_over
@@ -387,16 +387,31 @@ class Stream(RunnableStream):
         """
         return self._asked(Balance(error, confidence, saving, cold))
 
-    @called_as('.shed(0.98), or .shed(0.98, by="uniform")')
-    def shed(self, share: float, by: str = CONCEPT) -> Stream:
+    @called_as('.shed(0.98), .shed(0.98, by="uniform"), or .shed(up_to=0.98)')
+    def shed(
+        self, share: float | None = None, by: str = CONCEPT, *, up_to: float | None = None
+    ) -> Stream:
         """Drop this share of the tuples of the aggregate on purpose, and estimate from the others.
 
-        By "concept" every group stays represented, by "uniform" all tuples have the same chance.
+        By "concept" every group stays represented, which may keep more tuples than that. By
+        "concept total" the share is kept, and groups are dropped for it. By "uniform" all tuples
+        have the same chance. With `up_to` in place of the share, nothing is shed while there is no
+        backlog, and at most so much while there is. `RunningQuery.shed` changes the share.
+
         Sums and counts are scaled; the last column, `kept`, is the share of a group's tuples that
         were kept. A join by equality, and counts, sums and means over one, drop tuples of both of
         its sides; `kept` is then the probability of a pair, or the share of a group's pairs.
         """
-        return self._asked(Shed(share, by))
+        if (share is None) == (up_to is None):
+            raise QueryError(
+                "shed",
+                "needs a share, or the most that may be shed, as up_to",
+                "both" if up_to is not None else "neither",
+                "Write .shed(0.98), or .shed(up_to=0.98).",
+            )
+        return self._asked(
+            Shed(share, by) if share is not None else Shed(up_to, by, TO)  # type: ignore[arg-type]
+        )
 
     @called_as('.emit_every("1 minute")')
     def emit_every(self, every: Duration) -> Stream:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -12,6 +12,7 @@ from rich.console import Console
 
 from tidegate.connector import Connector
 from tidegate.driver.options import RunOptions
+from tidegate.driver.window_log import WindowDigest
 from tidegate.plan.physical import Plan
 from tidegate.query.node import Node
 from tidegate.query.output import Output
@@ -114,7 +115,7 @@ def look(
 
     Runs without Spark where kernels suffice, else in the place of the session.
     """
-    plan, place = planned(node, place, given)
+    plan, place = planned((Output(None, node),), place, given)
     if rows == 0:
         edge = plan.targets[0].edge
         return plan.subqueries[edge.subquery].ports[edge.port].schema
@@ -127,9 +128,43 @@ def _beginnings(plan: Plan, given: Mapping[str, Connector], read: int) -> dict[s
     return {uri: given[uri].beginning(read) for uri in used}
 
 
-def planned(node: Node, place: Place, given: Mapping[str, Connector]) -> tuple[Plan, Place]:
+def sampled_shedding(outputs: Sequence[Output], place: Place, read: int) -> list[str]:
+    """What the query would shed of its first rows, by subquery that sheds by its windows.
+
+    The query runs over them, without Spark where kernels suffice, and its rows are thrown away.
+    """
+    plan, place = planned(outputs, place, {})
+    options = RunOptions(instances=1, batch_rows=min(_BATCH_ROWS, read))
+    sinks = {target.name: MemorySink() for target in plan.targets}
+    loop = prepare(plan, place, sinks, options)
+    seen = 0
+    try:
+        while seen < read and (report := loop.step()) is not None:
+            seen += report.rows_in
+        digests = loop.summary.windows()
+    finally:
+        loop.close()
+    lines = [f"{name}: {shed_text(of)}" for name, of in digests.items() if "kept" in of.figures]
+    lines = lines or ["no window that sheds by its groups has ended; sample more rows"]
+    return [f"of the first {seen:,} rows", *(f"  {line}" for line in lines)]
+
+
+def shed_text(digest: WindowDigest) -> str:
+    """What windows shed, and what it is for, in a line."""
+    shed = 1 - digest.figures["kept"]["mean"]
+    many = f"{digest.windows:,} window{'' if digest.windows == 1 else 's'}"
+    text = f"sheds {shed:.1%} of the tuples, over {many}"
+    if "groups_dropped" not in digest.figures:
+        return f"{text}, and keeps every group"
+    groups = digest.figures["groups_dropped"]["mean"]
+    weight = digest.figures.get("weight_dropped", {}).get("mean", 0.0)
+    return f"{text}, and drops {groups:,.0f} groups of a window, with {weight:.1%} of its tuples"
+
+
+def planned(
+    outputs: Sequence[Output], place: Place, given: Mapping[str, Connector]
+) -> tuple[Plan, Place]:
     """The plan of a query and where it runs: in this process where kernels suffice."""
-    outputs = (Output(None, node),)
     alone = Place(NO_SPARK)
     try:
         return plan_for(outputs, alone, connectors=given), alone

@@ -14,6 +14,7 @@ from tidegate.connector import Connector
 from tidegate.driver.connection import Connection, opened
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
+from tidegate.driver.shedding import ShareRequest, share_of
 from tidegate.driver.status import status_of
 from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
@@ -153,6 +154,15 @@ class RunningQuery:
         Or the buckets of each instance, as `{0: "0-31", 1: range(32, 64)}`.
         """
         self._ask(Switch(*owners_of(mapping)), subquery, why)
+
+    def shed(self, share: float | str, *, why: str = "") -> None:
+        """Shed another share of the tuples from the next batch on: 0.9, "90 percent" or "off".
+
+        It is for a query that has `shed`, and counts for tuples after all that were read so far.
+        Where the query has `shed(up_to=...)`, a share is held until "auto" leaves it to the backlog
+        again. The checkpoint and `status()["shedding"]` have the event time from which it counts.
+        """
+        self._loop.controls.shed(ShareRequest(share_of(share), "user", why))
 
     def use(self, policy: Policy | str) -> None:
         """Let another policy decide from the next batch on, an object or a name: "threshold"."""

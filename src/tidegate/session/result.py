@@ -14,6 +14,7 @@ from tidegate.memory import Allowance
 from tidegate.memory_limit import LIMIT
 from tidegate.plan.physical import Plan
 from tidegate.query.node import Node
+from tidegate.query.output import Output
 from tidegate.query.surface.data_frame import too_large
 from tidegate.session.launch import prepare
 from tidegate.session.look import planned
@@ -30,7 +31,7 @@ def whole_result(
     each batch, and a result that does not fit is refused.
     """
     shared = place.on_one_host
-    plan, place = planned(node, place, given)
+    plan, place = planned((Output(None, node),), place, given)
     _check_readable(plan, given, shared, where)
     sink = MemorySink()
     options = RunOptions(memory=memory)

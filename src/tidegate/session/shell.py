@@ -135,7 +135,7 @@ class SqlShell:
         if tree is None or isinstance(tree, InsertInto | CreateStream | CreateTable):
             raise QueryError("EXPLAIN", "needs a SELECT", text or "none")
         output = self._output(tree)
-        plan, _ = planned(output.node, self._place, {})
+        plan, _ = planned((Output(None, output.node),), self._place, {})
         return explain((output,), plan)
 
     def _show_rows(self, text: str) -> str:

@@ -67,8 +67,8 @@ class ClauseParser(PieceParser):
     read_range = PieceParser._parse_length
 
     def read_word(self, words: Iterable[str], expected: str) -> str:
-        for word in words:
-            if self._match_text_seq(word):
+        for word in sorted(words, key=lambda word: -len(word.split())):  # the longest first
+            if self._match_text_seq(*word.split()):
                 return word
         self.raise_error(expected)
         raise AssertionError(expected)

@@ -25,7 +25,7 @@ from tidegate.state.short_text import pack_numbers, unpack_numbers
 VERSION = 5
 """Of the manifest and of what it names: a new one when the columns of a state change as well."""
 
-_OPTIONAL = ("query", "changes", "tables")
+_OPTIONAL = ("query", "changes", "tables", "shedding")
 """What is written only where there is something in it."""
 
 
@@ -51,6 +51,7 @@ class Manifest:
     `query` says which query made it, where it is not the one of meta.json; `changes` has the newest
     changes of the query, each with the first `batch` of the new one. `tables` has by name the
     versions of the tables that streams are joined to, the oldest first (`driver.tables`).
+    `shedding` has what is kept of the tuples of subqueries that shed (`driver.shedding`).
     """
 
     batch: int
@@ -74,6 +75,7 @@ class Manifest:
     changes: tuple[Mapping[str, Any], ...] = ()
     sides: Mapping[str, Any] = field(default_factory=dict)
     tables: Mapping[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    shedding: Mapping[str, Any] = field(default_factory=dict)
     version: int = VERSION
 
     @property

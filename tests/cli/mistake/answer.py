@@ -116,6 +116,8 @@ ANSWERS = {
     "query: WITH SHED more": "00:00:00,00:00:10,2,1",
     "query: WITH SHED over tuples": "00:00:00,00:01:00,2,1",
     "query: WITH SHED of a join without an equality": "00:00:02,a",
+    "query: WITH SHED as a total of a join": "00:00:01,a,1; 00:00:02,b,1",
+    "query: WITH SHED up to of a join": "00:00:01,a,1; 00:00:02,b,1",
     "query: WITH SHED without a window": "00:00:01,a; 00:00:02,b",
     "query: WITH SHED twice": "00:00:00,00:00:10,2,1",
     "query: WITH SHED of distinct values": "00:00:00,01:00:00,2",

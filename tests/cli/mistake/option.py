@@ -5,6 +5,14 @@ from __future__ import annotations
 from tests.cli.mistake.kind import COUNT, RIDES, Good, Mistake
 
 MISTAKES = {
+    "explain --sample of a query that sheds nothing": Mistake(
+        message=(
+            "--sample: is for a query that has WITH SHED over an aggregate; got one that sheds "
+            "nothing. Leave it out; tidegate run shows the rows of any query."
+        ),
+        files={"q.sql": COUNT},
+        command=("explain", "q.sql", "--master", "none", *RIDES, "--sample", "10"),
+    ),
     "--instances 0": Mistake(
         message="--instances: must be at least 1; got 0.",
         options=(*RIDES, "--instances", "0"),

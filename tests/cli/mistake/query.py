@@ -815,6 +815,20 @@ MISTAKES = {
         ),
         sql=JOINED + "l.fare < r.fare WITH SHED 90 PERCENT BY UNIFORM",
     ),
+    "WITH SHED as a total of a join": Mistake(
+        message=(
+            "WITH SHED 90 PERCENT BY CONCEPT TOTAL: sheds one share of both sides of a join, and "
+            "keeps every key; got TOTAL. Write WITH SHED 90 PERCENT BY CONCEPT."
+        ),
+        sql=JOINED + "l.route = r.route WITH SHED 90 PERCENT BY CONCEPT TOTAL",
+    ),
+    "WITH SHED up to of a join": Mistake(
+        message=(
+            "WITH SHED UP TO 90 PERCENT BY CONCEPT: sheds one share of both sides of a join, and "
+            "keeps every key; got UP TO. Write WITH SHED 90 PERCENT BY CONCEPT."
+        ),
+        sql=JOINED + "l.route = r.route WITH SHED UP TO 90 PERCENT",
+    ),
     "WITH SHED without a window": Mistake(
         message=(
             "WITH SHED 90 PERCENT BY UNIFORM: is for aggregates over windows of time and for joins "
@@ -944,8 +958,8 @@ MISTAKES = {
     ),
     "WITH SHED by what is not there": Mistake(
         message=(
-            "SQL line 1, column 76: expected CONCEPT or UNIFORM after BY; got CONCEPTS. Did you "
-            "mean CONCEPT?"
+            "SQL line 1, column 76: expected CONCEPT, CONCEPT TOTAL or UNIFORM after BY; got "
+            "CONCEPTS. Did you mean CONCEPT?"
         ),
         sql=COUNT + " WITH SHED 98 PERCENT BY CONCEPTS",
     ),

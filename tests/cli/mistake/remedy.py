@@ -147,6 +147,8 @@ EDITS = {
     "query: WITH SHED more": ("150 PERCENT", "98 PERCENT"),
     "query: WITH SHED over tuples": ("[ROWS 5]", "[RANGE 1 MINUTE]"),
     "query: WITH SHED of a join without an equality": (" WITH SHED 90 PERCENT BY UNIFORM", ""),
+    "query: WITH SHED as a total of a join": (" TOTAL", ""),
+    "query: WITH SHED up to of a join": (" UP TO", ""),
     "query: WITH SHED without a window": (" WITH SHED 90 PERCENT BY UNIFORM", ""),
     "query: WITH SHED twice": (" WITH SHED 50 PERCENT BY UNIFORM", ""),
     "query: WITH SHED of distinct values": (" WITH SHED 90 PERCENT", ""),

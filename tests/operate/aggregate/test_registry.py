@@ -13,6 +13,7 @@ import tidegate
 from tests.oracle import function as twins
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate import registry
+from tidegate.operate.aggregate.candidates import CANDIDATES
 from tidegate.operate.aggregate.definition import AggregateFunction, WithinFunction
 from tidegate.operate.aggregate.drawn import DRAWN
 from tidegate.operate.aggregate.function import Function
@@ -27,7 +28,10 @@ from tidegate.operate.aggregate.user import USER
 
 SOURCE = Path(tidegate.__file__).parent
 TYPES = (pa.int32(), pa.float64(), pa.string(), pa.bool_(), pa.decimal128(9, 2), pa.date32())
-INNER = (USER, PROCESS, SAMPLED, RANKED, DRAWN, HELD, UNFOLDED, REPRESENTED, SPREAD)
+INNER = (
+    *(USER, PROCESS, SAMPLED, RANKED, DRAWN, HELD, UNFOLDED, REPRESENTED, CANDIDATES),
+    SPREAD,
+)
 REACHED = {
     *(f.distinct for f in registry.TABLE),
     *(f.filtered for f in registry.TABLE),

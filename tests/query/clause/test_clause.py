@@ -42,7 +42,7 @@ def test_shares_are_between_nothing_and_all(error: float) -> None:
 def test_other_limits() -> None:
     with pytest.raises(QueryError, match="the budget must be at least 30 rows; got 0"):
         ErrorBound(0.1, budget_rows=0)
-    with pytest.raises(QueryError, match="BY must be CONCEPT or UNIFORM; got luck"):
+    with pytest.raises(QueryError, match="BY must be CONCEPT, CONCEPT TOTAL or UNIFORM; got luck"):
         Shed(0.5, "luck")
     with pytest.raises(QueryError, match="the target must be longer than zero; got 0 seconds"):
         LatencyTarget(0)

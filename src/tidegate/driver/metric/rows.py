@@ -101,6 +101,22 @@ METRICS = (
         **_LEFT_OUT,
     ),
     counter(
+        "groups_dropped",
+        "groups dropped",
+        counted("groups_dropped"),
+        "Groups of windows that WITH SHED BY CONCEPT TOTAL has dropped, since the checkpoint "
+        "began.",
+        **_LEFT_OUT,
+    ),
+    counter(
+        "tuples_dropped",
+        "of groups dropped",
+        counted("tuples_dropped"),
+        "Tuples of the groups that WITH SHED BY CONCEPT TOTAL has dropped, since the checkpoint "
+        "began; they are among those shed.",
+        **_LEFT_OUT,
+    ),
+    counter(
         "batches",
         "batches",
         lambda work: 1,

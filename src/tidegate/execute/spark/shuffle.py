@@ -250,8 +250,8 @@ def _deal_task(job: Job, names: Sequence[str]) -> Callable[[Batches], Batches]:
             try:
                 if prefix.lookups:
                     tuples = after_spark(job, prefix, tuples)
-                if sieve is not None and sieve.by is not None:
-                    tuples, _ = sieve.marked(tuples)
+                elif sieve is not None:
+                    tuples = sieve.weighed(tuples if sieve.by is None else sieve.marked(tuples)[0])
                 parcels = deal(job, split, tuples.combine_chunks())
             except TidegateError as error:
                 parcels = [_failed(error)]

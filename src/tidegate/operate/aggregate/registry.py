@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from tidegate.errors import QueryError, near
-from tidegate.operate.aggregate import drawn, process, ranked, represented, sampled, user
+from tidegate.operate.aggregate import (
+    candidates,
+    drawn,
+    process,
+    ranked,
+    represented,
+    sampled,
+    user,
+)
 from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.functions import (
     approximate,
@@ -65,6 +73,7 @@ TABLE = (
     ranked.RANKED,
     drawn.DRAWN,
     represented.REPRESENTED,
+    candidates.CANDIDATES,
     spread.SPREAD,
 )
 """A new function is a line here; messages list the names in this order."""

@@ -15,19 +15,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.approx.rate import limit_of
 from tidegate.approx.stratum import lowest_lacking
 from tidegate.operate.aggregate.definition import ANYTHING, RuledFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.kernels.total import sum_integers
-from tidegate.operate.sieve import limit_of
 
 if TYPE_CHECKING:
     from tidegate.operate.aggregate.function import Function
@@ -37,7 +37,9 @@ TUPLES = "tuples"
 """The fields of a result beside those of the functions: how many tuples of the group were looked
 at, and how many there were."""
 
-_MOST_ARGUMENTS = 128
+
+MOST_INPUTS = 256
+"""How many columns functions inside one may take."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class Represented:
         if int(sizes.sum()):
             # What is left of the spare rows is needed: `_spared` keeps no others.
             extra = _Some.of(Groups(np.repeat(np.arange(count), sizes), count))
-            folded = self._states_of(extra.groups, [column.flatten() for column in lists[1:]])
+            folded = states_of(self.rule, extra.groups, [column.flatten() for column in lists[1:]])
             has = np.flatnonzero(kept > 0)
             both = Groups(np.concatenate([has, extra.present]), count)
             taken = [column.take(pa.array(has)) for column in inner]
@@ -144,21 +146,13 @@ class Represented:
         fields = [field.name for field in self.result]
         return pa.StructArray.from_arrays([states[0], looked_at, *map(flat, results)], fields)
 
-    def _states_of(self, groups: Groups, arguments: Sequence[pa.Array]) -> States:
-        """The states of the functions, for groups that all have rows."""
-        named = dict(zip(self.rule.inputs, arguments, strict=True))
-        states: States = []
-        for function in self.rule.functions:
-            states += function.family.fold(groups, [named[name] for name in function.inputs])
-        return states
-
     def _folded(self, groups: Groups, arguments: Sequence[pa.Array]) -> States:
         """The states of the functions; NULL for groups without a row, which no family is asked."""
         some = _Some.of(groups)
         if not len(some.present):
             types = (type_ for f in self.rule.functions for _, type_ in f.family.state)
             return [pa.nulls(groups.n, type_) for type_ in types]
-        return some.spread(self._states_of(some.groups, arguments))
+        return some.spread(states_of(self.rule, some.groups, arguments))
 
     def _added(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         """The states of the functions from other states, for groups that all have some."""
@@ -178,6 +172,25 @@ class Represented:
         offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
         chosen = pa.array(rows)
         return [pa.ListArray.from_arrays(offsets, column.take(chosen)) for column in columns]
+
+
+class FunctionsOverRows(Protocol):
+    """Functions that are folded over rows, and the columns that they take, each once."""
+
+    @property
+    def functions(self) -> tuple[Function, ...]: ...
+
+    @property
+    def inputs(self) -> tuple[str, ...]: ...
+
+
+def states_of(rule: FunctionsOverRows, groups: Groups, arguments: Sequence[pa.Array]) -> States:
+    """The states of the functions, for groups that all have rows."""
+    named = dict(zip(rule.inputs, arguments, strict=True))
+    states: States = []
+    for function in rule.functions:
+        states += function.family.fold(groups, [named[name] for name in function.inputs])
+    return states
 
 
 @dataclass(frozen=True)
@@ -251,7 +264,7 @@ def _sizes(lists: pa.Array) -> Ints:
 REPRESENTED = RuledFunction(
     name="represented",
     doc="Functions over the tuples that represent a group, where others are shed.",
-    arguments=(ANYTHING,) * _MOST_ARGUMENTS,
+    arguments=(ANYTHING,) * MOST_INPUTS,
     what="what represents groups",
     rule=Representation,
     shows=lambda rule: [repr(rule)],

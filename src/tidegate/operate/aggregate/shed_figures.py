@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.approx.array import Words
 from tidegate.approx.concept import GroupConcept, ScalarConcept
@@ -97,7 +98,8 @@ class ShedAnswer(WindowAnswer):
     By concept `state` is the column of the represented functions, whose fields the others name;
     uniformly it is None and `counts` has how many tuples of a group were kept. `spreads` are those
     of the values of means and sums; where `sums`, some estimate also depends on how many tuples of
-    a group happened to be kept. Over a join that sheds, `estimated` has how many there would be.
+    a group happened to be kept. `excess` has the sum of the excess of tuples (`operate.sieve`).
+    Over a join that sheds, `estimated` has how many there would be.
     """
 
     rate: float
@@ -107,6 +109,7 @@ class ShedAnswer(WindowAnswer):
     spreads: tuple[str, ...]
     sums: bool
     estimated: str | None = None
+    excess: str | None = None
 
     shown: ClassVar[tuple[ShownFigure, ...]] = SHED_SHOWN
 
@@ -120,9 +123,13 @@ class ShedAnswer(WindowAnswer):
         """The same where the columns have other names."""
         if self.state is not None:
             return replace(self, state=names[self.state])
-        spreads = tuple(names[name] for name in self.spreads)
-        estimated = None if self.estimated is None else names[self.estimated]
-        return replace(self, counts=names[self.counts], spreads=spreads, estimated=estimated)
+        return replace(
+            self,
+            counts=names[self.counts],
+            spreads=tuple(names[name] for name in self.spreads),
+            estimated=None if self.estimated is None else names[self.estimated],
+            excess=None if self.excess is None else names[self.excess],
+        )
 
     def column(self, rows: pa.Table, name: str) -> pa.Array:
         """A column of closed windows, or a field of what is represented."""
@@ -188,7 +195,7 @@ class ShedWindows(AnswerBatch):
     def _groups(self, rows: pa.Table) -> _Groups:
         columns = self._columns
         kept: Ints = columns.column(rows, columns.counts).to_numpy()
-        tuples, rest = kept, np.full(len(kept), 1 - columns.rate)
+        tuples, rest = kept, 1 - columns.rate * kept / (kept + self._excess(rows))
         if columns.state is not None:
             tuples = columns.column(rows, TUPLES).to_numpy()
             rest = 1 - kept / np.maximum(tuples, 1)
@@ -203,6 +210,14 @@ class ShedWindows(AnswerBatch):
             words=hash_of(keys) if keys else None,
             spread=spreads[0] if spreads else None,
         )
+
+    def _excess(self, rows: pa.Table) -> Floats:
+        """How many tuples more those stand for that were kept than the first rate says."""
+        columns = self._columns
+        if columns.excess is None:
+            return np.zeros(rows.num_rows)
+        found: Floats = pc.fill_null(columns.column(rows, columns.excess), 0.0).to_numpy()
+        return found
 
     def _errors(self, kept: Ints, rest: Floats, spreads: Sequence[Spreads]) -> Floats:
         """Of each group the largest error that is to be expected; NaN where nothing is estimated.
@@ -230,12 +245,16 @@ class ShedWindows(AnswerBatch):
     def _tell(self, end_us: int, groups: _Groups) -> None:
         told: dict[str, float] = {}
         if self._columns.state is not None or self._columns.estimated is not None:
-            told |= {_OF: int(groups.tuples.sum()), _KEPT: int(groups.kept.sum())}
+            told |= self._told_of(end_us, int(groups.tuples.sum()), int(groups.kept.sum()))
         known = np.isfinite(groups.errors)
         told |= {_ERRORS: float(groups.errors[known].sum()), _ESTIMATED: int(known.sum())}
         concept = groups.concept(end_us)
         told |= self._drift(concept)
         self._newest, self._told[end_us] = concept, told
+
+    def _told_of(self, end_us: int, tuples: int, kept: int) -> dict[str, float]:
+        """How many tuples the groups of a window have that have rows, and how many were kept."""
+        return {_OF: tuples, _KEPT: kept}
 
     def _drift(self, after: Concept) -> dict[str, float]:
         """Since the window before; of an instance that has not seen it, nothing."""

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from tidegate.approx.array import Ints
 from tidegate.approx.priority import priorities
+from tidegate.approx.rate import limit_of
 from tidegate.batch import MAX_US, MIN_US, SEQ, SRC, TS, ints
 from tidegate.duration import duration_text
 from tidegate.operate.join.bound import codes_of
@@ -30,7 +31,6 @@ from tidegate.operate.join.spec import PairInterval
 from tidegate.operate.join.tuple_order import total_order
 from tidegate.operate.keeper import Keeper, OrderHorizon
 from tidegate.operate.operator import InstanceWork
-from tidegate.operate.sieve import limit_of
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.compaction import by_bucket
 from tidegate.state.segment import Segment, read_segment, write_segment

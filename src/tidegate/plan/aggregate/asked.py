@@ -166,7 +166,7 @@ def _coerced(calls: Sequence[AggregateCall], leaf: Leaf, front: Prefixing) -> li
 
 def call_text(function: Function, texts: Texts) -> str:
     """A function as a record has it, by its name in SQL where it has one."""
-    definition, given = function.definition, [texts[a] for a in function.arguments]
+    definition, given = function.definition, [texts.get(a, a) for a in function.arguments]
     text = definition.written(given, function.parameters)
     if definition.form is not None or not definition.sql:
         return text

@@ -2,19 +2,28 @@
 
 Uniformly, the ordinary aggregate follows, and its results are scaled by the rate. By concept, one
 function stands for all of them (`operate.aggregate.represented`), and the results of a group are
-scaled by its own counts.
+scaled by its own counts. As a total another one does (`operate.aggregate.candidates`), and a second
+subquery divides what may be kept among the groups of a window.
+
+Where the rate has changed inside a window, counts, sums and means are corrected by sums over the
+excess of tuples (`operate.sieve`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
+from typing import ClassVar
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.approx.priority import seed_of
+from tidegate.approx.rate import SLACK
 from tidegate.batch import ORDER
+from tidegate.operate.aggregate.candidates import CANDIDATES, Candidacy
+from tidegate.operate.aggregate.definition import RuledFunction
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.count import COUNT
 from tidegate.operate.aggregate.functions.spread import SPREAD
@@ -22,14 +31,25 @@ from tidegate.operate.aggregate.functions.total import MEAN, SUM
 from tidegate.operate.aggregate.pane_window import PaneWindow
 from tidegate.operate.aggregate.represented import REPRESENTED, Representation
 from tidegate.operate.aggregate.shed_figures import ShedAnswer
-from tidegate.operate.sieve import PRIORITY, TUPLES, ByGroup, Sieve
+from tidegate.operate.aggregate.shed_total import TotalAnswer
+from tidegate.operate.sieve import (
+    DUE,
+    PRIORITY,
+    TUPLES,
+    ByGroup,
+    Excess,
+    ExcessOfTuples,
+    ExcessTimesValue,
+    InTotal,
+    Sieve,
+)
 from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.port import window_ports
 from tidegate.plan.aggregate.window import WindowPlan
 from tidegate.plan.physical import Prefix
 from tidegate.query.clause.column import KEPT
 from tidegate.query.clause.pairs import ShedPairs
-from tidegate.query.clause.shed import CONCEPT, Shed
+from tidegate.query.clause.shed import CONCEPT, TOTAL, UNIFORM, Shed
 from tidegate.query.name import column, field
 from tidegate.schema import type_name
 
@@ -40,13 +60,26 @@ of how far it may be from the others."""
 _SEED = seed_of("shed")
 """One for all queries: two that read one stream keep the same tuples of it."""
 
-_STATE = "a0"
+CANDIDATES_ALONE = 16
+"""Without groups, so many tuples of a pane are candidates at least."""
 
 
 def plan_shed(asked: AskedAggregate, window: WindowPlan, shed: Shed) -> PlannedAnswer:
     """How an aggregate that sheds is answered: results of what is kept, scaled by the ports."""
-    base = asked.base
-    answer, functions, places = _computed(asked, shed)
+    base, way = asked.base, _WAYS[shed.by](asked, window, shed)
+    places = {KEPT: way.share}
+    for (name, _), function in zip(base.aggregates, asked.functions, strict=True):
+        places[name] = way.estimate(function)
+    answer = way.answer(
+        rate=float(shed.first),
+        keys=tuple(name for name, _ in asked.keys),
+        state=way.state,
+        counts=way.counts,
+        spreads=way.spreads,
+        sums=any(f.definition.scales for f in asked.functions),
+        excess=way.columns.excess_name(ExcessOfTuples()),
+    )
+    functions, sieve = way.functions(), way.sieve()
     kept_as = {KEPT: column(KEPT)}
     known = asked.columns | {KEPT: pa.float64()}
     _, _, shown = window_ports(asked.unit, base, known, asked.texts, kept_as)
@@ -55,7 +88,7 @@ def plan_shed(asked: AskedAggregate, window: WindowPlan, shed: Shed) -> PlannedA
     return PlannedAnswer(
         answer=answer,
         functions=functions,
-        prefixes=_sieved(asked, window, shed),
+        prefixes=tuple(replace(prefix, sieve=sieve) for prefix in numbered(asked.prefixes)),
         ports=ports,
         after=after,
         shown=shown,
@@ -64,42 +97,195 @@ def plan_shed(asked: AskedAggregate, window: WindowPlan, shed: Shed) -> PlannedA
     )
 
 
-def _computed(
-    asked: AskedAggregate, shed: Shed
-) -> tuple[ShedAnswer, tuple[Function, ...], dict[str, exp.Expression]]:
-    """The functions whose states are kept, and over their columns what those of the query are."""
-    by_concept, functions = shed.by == CONCEPT, asked.functions
-    spreads = _spreads(functions)
-    answer = ShedAnswer(
-        rate=float(shed.rate),
-        keys=tuple(name for name, _ in asked.keys),
-        state=_STATE if by_concept else None,
-        counts=KEPT if by_concept else f"a{len(functions) + len(spreads)}",
-        spreads=tuple(f.name for f in spreads),
-        sums=any(f.definition.scales for f in functions),
-    )
-    kept_of = (*functions, *spreads)
-    if by_concept:
-        inside = [f for f in kept_of if not _counts_tuples(f)]
-        fields = {f.name: f"r{i}" for i, f in enumerate(inside)}
-        answer = replace(answer, spreads=tuple(fields[f.name] for f in spreads))
-        kept_of = (_represented(shed, [replace(f, name=fields[f.name]) for f in inside]),)
-        state = column(_STATE)
-        tuples, kept = (_double(field(state, name)) for name in (TUPLES, KEPT))
-        factor: exp.Expression = exp.Div(this=tuples, expression=kept)
-        share: exp.Expression = exp.Div(this=kept.copy(), expression=tuples.copy())
-    else:
-        kept_of = (*kept_of, Function(answer.counts, COUNT.name))
-        factor, share = _number(1 / shed.rate), _number(shed.rate)
-    places = {KEPT: share}
-    for (name, _), function in zip(asked.base.aggregates, functions, strict=True):
-        if by_concept and _counts_tuples(function):
-            places[name] = field(column(_STATE), TUPLES)
-            continue
-        own = function.name
-        value = field(column(_STATE), fields[own]) if by_concept else column(own)
-        places[name] = _scaled(function, value, factor) if function.definition.scales else value
-    return answer, kept_of, places
+class _Columns:
+    """The functions whose states are kept, each once, and how a port reads their results.
+
+    `state` is the one column that they are fields of; without it they are columns themselves.
+    """
+
+    def __init__(self, functions: Sequence[Function], state: str | None) -> None:
+        self._state = state
+        self._named: dict[Function, str] = {}
+        self.excesses: dict[Excess, None] = {}
+        for function in functions:
+            self.add(function)
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """By the names that their results have."""
+        return tuple(replace(f, name=name) for f, name in self._named.items())
+
+    def add(self, function: Function) -> str:
+        """The name of the results of a function, whatever it is called."""
+        lead = "a" if self._state is None else "r"
+        return self._named.setdefault(replace(function, name=""), f"{lead}{len(self._named)}")
+
+    def value(self, function: Function) -> exp.Expression:
+        return self.at(self.add(function))
+
+    def at(self, name: str) -> exp.Expression:
+        return column(name) if self._state is None else field(column(self._state), name)
+
+    def excess_name(self, of: Excess) -> str:
+        self.excesses[of] = None
+        return self.add(Function("", SUM.name, (str(of),), (pa.float64(),)))
+
+    def excess(self, of: Excess) -> exp.Expression:
+        """The sum of an excess; NULL where there is none."""
+        return self.at(self.excess_name(of))
+
+
+class _Way:
+    """What is kept of tuples, as states, and over these the share that was, and how counts scale.
+
+    This one is uniform: the ordinary aggregate follows, and the rate is that of the clause.
+    """
+
+    state: ClassVar[str | None] = None
+    answer: ClassVar[type[ShedAnswer]] = ShedAnswer
+
+    def __init__(self, asked: AskedAggregate, window: WindowPlan, shed: Shed) -> None:
+        self.asked, self.shed, self.window = asked, shed, window
+        self.columns = _Columns([f for f in asked.functions if not self.knows(f)], self.state)
+        self.spreads = tuple(self.columns.add(f) for f in _spreads(asked.functions))
+
+    def knows(self, function: Function) -> bool:
+        """Whether a function is known without its state."""
+        return False
+
+    @cached_property
+    def counts(self) -> str:
+        """How many tuples of a group were kept."""
+        return self.columns.add(Function("", COUNT.name))
+
+    @cached_property
+    def counted(self) -> exp.Expression:
+        """How many tuples of the unit rate those stand for that were kept."""
+        kept = _double(self.columns.at(self.counts))
+        return _corrected(kept, self.columns.excess(ExcessOfTuples()))
+
+    @property
+    def factor(self) -> exp.Expression:
+        return _number(1 / self.shed.first)
+
+    @property
+    def share(self) -> exp.Expression:
+        of = exp.Div(this=_double(self.columns.at(self.counts)), expression=_safe(self.counted))
+        return exp.Mul(this=_number(self.shed.first), expression=_safe(of))
+
+    def estimate(self, function: Function) -> exp.Expression:
+        """What a function is, estimated for all tuples."""
+        if function.definition is MEAN:
+            return self._mean(function)
+        value = self.columns.value(function)
+        if not function.definition.scales:
+            return value
+        counts = function.definition is COUNT
+        of = (ExcessOfTuples if counts else ExcessTimesValue)(function.arguments)
+        return _scaled(function, value, self.columns.excess(of), self.factor)
+
+    def _mean(self, function: Function) -> exp.Expression:
+        """The mean of values that stand for different numbers of others."""
+        of, mean = function.arguments, self.columns.value(function)
+        number = _double(self.columns.value(Function("", COUNT.name, of, function.types)))
+        more = self.columns.excess(ExcessOfTuples(of))
+        total = exp.Add(
+            this=exp.Mul(this=number, expression=_double(mean.copy())),
+            expression=self.columns.excess(ExcessTimesValue(of)),
+        )
+        every = exp.Add(this=number.copy(), expression=more.copy())
+        weighed = exp.Div(this=exp.Paren(this=total), expression=exp.Paren(this=every))
+        typed = exp.cast(weighed, type_name(function.result), dialect="spark")
+        return exp.If(this=_is_null(more), true=mean, false=typed)
+
+    def functions(self) -> tuple[Function, ...]:
+        """What panes keep; called when all columns are known."""
+        return self.columns.functions
+
+    def sieve(self) -> Sieve:
+        """What the prefixes keep."""
+        rate, first = float(self.shed.rate), float(self.shed.first)
+        return Sieve(_SEED, rate, self.by(), first, excesses=tuple(self.columns.excesses))
+
+    def by(self) -> ByGroup | None:
+        return None
+
+
+class _ByConcept(_Way):
+    """Each group has at least FEWEST; one function stands for all, and has the group's counts."""
+
+    state: ClassVar[str | None] = "a0"
+    counts = KEPT
+    fewest: ClassVar[int] = FEWEST
+
+    def knows(self, function: Function) -> bool:
+        return _counts_tuples(function)
+
+    @property
+    def factor(self) -> exp.Expression:
+        return exp.Div(this=_double(self.columns.at(TUPLES)), expression=_safe(self.counted))
+
+    @property
+    def share(self) -> exp.Expression:
+        kept, tuples = (_double(self.columns.at(name)) for name in (KEPT, TUPLES))
+        return exp.Div(this=kept, expression=tuples)
+
+    def estimate(self, function: Function) -> exp.Expression:
+        if self.knows(function):
+            return self.columns.at(TUPLES)
+        return super().estimate(function)
+
+    def functions(self) -> tuple[Function, ...]:
+        inside, given = self.columns.functions, self._given()
+        rule = Representation(inside, tuple(given), float(self.shed.rate), FEWEST)
+        return (self._one(REPRESENTED, given, {PRIORITY: pa.uint64(), TUPLES: pa.int64()}, rule),)
+
+    def _given(self) -> dict[str, pa.DataType]:
+        """The columns that the functions take."""
+        inside = self.columns.functions
+        given = {n: t for f in inside for n, t in zip(f.arguments, f.types, strict=True)}
+        ordered = any(f.definition.in_order for f in inside)
+        return given | (dict.fromkeys(ORDER, pa.int64()) if ordered else {})
+
+    def _one(
+        self,
+        definition: RuledFunction,
+        given: Mapping[str, pa.DataType],
+        beside: Mapping[str, pa.DataType],
+        rule: object,
+    ) -> Function:
+        """The function that stands for all; what it takes `beside` is what the sieve makes."""
+        assert self.state is not None
+        names, types = (*beside, *given), (*beside.values(), *given.values())
+        return Function(self.state, definition.name, names, types, (rule,))
+
+    def by(self) -> ByGroup:
+        return ByGroup(*self._panes())
+
+    def _panes(self) -> tuple[tuple[str, ...], int, int, int]:
+        panes = self.window.panes
+        assert isinstance(panes, PaneWindow)  # others allow no SHED
+        keys = tuple(name for name, _ in self.asked.keys)
+        return keys, panes.pane_us, self.fewest, panes.offset_us
+
+
+class _InTotal(_ByConcept):
+    """A share of all tuples of a window, divided among its groups where all of them are."""
+
+    answer: ClassVar[type[ShedAnswer]] = TotalAnswer
+
+    def functions(self) -> tuple[Function, ...]:
+        inside, given, by = self.columns.functions, self._given(), self.by()
+        beside = {PRIORITY: pa.uint64(), TUPLES: pa.int64(), DUE: pa.int64()}
+        rule = Candidacy(inside, tuple(given), by.limit(float(self.shed.rate)), by.fewest)
+        return (self._one(CANDIDATES, given, beside, rule),)
+
+    def by(self) -> ByGroup:
+        keys, pane_us, _, offset_us = self._panes()
+        return InTotal(keys, pane_us, 1 if keys else CANDIDATES_ALONE, offset_us, SLACK)
+
+
+_WAYS: Mapping[str, type[_Way]] = {CONCEPT: _ByConcept, TOTAL: _InTotal, UNIFORM: _Way}
 
 
 def plan_pairs(asked: AskedAggregate, window: WindowPlan, pairs: ShedPairs) -> PlannedAnswer:
@@ -117,18 +303,6 @@ def plan_pairs(asked: AskedAggregate, window: WindowPlan, pairs: ShedPairs) -> P
         estimated=asked.places[pairs.estimated],
     )
     return asked.answered(answer)
-
-
-def _sieved(asked: AskedAggregate, window: WindowPlan, shed: Shed) -> tuple[Prefix, ...]:
-    """The prefixes of an aggregate that sheds, with what they keep."""
-    by = None
-    if shed.by == CONCEPT:
-        panes = window.panes
-        assert isinstance(panes, PaneWindow)  # others allow no SHED
-        keys = tuple(name for name, _ in asked.keys)
-        by = ByGroup(keys, panes.pane_us, FEWEST, panes.offset_us)
-    sieve = Sieve(_SEED, float(shed.rate), by)
-    return tuple(replace(prefix, sieve=sieve) for prefix in numbered(asked.prefixes))
 
 
 def numbered(prefixes: Sequence[Prefix]) -> tuple[Prefix, ...]:
@@ -150,26 +324,28 @@ def _spreads(functions: Sequence[Function]) -> tuple[Function, ...]:
     )
 
 
-def _represented(shed: Shed, functions: Sequence[Function]) -> Function:
-    """One function for several, whose names are their places: its state knows no others."""
-    given = {n: t for f in functions for n, t in zip(f.arguments, f.types, strict=True)}
-    if any(f.definition.in_order for f in functions):
-        given |= dict.fromkeys(ORDER, pa.int64())
-    rule = Representation(tuple(functions), tuple(given), float(shed.rate), FEWEST)
-    arguments = (PRIORITY, TUPLES, *given)
-    types = (pa.uint64(), pa.int64(), *given.values())
-    return Function(_STATE, REPRESENTED.name, arguments, types, (rule,))
-
-
-def _scaled(function: Function, value: exp.Expression, factor: exp.Expression) -> exp.Expression:
+def _scaled(
+    function: Function, value: exp.Expression, excess: exp.Expression, factor: exp.Expression
+) -> exp.Expression:
     """A value of some of the tuples as one of all, of the same type: whole numbers are rounded."""
     type_ = function.result
     if pa.types.is_floating(type_):
-        return exp.Mul(this=value, expression=_safe(factor))
-    product: exp.Expression = exp.Mul(this=_double(value), expression=_safe(factor))
+        return exp.Mul(this=_safe(_corrected(value, excess)), expression=_safe(factor))
+    corrected = _safe(_corrected(_double(value), excess))
+    product: exp.Expression = exp.Mul(this=corrected, expression=_safe(factor))
     if pa.types.is_integer(type_):
         product = exp.Round(this=product)
     return exp.cast(product, type_name(type_), dialect="spark")
+
+
+def _corrected(value: exp.Expression, excess: exp.Expression) -> exp.Expression:
+    """A sum over tuples with their excess, where they have any."""
+    more = exp.Add(this=exp.Coalesce(this=value, expressions=[_number(0)]), expression=excess)
+    return exp.If(this=_is_null(excess), true=value.copy(), false=more)
+
+
+def _is_null(value: exp.Expression) -> exp.Expression:
+    return exp.Is(this=value.copy(), expression=exp.null())
 
 
 def _double(value: exp.Expression) -> exp.Expression:

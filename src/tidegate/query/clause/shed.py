@@ -19,22 +19,29 @@ from tidegate.query.node import Aggregate, Node
 from tidegate.query.window import Use
 
 CONCEPT = "concept"
+TOTAL = "concept total"
 UNIFORM = "uniform"
+
+TO = "to"
+"""Behind UP: the share is the most that may be shed, and how much is shed follows the backlog."""
 
 
 @dataclass(frozen=True)
 class Shed(Clause):
     """Drop this share of the tuples, chosen uniformly or so that the window's concept stays.
 
-    The last column says how many of a group were kept. Where the aggregate is one over the pairs
-    of a join by equality, the tuples of both sides of the join are dropped.
+    By concept every group stays; as a total the share does, and groups are dropped for it. With
+    `up` the share is the most that is shed: nothing, as long as there is no backlog. The last
+    column says how many of a group were kept. Where the aggregate is one over the pairs of a join
+    by equality, the tuples of both sides of the join are dropped.
     """
 
     word: ClassVar = "SHED"
     method: ClassVar = "shed"
     parts: ClassVar = (
+        SyntaxPart("up", WordValue(words=(TO,)), "UP"),
         SyntaxPart("share", PERCENT),
-        SyntaxPart("by", WordValue(words=(CONCEPT, UNIFORM)), "BY"),
+        SyntaxPart("by", WordValue(words=(CONCEPT, TOTAL, UNIFORM)), "BY"),
     )
     last: ClassVar = ((KEPT, pa.float64()),)
     sheds: ClassVar = True
@@ -45,21 +52,29 @@ class Shed(Clause):
 
     share: float
     by: str = CONCEPT
+    up: str | None = None
 
     def __post_init__(self) -> None:
         example = "WITH SHED 98 PERCENT, in Python .shed(0.98), or leave it out"
         check_share("WITH SHED", "the share", self.share, example)
-        if self.by not in (CONCEPT, UNIFORM):
-            raise QueryError("WITH SHED", "BY must be CONCEPT or UNIFORM", str(self.by))
+        if self.by not in (CONCEPT, TOTAL, UNIFORM):
+            raise QueryError(
+                "WITH SHED", "BY must be CONCEPT, CONCEPT TOTAL or UNIFORM", str(self.by)
+            )
 
     @property
     def rate(self) -> Fraction:
-        """The share that is kept, exactly: one fiftieth of SHED 98 PERCENT."""
+        """The share that is kept, exactly: one fiftieth of SHED 98 PERCENT; UP TO, at least."""
         return 1 - Fraction(repr(float(self.share)))
 
     @property
+    def first(self) -> Fraction:
+        """The share that is kept until somebody changes it."""
+        return self.rate if self.up is None else Fraction(1)
+
+    @property
     def by_concept(self) -> bool:
-        return self.by == CONCEPT
+        return self.by != UNIFORM
 
     def placed(self, node: Node) -> Placed | None:
         """On an aggregate, or on a join whose pairs are not aggregated."""
@@ -74,7 +89,18 @@ class Shed(Clause):
                 found[1],
                 "Write it after an aggregate over the pairs, which are shed then, or leave it out.",
             )
+        self._check_sides()
         return thinned(node, self), ()
+
+    def _check_sides(self) -> None:
+        """Refuse what the sides of a join cannot do: their keys have no windows of their own."""
+        if self.by == TOTAL or self.up is not None:
+            raise QueryError(
+                self.where,
+                "sheds one share of both sides of a join, and keeps every key",
+                "TOTAL" if self.by == TOTAL else "UP TO",
+                f"Write WITH SHED {PERCENT.text(self.share)} BY CONCEPT.",
+            )
 
     def meet(self, other: Clause, aggregate: Aggregate) -> None:
         if other.sheds:
@@ -109,4 +135,7 @@ class Shed(Clause):
 
     def taken(self, aggregate: Aggregate) -> Node:
         """Over a join by equality the sides are thinned, where the estimates allow it."""
-        return weighted(aggregate, self) if sheds_sides(aggregate) else super().taken(aggregate)
+        if not sheds_sides(aggregate):
+            return super().taken(aggregate)
+        self._check_sides()
+        return weighted(aggregate, self)

@@ -1,0 +1,269 @@
+"""Changes how much a running query sheds, and records from which event time on.
+
+A request waits for the next batch, as one for another mapping does. It counts for tuples after all
+that were read before that batch, so that no tuple was kept by another rate already. The manifest
+has the rates that tuples to come may be kept by, and the newest changes with who asked for them:
+with the same record the rows are the same, for any cut, restart and replay.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from tidegate.approx.rate import RateLog
+from tidegate.batch import MIN_US
+from tidegate.driver.replay import Replay
+from tidegate.elastic.request import check_why
+from tidegate.elastic.shed_rule import BacklogSeen, ShedMemory, decide
+from tidegate.errors import OptionError
+from tidegate.gate.intake import Cut
+from tidegate.operate.sieve import Sieve
+from tidegate.plan.physical import Plan, Subquery
+from tidegate.state.manifest import Manifest
+
+SHED = "shed"
+ENGINE = "backlog"
+"""Who asks for it where the query says UP TO."""
+
+MOST_CHANGES = 32
+"""How many of the newest changes a manifest has."""
+
+_WITHOUT = (
+    "Write WITH SHED UP TO 98 PERCENT after its aggregate, in Python .shed(up_to=0.98): it sheds "
+    "nothing until it has to, or is told to."
+)
+
+
+@dataclass(frozen=True)
+class ShareRequest:
+    """Somebody asks that this share be shed; None leaves it to the backlog again."""
+
+    share: float | None
+    by: str = "user"
+    why: str = ""
+    time: str = ""
+
+    def __post_init__(self) -> None:
+        check_why(self.why, SHED)
+
+    def __str__(self) -> str:
+        return f"{SHED} {share_text(self.share)}"
+
+
+class Shedding:
+    """The rates of the subqueries that shed; `ask` and `status` may be called by any thread.
+
+    Grows with the subqueries, and with the changes that tuples to come may be before.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._names = plan.names
+        self._sieves = {s.key: sieve for s in plan.subqueries if (sieve := _sieve(s)) is not None}
+        self._lock = threading.Lock()
+        self._waiting: ShareRequest | None = None
+        self._rates = {key: RateLog.of(sieve.first) for key, sieve in self._sieves.items()}
+        self._log: list[Mapping[str, Any]] = []
+        self._batch: int | None = None
+        self._newest_us = MIN_US
+        self._held = False
+        """Whether a user has chosen the share, so that the backlog does not."""
+        self._memory = ShedMemory()
+        self._made: dict[str, Subquery] = {}
+
+    @property
+    def follows_backlog(self) -> bool:
+        """Whether the query leaves the share to the engine, and nobody has taken it from it."""
+        return self._upto and not self._held
+
+    @property
+    def _upto(self) -> bool:
+        return any(sieve.first != sieve.rate for sieve in self._sieves.values())
+
+    def enter(self, manifest: Manifest) -> None:
+        """Go on with what a manifest has."""
+        recorded = manifest.shedding
+        self._newest_us = recorded.get("newest_us", MIN_US)
+        self._held = recorded.get("held", False)
+        self._log = list(recorded.get("changes", ()))
+        rates = recorded.get("rates", {})
+        for key in self._sieves:
+            if key in rates:
+                self._rates[key] = RateLog.restored(rates[key])
+
+    def ask(self, asked: ShareRequest) -> dict[str, dict[str, float]]:
+        """Let a request wait for the next batch, in the place of another that waits.
+
+        Gives by subquery what was shed and what will be. What cannot be is an OptionError.
+        """
+        if not self._sieves:
+            got = "one without the clause, or over a join that sheds its sides"
+            raise OptionError(SHED, "needs a query that has WITH SHED", got, _WITHOUT)
+        if asked.share is None and not self._upto:
+            got = "one whose share is fixed"
+            raise OptionError(SHED, "auto is for a query that has WITH SHED UP TO", got, _WITHOUT)
+        most = min(_share(s.rate) for s in self._sieves.values()) if self._upto else 1.0
+        if asked.share is not None and asked.share > most:
+            raise OptionError(
+                SHED,
+                f"the query allows to shed up to {share_text(most)}",
+                share_text(asked.share),
+                "Ask for less, or write another UP TO into the query, for a new checkpoint.",
+            )
+        with self._lock:
+            self._waiting = asked
+            to = 0.0 if asked.share is None else asked.share
+            return {
+                self._names[key]: {"before": _share(rates.newest), "share": to}
+                for key, rates in self._rates.items()
+            }
+
+    def begin(self, manifest: Manifest, cut: Cut, replay: Replay | None) -> None:
+        """Take what waits into the batch after a manifest; one that runs again has what it had."""
+        if not self._sieves:
+            return
+        if replay is not None:
+            self.enter(replay.after)
+        elif manifest.batch + 1 != self._batch:
+            self._take(manifest)
+        self._batch = manifest.batch + 1
+        self._newest_us = max(manifest.shedding.get("newest_us", MIN_US), cut.newest_us)
+        for key, rates in self._rates.items():
+            self._rates[key] = rates.since(manifest.frontier_us)
+
+    def _take(self, manifest: Manifest) -> None:
+        with self._lock:
+            asked, self._waiting = self._waiting, None
+        if asked is None:
+            return
+        before_us = manifest.shedding.get("newest_us", MIN_US)
+        from_us = before_us if before_us == MIN_US else before_us + 1
+        self._held = asked.by != ENGINE and asked.share is not None
+        rate = 1.0 if asked.share is None else _rate(asked.share)
+        for key, rates in self._rates.items():
+            if rates.newest == rate:
+                continue
+            self._rates[key] = rates.changed(from_us, rate)
+            entry = {
+                "subquery": key,
+                "batch": manifest.batch + 1,
+                "from_us": from_us,
+                "share": _share(rate),
+                "before": _share(rates.newest),
+                "by": asked.by,
+                "why": asked.why,
+                "asked": asked.time,
+            }
+            self._log = [*self._log, entry][-MOST_CHANGES:]
+
+    def applied(self, subquery: Subquery) -> Subquery:
+        """A subquery as tasks of the batch see it."""
+        rates = self._rates.get(subquery.key)
+        if rates is None or rates == RateLog.of(self._sieves[subquery.key].first):
+            return subquery
+        made = self._made.get(subquery.key)
+        if made is None or _sieve(made).rates != rates:  # type: ignore[union-attr]
+            made = self._made[subquery.key] = replace(
+                subquery,
+                prefixes=tuple(
+                    replace(p, sieve=replace(p.sieve, rates=rates)) if p.sieve else p
+                    for p in subquery.prefixes
+                ),
+            )
+        return made
+
+    def recorded(self) -> dict[str, Any]:
+        """What the manifest of the batch has of it."""
+        if not self._sieves:
+            return {}
+        return {
+            "newest_us": self._newest_us,
+            "rates": {key: rates.recorded() for key, rates in self._rates.items()},
+            "held": self._held,
+            "changes": list(self._log),
+        }
+
+    def after_batch(self, seen: BacklogSeen, time: str) -> None:
+        """Where the query says UP TO: choose the share of the next batches by the backlog."""
+        least = max(sieve.rate for sieve in self._sieves.values())
+        kept = min(rates.newest for rates in self._rates.values())
+        wanted, self._memory = decide(kept, least, seen, self._memory)
+        if wanted != kept and self._waiting is None:
+            why = f"{seen.waiting_rows:,} rows wait"
+            self.ask(ShareRequest(_share(wanted), ENGINE, why, time))
+
+    def status(self) -> dict[str, Any]:
+        """By subquery what is shed now, the most that may be, and the newest changes."""
+        return {
+            self._names[key]: {
+                "share": _share(rates.newest),
+                "from_us": rates.rates[-1][0],
+                "most": _share(self._sieves[key].rate) if self._upto else None,
+                "by": "a user" if self._held else ("the backlog" if self._upto else "the query"),
+                "changes": [
+                    {name: value for name, value in one.items() if name != "subquery"}
+                    for one in self._log
+                    if one["subquery"] == key
+                ],
+            }
+            for key, rates in self._rates.items()
+        }
+
+
+def share_of(given: object) -> float | None:
+    """A share as it may be given: 0.9, "90 percent", "off", or "auto", which is None."""
+    if isinstance(given, str):
+        words = given.lower().replace("%", " percent").split()
+        if words == ["off"]:
+            return 0.0
+        if words == ["auto"]:
+            return None
+        if len(words) == 2 and words[1] == "percent":
+            try:
+                return _checked(float(words[0]) / 100, given)
+            except ValueError:
+                pass
+    elif isinstance(given, int | float) and not isinstance(given, bool):
+        return _checked(float(given), given)
+    raise _refused(given)
+
+
+def _checked(share: float, given: object) -> float:
+    if not 0 <= share < 1:
+        raise _refused(given)
+    return share
+
+
+def _refused(given: object) -> OptionError:
+    return OptionError(
+        SHED,
+        "the share must be at least 0 and below 100 percent",
+        str(given),
+        "Write 90 percent, off, or auto, in Python 0.9.",
+    )
+
+
+def share_text(share: float | None) -> str:
+    """A share as `tidegate ctl` has it."""
+    if share is None:
+        return "auto"
+    return f"{round(share * 100, 6):g} percent" if share else "off"
+
+
+def _rate(share: float) -> float:
+    """What is kept where a share is shed, as a clause of the query has it."""
+    return float(1 - Fraction(repr(share)))
+
+
+def _share(rate: float) -> float:
+    """What is shed at a rate; rates are one less a share, which doubles do not have exactly."""
+    return round(1 - rate, 12)
+
+
+def _sieve(subquery: Subquery) -> Sieve | None:
+    """What decides which tuples a subquery keeps, where the rate of that may change."""
+    sieves = (p.sieve for p in subquery.prefixes if p.sieve is not None)
+    return next((sieve for sieve in sieves if sieve.unit is not None), None)

@@ -1,0 +1,149 @@
+"""Candidates: the functions of a query that sheds to a total, as one aggregate function.
+
+The tuples that may be kept of a group wait as rows, by ascending priority, until its window closes:
+how many of them are kept depends on all groups of the window (`approx.quota`). Of each group it is
+also known how many tuples it has, and how many are due of them. The state grows with the
+candidates: about twice what is kept, and one of each group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.approx.array import Words
+from tidegate.operate.aggregate.definition import ANYTHING, RuledFunction
+from tidegate.operate.aggregate.represented import KEPT, MOST_INPUTS, TUPLES, states_of
+from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import Ints, flat
+from tidegate.operate.kernels.total import sum_integers
+
+if TYPE_CHECKING:
+    from tidegate.operate.aggregate.function import Function
+
+DUE = "due"
+_ROWS = 2
+"""Where the columns of the rows begin, behind two counts."""
+
+
+@dataclass(frozen=True)
+class Candidacy:
+    """Which functions are answered; `inputs` are the columns that they take, each once.
+
+    Candidates are the tuples of a group with a priority below the `limit`, and where these are
+    fewer than the `fewest`, so many of lowest priority: the same for any cut of the stream, of
+    which map tasks may send more.
+    """
+
+    functions: tuple[Function, ...]
+    inputs: tuple[str, ...]
+    limit: int
+    fewest: int
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Functions over the tuples of a group that are chosen in the end.
+
+    The columns are the priorities, what each tuple counts for and what is due for it
+    (`operate.sieve`), then the inputs of the functions, which have these types.
+    """
+
+    types: tuple[pa.DataType, ...]
+    rule: Candidacy
+
+    @property
+    def state(self) -> tuple[tuple[str, pa.DataType], ...]:
+        rows = ((f"row_{i}", pa.list_(type_)) for i, type_ in enumerate(self.types))
+        counts = ((TUPLES, pa.int64()), (DUE, pa.int64()))
+        return (*counts, ("rows", pa.list_(pa.uint64())), *rows)
+
+    @property
+    def result(self) -> pa.DataType:
+        results = ((f.name, f.result) for f in self.rule.functions)
+        return pa.struct([(TUPLES, pa.int64()), (KEPT, pa.int64()), *results])
+
+    def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        priority, tuples, due, *arguments = columns
+        counts = [pa.array(sum_integers(groups, flat(c).to_numpy())) for c in (tuples, due)]
+        return [*counts, *self._listed(groups, [priority, *arguments])]
+
+    def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
+        counts = [pa.array(sum_integers(groups, flat(s).to_numpy())) for s in states[:_ROWS]]
+        lists = [flat(state) for state in states[_ROWS:]]
+        codes = np.repeat(groups.codes, sizes_of(lists[0]))
+        rows = [column.flatten() for column in lists]
+        return [*counts, *self._listed(Groups(codes, groups.n), rows)]
+
+    def finish(self, states: Sequence[pa.Array]) -> pa.Array:
+        """A struct of the results, of how many tuples, and of how many they are from.
+
+        Every group has rows.
+        """
+        lists = [flat(state) for state in states[_ROWS:]]
+        sizes = sizes_of(lists[0])
+        groups = Groups(np.repeat(np.arange(len(sizes)), sizes), len(sizes))
+        inner = states_of(self.rule, groups, [column.flatten() for column in lists[1:]])
+        results, first = [], 0
+        for function in self.rule.functions:
+            last = first + len(function.state)
+            results.append(flat(function.family.finish(inner[first:last])))
+            first = last
+        fields = [field.name for field in self.result]
+        return pa.StructArray.from_arrays([flat(states[0]), pa.array(sizes), *results], fields)
+
+    def _listed(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        """Candidates of each group as lists, by ascending priority, which is the first column."""
+        words: Words = flat(columns[0]).to_numpy()
+        order = np.lexsort((words, groups.codes))
+        codes = groups.codes[order]
+        first = np.searchsorted(codes, np.arange(groups.n))
+        place = np.arange(len(codes)) - first[codes]
+        kept = (words[order] < np.uint64(self.rule.limit)) | (place < self.rule.fewest)
+        counts = np.bincount(codes[kept], minlength=groups.n)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+        places = pa.array(order[kept])
+        return [pa.ListArray.from_arrays(offsets, flat(c).take(places)) for c in columns]
+
+
+def sizes_of(lists: pa.Array) -> Ints:
+    """How many rows each group has."""
+    offsets: Ints = flat(lists).offsets.to_numpy().astype(np.int64)
+    return np.diff(offsets)
+
+
+def first_rows(states: Sequence[pa.Array], groups: Ints, counts: Ints) -> States:
+    """The states of some groups with so many of their rows, those of lowest priority."""
+    states = [flat(state) for state in states]
+    starts = states[_ROWS].offsets.to_numpy().astype(np.int64)[groups]
+    ends = np.cumsum(counts)
+    places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + counts, counts)
+    offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+    rows, picked = pa.array(places), pa.array(groups)
+    lists = [pa.ListArray.from_arrays(offsets, s.values.take(rows)) for s in states[_ROWS:]]
+    return [*(state.take(picked) for state in states[:_ROWS]), *lists]
+
+
+def lowest_word(states: Sequence[pa.Array]) -> Words:
+    """The lowest priority of each group."""
+    words = flat(states[_ROWS])
+    starts = words.offsets.to_numpy()[:-1]
+    lowest: Words = words.values.take(pa.array(starts)).to_numpy()
+    return lowest
+
+
+CANDIDATES = RuledFunction(
+    name="candidates",
+    doc="Functions over the tuples of a group that are chosen from all of its window.",
+    arguments=(ANYTHING,) * MOST_INPUTS,
+    what="what may be kept of groups",
+    rule=Candidacy,
+    shows=lambda rule: [repr(rule)],
+    made_of=lambda rule: rule.functions,
+    family=lambda *given: Candidates(given[3:-1], given[-1]),
+)

@@ -1,0 +1,186 @@
+"""Other shares while a query runs: asked for, taken at an event time, and recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.driver.scene import drain, loop_of, memory, plan_of, rows_of, table
+from tidegate.batch import MIN_US
+from tidegate.control.command import answer
+from tidegate.driver.loop import Loop
+from tidegate.driver.shedding import ShareRequest, share_of, share_text
+from tidegate.elastic.shed_rule import (
+    BEHIND_S,
+    CALM,
+    CAUGHT_UP_S,
+    PATIENCE,
+    BacklogSeen,
+    ShedMemory,
+    decide,
+)
+from tidegate.errors import OptionError
+from tidegate.sink.memory import MemorySink
+from tidegate.source.memory import MemorySource
+
+SQL = "SELECT k, SUM(v) AS v, AVG(v) AS a, COUNT(v) AS n FROM s [RANGE 10 SECONDS] GROUP BY k"
+ROWS = [(t / 100, f"k{t % 7}", t % 11) for t in range(4000)]
+ASKED = 1500
+"""So many rows are read before another share is asked for."""
+
+
+def commanded(
+    sql: str, folder: Path, *, cut: int, after: str, restart: bool = False, **options: Any
+) -> tuple[list[Any], Loop]:
+    """Rows of a run that is told to shed otherwise, and how the rest of its input is cut."""
+    sink, source = MemorySink(), memory()
+    loop = loop_of(plan_of(sql), [source], folder, sink, **options)
+    given = [ROWS[:ASKED], *(ROWS[i : i + cut] for i in range(ASKED, len(ROWS), cut))]
+    for number, part in enumerate(given):
+        source.append(table(*part))
+        if number == 1:
+            answer(loop, {"command": "shed", "share": after, "why": "a test"})
+            if restart:
+                drain(loop)
+                loop.close()
+                loop = loop_of(plan_of(sql), [source], folder, sink, **options)
+                continue
+        drain(loop)
+    source.end()
+    drain(loop)
+    loop.close()
+    return rows_of(sink), loop
+
+
+@pytest.mark.parametrize("by", ["CONCEPT", "CONCEPT TOTAL", "UNIFORM"])
+def test_a_share_that_is_asked_for_counts_after_what_was_read_for_any_cut_after_it(
+    by: str, tmp_path: Path
+) -> None:
+    sql = f"{SQL} WITH SHED UP TO 95 PERCENT BY {by}"
+    rows, loop = commanded(sql, tmp_path / "a", cut=2500, after="90 percent")
+    again = [
+        commanded(sql, tmp_path / "b", cut=300, after="90 percent", instances=3)[0],
+        commanded(sql, tmp_path / "c", cut=700, after="90 percent", restart=True)[0],
+    ]
+    assert again == [rows, rows]
+    (status,) = loop.pipeline.subqueries.shedding.status().values()
+    (change,) = status["changes"]
+    assert change["from_us"] == round(ROWS[ASKED - 1][0] * 1e6) + 1
+    assert (status["share"], change["by"], change["why"]) == (0.9, "ctl", "a test")
+    exact = rows_of_exact(tmp_path / "exact")
+    by_window = [[row for row in rows if row[1] == end] for end in (10, 20, 40)]
+    assert [row[:6] for row in by_window[0]] == [row for row in exact if row[1] == 10]
+    assert {row[6] for row in by_window[0]} == {1.0}
+    assert all(0 < row[6] < 0.35 for row in by_window[2])
+    kept = [sum(row[6] for row in rows) / len(rows) for rows in by_window]
+    assert kept[0] > kept[1] > kept[2]
+    for window, end in ((by_window[1], 20), (by_window[2], 40)):
+        wanted = sum(row[3] for row in exact if row[1] == end)
+        assert sum(row[3] for row in window) == pytest.approx(wanted, rel=0.25)
+        means = {row[2]: row[4] for row in exact if row[1] == end}
+        assert all(abs(row[4] - means[row[2]]) < 2.5 for row in window)
+
+
+def rows_of_exact(folder: Path) -> list[Any]:
+    sink = MemorySink()
+    drain(loop_of(plan_of(SQL), [memory(*ROWS, end=True)], folder, sink))
+    return rows_of(sink)
+
+
+def test_a_query_with_up_to_sheds_nothing_by_itself_where_no_backlog_is(tmp_path: Path) -> None:
+    sink = MemorySink()
+    source = memory(*ROWS, end=True)
+    loop = loop_of(plan_of(f"{SQL} WITH SHED UP TO 98 PERCENT"), [source], tmp_path / "a", sink)
+    drain(loop)
+    assert [row[:-1] for row in rows_of(sink)] == rows_of_exact(tmp_path / "b")
+    assert {row[-1] for row in rows_of(sink)} == {1.0}
+    assert "rows_shed" not in loop.summary.counters
+
+
+def test_off_and_auto_give_it_back_and_what_cannot_be_is_refused(tmp_path: Path) -> None:
+    source = memory(*ROWS[:100])
+    loop = loop_of(plan_of(f"{SQL} WITH SHED UP TO 90 PERCENT"), [source], tmp_path / "a")
+    shedding = loop.pipeline.subqueries.shedding
+    drain(loop)
+    for asked, share, follows in (("50%", 0.5, False), ("off", 0.0, False), ("auto", 0.0, True)):
+        answer(loop, {"command": "shed", "share": asked})
+        source.append(table(*ROWS[100:200]))
+        drain(loop)
+        (status,) = shedding.status().values()
+        assert (status["share"], shedding.follows_backlog) == (share, follows)
+    with pytest.raises(OptionError, match="up to 90 percent; got 95 percent"):
+        loop.controls.shed(ShareRequest(0.95))
+    loop.close()
+    with pytest.raises(OptionError, match="needs a query that runs"):
+        loop.controls.shed(ShareRequest(0.5))
+    plain = loop_of(plan_of(SQL), [memory()], tmp_path / "b")
+    with pytest.raises(OptionError, match="needs a query that has WITH SHED"):
+        answer(plain, {"command": "shed", "share": "90 percent"})
+    fixed = loop_of(plan_of(f"{SQL} WITH SHED 5 PERCENT"), [memory()], tmp_path / "c")
+    with pytest.raises(OptionError, match="auto is for a query that has WITH SHED UP TO"):
+        answer(fixed, {"command": "shed", "share": "auto"})
+    for wrong in ("100 percent", "-1 percent", "much", "", 1.0, True, None):
+        with pytest.raises(OptionError, match="at least 0 and below 100 percent"):
+            share_of(wrong)
+    assert [share_text(share_of(text)) for text in ("97.5 percent", 0.9, "off", "auto")] == [
+        "97.5 percent", "90 percent", "off", "auto",
+    ]  # fmt: skip
+
+
+def course(waiting: list[int], kept: float = 1.0, least: float = 0.1) -> list[float]:
+    """What the rule keeps after each batch of 1,000 rows in a second."""
+    memory_, found = ShedMemory(), []
+    for rows in waiting:
+        kept, memory_ = decide(kept, least, BacklogSeen(1000, 1.0, rows), memory_)
+        found.append(kept)
+    return found
+
+
+def test_the_rule_sheds_more_while_a_backlog_grows_and_less_when_it_is_gone() -> None:
+    behind, gone = round(BEHIND_S * 1000) + 1, round(CAUGHT_UP_S * 1000) - 1
+    assert set(course([0] * 20)) == {1.0}
+    assert set(course([round(BEHIND_S * 1000)] * 20)) == {1.0}
+    growing = course([behind + 100 * i for i in range(PATIENCE * 5)])
+    assert growing[0] == 0.5
+    assert growing[-1] == 0.1
+    assert growing == sorted(growing, reverse=True)
+    between = (behind + gone) // 2
+    assert set(course([between] * 20, kept=0.25)) == {0.25}, "between both thresholds it stays"
+    falling = course([behind + 1000 - 100 * i for i in range(8)], kept=0.25)
+    assert set(falling[1:]) == {falling[0]}, "what helps is not made more of"
+    back = course([gone] * (3 * CALM + 3), kept=0.1)
+    assert back[CALM - 2] == 0.1
+    assert back[-1] == pytest.approx(0.8)
+
+
+class Crowd(MemorySource):
+    """A live source of which many rows wait, as long as a test says so."""
+
+    waits = 0
+
+    def untaken(self, position: int) -> tuple[int, str]:
+        return self.waits, "rows"
+
+
+def test_a_backlog_makes_the_engine_shed_and_its_end_gives_it_back(tmp_path: Path) -> None:
+    source = Crowd(table(), time="ts", schema=table().schema, id="crowd")
+    sql = f"{SQL} WITH SHED UP TO 90 PERCENT BY UNIFORM"
+    loop = loop_of(plan_of(sql), [source], tmp_path / "a", follow=True)
+    shares, source.waits = [], 10**9
+    for number in range(40):
+        source.waits = 10**9 + number if number < 12 else 0
+        source.append(table(*ROWS[100 * number : 100 * (number + 1)]))
+        loop.step()
+        (status,) = loop.pipeline.subqueries.shedding.status().values()
+        shares.append(status["share"])
+    assert shares[0] == 0.0
+    assert max(shares) == 0.9
+    assert shares[-1] == 0.0
+    assert {one["by"] for one in status["changes"]} == {"backlog"}
+    assert loop.summary.counters["rows_shed"] > 100
+    recorded = loop.manifest.shedding
+    assert len(recorded["rates"]["aggregate"]) < 4, "rates that no tuple needs are let go of"
+    assert recorded["rates"]["aggregate"][0][0] == MIN_US
+    loop.close()
