@@ -40,7 +40,7 @@ COLLECT_AFTER = (10_000, 10, 10)
 settings.register_profile(
     "ci",
     derandomize=True,
-    max_examples=25,
+    max_examples=20,
     deadline=None,
     database=None,
     print_blob=True,

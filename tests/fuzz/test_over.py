@@ -11,7 +11,7 @@ from tests.seed import seeds
 
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
 TOGETHER = 10
-SEEDS = seeds(2_000 if LONG else 40)
+SEEDS = seeds(2_000 if LONG else 30)
 
 
 @pytest.mark.parametrize("first", SEEDS[::TOGETHER])

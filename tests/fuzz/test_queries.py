@@ -11,7 +11,7 @@ from tests.seed import seeds
 
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
 TOGETHER = 10
-SEEDS = seeds(5_000 if LONG else 200)
+SEEDS = seeds(5_000 if LONG else 120)
 
 
 @pytest.mark.parametrize("first", SEEDS[::TOGETHER])

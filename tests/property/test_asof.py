@@ -20,7 +20,7 @@ from tests.property.strategies import Scenario, crowded, scenarios
 from tests.property.test_determinism import bits, share
 from tests.seed import seeds
 
-SEEDS = seeds(max(2, settings.default.max_examples // 50))
+SEEDS = seeds(max(1, settings.default.max_examples // 50))
 ITEMS = "l.d AS l, r.d AS r, l.ts AS l_ts, r.ts AS r_ts, r.k AS k, l.x AS x"
 
 

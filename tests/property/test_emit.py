@@ -22,7 +22,7 @@ from tidegate.elastic.handover import HANDOVERS, WINDOW
 
 __all__ = ["small_splits"]
 
-SEEDS = seeds(2)
+SEEDS = seeds(1)
 
 
 @share(30, least=30)

@@ -21,7 +21,7 @@ from tidegate.query.graph import has_join
 
 Lines = list[tuple[Any, ...]]
 
-SEEDS = seeds(max(3, settings.default.max_examples // 50))
+SEEDS = seeds(max(2, settings.default.max_examples // 50))
 
 
 @pytest.fixture(scope="module", autouse=True)

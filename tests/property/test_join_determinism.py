@@ -21,7 +21,7 @@ from tidegate.operate.join.spec import BAND, EQUAL, HASH, SCAN
 from tidegate.operate.join.state import BY_RANGE, ROUND_ROBIN
 from tidegate.plan.physical import Plan
 
-SEEDS = seeds(max(2, settings.default.max_examples // 50))
+SEEDS = seeds(max(1, settings.default.max_examples // 50))
 
 
 @dataclass(frozen=True)

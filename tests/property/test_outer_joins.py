@@ -18,7 +18,7 @@ from tests.property.test_kept import same
 from tests.property.test_kept_join import short_runs, spread_out
 from tests.seed import seeds
 
-SEEDS = seeds(2)
+SEEDS = seeds(1)
 
 
 @pytest.fixture(scope="module", autouse=True)

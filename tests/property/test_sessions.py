@@ -19,7 +19,7 @@ from tests.seed import seeds
 from tidegate.elastic.handover import HANDOVERS, WINDOW
 from tidegate.plan.lowered import Choices
 
-SEEDS = seeds(max(3, settings.default.max_examples // 50))
+SEEDS = seeds(max(2, settings.default.max_examples // 50))
 
 
 @pytest.fixture(scope="module", autouse=True)

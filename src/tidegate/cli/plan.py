@@ -146,13 +146,8 @@ def plan(
     one_number = strategy == QUERY_CLOUD
     cores = place.cores()
     total = instances or place.default_instances() * (1 if one_number else len(names))
-    if not one_number and total < len(names):
-        raise OptionError(
-            "--instances",
-            f"must be at least one for each of the {len(names)} subqueries",
-            str(total),
-            f"Give more, or --strategy {QUERY_CLOUD}, which has them all on the same instances.",
-        )
+    if not one_number:
+        _check_total(total, len(names))
     if rates:
         target = RateTarget.of(rates, latency, trigger, planned)
         known = _known(calibration, planned, place, sample, query.written)
@@ -179,6 +174,17 @@ def plan(
         {**sized.facts, "instances": each, "command": ["tidegate", *command]},
         lambda: "\n".join([*sized.lines, f"  {called_as()} {shlex.join(command)}"]),
     )
+
+
+def _check_total(total: int, subqueries: int) -> None:
+    """Refuse fewer instances than there are subqueries."""
+    if total < subqueries:
+        raise OptionError(
+            "--instances",
+            f"must be at least one for each of the {subqueries} subqueries",
+            str(total),
+            f"Give more, or --strategy {QUERY_CLOUD}, which has them all on the same instances.",
+        )
 
 
 def _check_modes(sustainable: bool, rates: bool, **given: object) -> None:

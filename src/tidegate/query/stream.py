@@ -16,7 +16,7 @@ from tidegate.query.clause.clause import Clause
 from tidegate.query.clause.emit import EmitEvery
 from tidegate.query.clause.error import ErrorBound
 from tidegate.query.clause.registry import METHODS
-from tidegate.query.clause.shed import CONCEPT, TO, Shed
+from tidegate.query.clause.shed import CONCEPT, Shed
 from tidegate.query.dedup import FIRST, Dedup
 from tidegate.query.expression import Expression
 from tidegate.query.having import having_over
@@ -402,16 +402,7 @@ class Stream(RunnableStream):
         were kept. A join by equality, and counts, sums and means over one, drop tuples of both of
         its sides; `kept` is then the probability of a pair, or the share of a group's pairs.
         """
-        if (share is None) == (up_to is None):
-            raise QueryError(
-                "shed",
-                "needs a share, or the most that may be shed, as up_to",
-                "both" if up_to is not None else "neither",
-                "Write .shed(0.98), or .shed(up_to=0.98).",
-            )
-        return self._asked(
-            Shed(share, by) if share is not None else Shed(up_to, by, TO)  # type: ignore[arg-type]
-        )
+        return self._asked(Shed.called(share, by, up_to))
 
     @called_as('.emit_every("1 minute")')
     def emit_every(self, every: Duration) -> Stream:

@@ -24,7 +24,7 @@ from tests.simulation.connector.mutant import (
 )
 
 COURSES = {
-    DeltaSinkCourses: 50,
+    DeltaSinkCourses: 75,
     DeltaSourceCourses: 25,
     IcebergSinkCourses: 60,
     IcebergSourceCourses: 25,

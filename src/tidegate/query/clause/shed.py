@@ -62,6 +62,20 @@ class Shed(Clause):
                 "WITH SHED", "BY must be CONCEPT, CONCEPT TOTAL or UNIFORM", str(self.by)
             )
 
+    @staticmethod
+    def called(share: float | None, by: str, up_to: float | None) -> Shed:
+        """From Python: the share, or the most that may be shed."""
+        if share is not None and up_to is None:
+            return Shed(share, by)
+        if up_to is not None and share is None:
+            return Shed(up_to, by, TO)
+        raise QueryError(
+            "shed",
+            "needs a share, or the most that may be shed, as up_to",
+            "neither" if up_to is None else "both",
+            "Write .shed(0.98), or .shed(up_to=0.98).",
+        )
+
     @property
     def rate(self) -> Fraction:
         """The share that is kept, exactly: one fiftieth of SHED 98 PERCENT; UP TO, at least."""
