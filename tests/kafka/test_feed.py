@@ -9,6 +9,7 @@ from tools.kafka import Broker
 
 from tests.kafka.topic import send, spread
 from tidegate.source.kafka import partition
+from tidegate.source.kafka.record import _RECORDS
 from tidegate.source.registry import open_uri
 
 
@@ -47,4 +48,20 @@ def test_tasks_are_given_few_records_and_fetch_many_themselves(
     assert [few.carried is None, many.carried is None] == [False, True]
     assert few.read(["v"]).table.to_pylist() == [{"v": n} for n in range(5, 25)]
     assert many.read(["v"]).table.to_pylist() == [{"v": n} for n in range(5, 26)]
+    connector.close()
+
+
+def test_records_that_were_taken_are_held_no_longer(broker: Broker, topic: str) -> None:
+    broker.create(topic, 1)
+    send(broker, topic, spread(range(40), 1))
+    connector = open_uri(f"kafka://{broker.address}/{topic}", "r", "ts", True)
+    (source,) = connector.discover()
+    source.start(0)
+    for upto in (10, 20, 30, 40):
+        send(broker, topic, spread(range(upto + 30, upto + 40), 1))
+        assert source.extend(upto) >= upto
+    held = len(_RECORDS)
+    source.arrivals.drop(source.next - 1)
+    assert len(_RECORDS) < held
+    assert source.reader(0, 3).read(["v"]).table.to_pylist() == [{"v": n} for n in range(3)]
     connector.close()

@@ -17,7 +17,7 @@ from tidegate.errors import SourceError
 from tidegate.source.kafka.column import RECORD_COLUMNS, TIMESTAMP, record_column
 from tidegate.source.kafka.feed import TopicFeed
 from tidegate.source.kafka.fetch import fetch
-from tidegate.source.kafka.record import RecordRange, shelf_of
+from tidegate.source.kafka.record import RecordRange, RecordShelf, shelf_of
 from tidegate.source.kafka.topic import Topic, made_anew, removed
 from tidegate.source.message.value import ValueLayout
 from tidegate.source.piece import PIECES
@@ -113,6 +113,7 @@ class KafkaReader(Reader):
 
     def _read(self) -> _SizedRows:
         records = self.carried or fetch(self.topic, self.partition, self.start, self.stop)
+        shelf_of((*self.topic.key, self.partition)).drop(self.start)
         return _SizedRows(self.shape.rows(records, self.partition))
 
 
@@ -128,16 +129,20 @@ class _SizedRows:
 
 
 class RecordArrivals:
-    """When records came to the driver, from looks at how far their partition was."""
+    """When records came to the driver, from looks at how far their partition was.
 
-    def __init__(self, growth: Growth) -> None:
-        self._growth = growth
+    What is dropped is not read again: the records that the driver holds of it go too.
+    """
+
+    def __init__(self, growth: Growth, shelf: RecordShelf) -> None:
+        self._growth, self._shelf = growth, shelf
 
     def at(self, positions: Int64s) -> Floats:
         return self._growth.at(positions + 1)
 
     def drop(self, position: int) -> None:
         self._growth.drop(position)
+        self._shelf.drop(position)
 
 
 @dataclass(frozen=True)
@@ -184,7 +189,7 @@ class PartitionSource(Source):
         self._gaps: list[Int64s] = []
         now = clock.now()
         self._growth = Growth(stretch.there, BEFORE, now)
-        self.arrivals = RecordArrivals(self._growth)
+        self.arrivals = RecordArrivals(self._growth, self._shelf)
 
     @property
     def place(self) -> str:

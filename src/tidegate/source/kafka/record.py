@@ -149,6 +149,12 @@ class RecordShelf:
                 yield found.cut(start, end)
             start = end
 
+    def drop(self, offset: int) -> None:
+        """Let go of ranges that end before an offset: a query that has come there goes on."""
+        with self._lock:
+            while self._ranges and self._ranges[0][1] <= offset:
+                _RECORDS.take((*self._key, *self._ranges.pop(0)))
+
     def whole(self, start: int, stop: int) -> RecordRange | None:
         """All of [start, stop), if all of it is held."""
         found = []
