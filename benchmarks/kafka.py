@@ -90,14 +90,14 @@ class Place:
         file.write_text(self.script(case))
         out = f"kafka://{self.address}/{self.out}?key=k"
         found = ["run", file, "--out", out, "--checkpoint", work / "checkpoint"]
-        return [str(w) for w in [*found, "--master", master, "--instances", CORES]]
+        return [str(w) for w in [*found, "--master", master]]
 
 
 def run_tidegate(
     case: str, place: Place, work: Path, batch_rows: int, master: str
 ) -> dict[str, Any]:
     """One run over what is in the topic, in this process."""
-    options = ["--batch-rows", str(batch_rows)]
+    options = ["--instances", str(CORES), "--batch-rows", str(batch_rows)]
     return {"batches": run_command([*place.command(case, work, master), *options])}
 
 
@@ -181,6 +181,7 @@ class Bench:
             else:
                 program = [sys.executable, "-m", "tidegate"]
                 program += [*place.command("aggregate", Path(work), MASTER), "--follow"]
+                program += ["--instances", str(asked.instances)]
             with running_beside(program, Path(work)):
                 found, late_ms = live_ms(self._topics, place.source, place.out, course)
         seen = {"latency_ms": percentiles(found), "rows": len(found)}
@@ -268,6 +269,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=int, default=RATE, help="records/s of the latency")
     parser.add_argument("--seconds", type=int, default=SECONDS, help="of the latency")
     parser.add_argument("--warm", type=int, default=WARM_S, help="seconds before them")
+    parser.add_argument("--instances", type=int, default=2, help="of the latency (default: 2)")
     for name in ("query", "address", "source", "out", "range-ms"):
         parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -306,6 +308,7 @@ def main() -> None:
                 "seconds": asked.seconds,
                 "warm_s": asked.warm,
                 "window_ms": LIVE_RANGE_MS,
+                "instances": asked.instances,
                 "wanted_p50_ms_by_cores": WANTED_P50_MS,
                 "engines": latency,
             },
