@@ -46,8 +46,8 @@ MUTANTS = (
     Mutant(
         "what grows with the tuples is not scaled",
         "plan/aggregate/shed.py",
-        "if function.definition.scales else value",
-        "if False else value",
+        "if not function.definition.scales:",
+        "if True:",
         _TESTS,
     ),
 )
