@@ -16,7 +16,7 @@ from tidegate.kafka.address import KafkaAddress
 from tidegate.kafka.client import ANSWER_S
 
 if TYPE_CHECKING:
-    from confluent_kafka import TopicPartition
+    from confluent_kafka import KafkaError, TopicPartition
     from confluent_kafka.admin import AdminClient
 
 _OWNER = "owner="
@@ -75,18 +75,38 @@ def _positions(
     clock = schedule.current().clock
     until = clock.now() + ANSWER_S
     while True:
-        asked = admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, places)],
-            require_stable=places is not None,
-            request_timeout=ANSWER_S,
-        )
         try:
-            found: list[TopicPartition] = asked[group].result(ANSWER_S).topic_partitions
-            failed = next((place.error for place in found if place.error is not None), None)
+            failed = _loading(admin, group)
             if failed is None:
-                return found
+                asked = admin.list_consumer_group_offsets(
+                    [ConsumerGroupTopicPartitions(group, places)],
+                    require_stable=places is not None,
+                    request_timeout=ANSWER_S,
+                )
+                found: list[TopicPartition] = asked[group].result(ANSWER_S).topic_partitions
+                failed = next((place.error for place in found if place.error is not None), None)
+                if failed is None:
+                    return found
         except KafkaException as error:
             failed = error.args[0]
         if failed.name() not in _PASSING or clock.now() > until:
             raise KafkaException(failed)
         clock.sleep(_LOOK_AGAIN_S)
+
+
+def _loading(admin: AdminClient, group: str) -> KafkaError | None:
+    """Why the coordinator of a group cannot tell its offsets yet; None where it can.
+
+    Asked before the offsets themselves: an admin client of librdkafka 2.16 that is told by the
+    answer to those that there is no coordinator looks for its consumer group, which it has not, and
+    ends the process (`rd_kafka_handle_OffsetFetch`).
+    """
+    from confluent_kafka import KafkaException
+
+    asked = admin.describe_consumer_groups([group], request_timeout=ANSWER_S)
+    try:
+        asked[group].result(ANSWER_S)
+    except KafkaException as error:
+        failed: KafkaError = error.args[0]
+        return failed if failed.name() in _PASSING else None
+    return None
