@@ -44,6 +44,7 @@ CALLS = {
     "ctl switch": f"ctl c switch {shlex.quote(json.dumps([0] * 64))}",
     "ctl policy": "ctl c policy fixed",
     "ctl status": "ctl c status",
+    "ctl shed": "ctl c shed 50 percent",
     "ctl pause": "ctl c pause",
     "ctl resume": "ctl c resume",
     "ctl stop": "ctl c stop",
@@ -78,7 +79,7 @@ def query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tg.Runnin
     Path("q.sql").write_text(QUERY)
     source = memory((1, "a", 1), (12, "a", 2))
     stream = tg.Session(master="none").stream(source, time="ts", name="s").window(10)
-    running = stream.agg(n=tg.count()).start(sink=tg.sink.memory(), checkpoint="c")
+    running = stream.agg(n=tg.count()).shed(up_to=0.5).start(sink=tg.sink.memory(), checkpoint="c")
     until(lambda: Path("c/journal/status.json").exists(), running)
     yield running
     running.stop()

@@ -12,9 +12,11 @@ from tidegate.driver.metric.registry import FAMILIES
 LEFT_OUT = {
     "tidegate_batches_total": "Batch time says more",
     "tidegate_exchange_jobs_total": "it is chosen once in a run",
+    "tidegate_groups_dropped_total": "of BY CONCEPT TOTAL alone",
     "tidegate_rows_outside_total": "of backfills alone, and no trouble",
     "tidegate_source_newest_event_timestamp_seconds": "for alerts on live sources: time() minus it",
     "tidegate_start_seconds": "once in a run",
+    "tidegate_tuples_dropped_total": "of BY CONCEPT TOTAL alone, and rows that are shed",
     "tidegate_watermark_timestamp_seconds": "for alerts on live sources: time() minus it",
 }
 """What no panel shows, and why."""

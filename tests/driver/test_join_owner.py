@@ -12,7 +12,7 @@ from tests.driver.test_join_state import BANDS, EQUAL, loop_of
 from tidegate.driver.loop import Loop
 from tidegate.elastic.request import Request, Scale
 from tidegate.operate import kept, opened
-from tidegate.operate.join import bound, division, instance, match, run_index, state
+from tidegate.operate.join import bound, division, instance, match, run_index, state, tuple_order
 from tidegate.state.segment import read_segment
 
 SIZES = {"rows": 60_000, "rate": 8_000, "domain": 16_000}
@@ -70,7 +70,7 @@ def test_segments_without_keys_are_searched_all_the_same(
         monkeypatch.setattr(module, "with_key", lambda table, key: table)
     loop, sink = to_the_switch(BANDS, tmp_path / "old")
     names = [read_segment(loop.store, s).column_names for s in loop.manifest.segments()]
-    assert all(match.KEY not in columns for columns in names)
+    assert all(tuple_order.KEY not in columns for columns in names)
     monkeypatch.undo()
     loop.step()
     new_process()

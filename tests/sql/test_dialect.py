@@ -225,8 +225,8 @@ MISTAKES = {
     "statement. Write for example 10 PERCENT.",
     "SELECT a FROM x WITH ERROR 9 PERCENT BY SUM": "line 1, column 41: expected MAX, MEAN or RMS "
     "after BY; got SUM.",
-    "SELECT a FROM x WITH SHED 9 PERCENT BY X": "line 1, column 40: expected CONCEPT or UNIFORM "
-    "after BY; got X.",
+    "SELECT a FROM x WITH SHED 9 PERCENT BY X": "line 1, column 40: expected CONCEPT, "
+    "CONCEPT TOTAL or UNIFORM after BY; got X.",
     "SELECT 'a\nFROM x": "line 2: expected a closing '; got the end of the text.",
     "SELECT a /* b": "line 1: expected quotes and comments to be closed; got the end of the text.",
 }

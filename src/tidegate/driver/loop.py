@@ -12,7 +12,6 @@ from tidegate.clock import Clock
 from tidegate.driver.books import Books
 from tidegate.driver.connection import Connection
 from tidegate.driver.controls import Controls
-from tidegate.driver.journal.journal import PAUSED, RUNNING
 from tidegate.driver.metrics import BatchReport, Summary
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import Pipeline, RowsSeen, StepSeen
@@ -104,8 +103,7 @@ class Loop:
     @property
     def state(self) -> str:
         """How the run is, for people: as the journal has it, or paused."""
-        state = self.books.journal.state
-        return PAUSED if self._paused and state == RUNNING else state
+        return self.books.journal.shown_state(self._paused)
 
     def run(self) -> Summary:
         """Batches until the input ends, or `stop`; what is committed stays either way.

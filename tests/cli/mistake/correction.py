@@ -28,6 +28,7 @@ CORRECTIONS = [
     ("option: --trigger soon", "soon", "'500 ms'"),
     ("option: --trigger soon", "soon", "'15 minutes'"),
     ("option: --trigger with --available-now", "--trigger '1 second'", "", "up to date: 2 rows in"),
+    ("option: explain --sample of a query that sheds nothing", "--sample 10", "", "aggregate"),
     ("option: --mapping with --instances", "--instances 2", ""),
     ("option: --mapping of too few buckets", "[0, 1]", "[0, 1, 1]"),
     ("option: --mapping that is no file", "nowhere.json", "'[0, 0, 1, 1]'"),

@@ -97,6 +97,10 @@ class Journal(BatchObserver):
             self._line.shutdown()
         self.recent.end()
 
+    def shown_state(self, paused: bool) -> str:
+        """How the run is, for people: a run that is paused is at work all the same."""
+        return PAUSED if paused and self.state == RUNNING else self.state
+
     def _due(self, every_s: float) -> None:
         """Have what is new written beside the batches, where the last time was long enough ago."""
         now = self._clock.now()
