@@ -117,7 +117,8 @@ def test_a_join_of_many_pairs_in_one_batch_needs_memory_for_pieces_only(
     many = 8_000 if name == "equality" else 4_000
     for part in ("l", "r"):
         side(tmp_path, part, many, keys=4)
-    done = run(STREAMS + JOINS[name], tmp_path, "--batch-rows", "1000000")
+    sizes = ("--batch-rows", "1000000", "--memory-limit", "360MB")  # some are for compiled loops
+    done = run(STREAMS + JOINS[name], tmp_path, *sizes)
     assert done.returncode == 0, done.stderr
     assert "did not fit into memory" not in done.stderr
     files = sorted((tmp_path / "o").glob("batch=*/part-*.parquet"))
