@@ -12,7 +12,15 @@ from typing import Any
 
 import pytest
 
-from tidegate.cli.line import JSON, LogHandler, _JsonFormatter, lines_as_text, say, use
+from tidegate.cli.line import (
+    JSON,
+    LogHandler,
+    _JsonFormatter,
+    lines_as_text,
+    log_to_stderr,
+    say,
+    use,
+)
 from tidegate.cli.main import invoke
 
 RIDES = "ts,route\n2024-01-01T00:00:01Z,a\n2024-01-01T00:00:09Z,b\n2024-01-01T00:00:02Z,b\nx,a\n"
@@ -102,3 +110,17 @@ def test_lines_of_others_are_objects_too(monkeypatch: pytest.MonkeyPatch) -> Non
     lines = objects(seen.getvalue())
     assert "ValueError: no\nsuch" in lines[3]["traceback"]
     assert lines[-1]["kept"] == [1]
+
+
+def test_debug_does_not_tell_the_token_of_the_gateway_to_the_jvm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Py4J writes it with its first call."""
+    root, theirs = logging.getLogger(), logging.getLogger("py4j")
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", root.level)
+    monkeypatch.setattr(theirs, "level", logging.NOTSET)
+    log_to_stderr("debug")
+    assert logging.getLogger("tidegate.driver").isEnabledFor(logging.DEBUG)
+    assert not logging.getLogger("py4j.clientserver").isEnabledFor(logging.DEBUG)
+    logging.getLogger("py4j.clientserver").manager._clear_cache()

@@ -88,6 +88,8 @@ def log_to_stderr(level: str) -> None:
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         handlers=[handler],
     )
+    # At level debug Py4J writes every call, and first of all the token of its gateway.
+    logging.getLogger("py4j").setLevel(max(logging.INFO, logging.getLogger().level))
 
 
 class LogHandler(logging.StreamHandler[TextIO]):
