@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.property.course import AT_ONCE, run
@@ -22,7 +22,7 @@ from tidegate.elastic.handover import HANDOVERS, WINDOW
 
 __all__ = ["small_splits"]
 
-SEEDS = seeds(1)
+SEEDS = seeds(max(1, settings.default.max_examples // 50))
 
 
 @share(30, least=30)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.property.joins import numbered
@@ -18,7 +18,7 @@ from tests.property.test_kept import same
 from tests.property.test_kept_join import short_runs, spread_out
 from tests.seed import seeds
 
-SEEDS = seeds(1)
+SEEDS = seeds(max(1, settings.default.max_examples // 50))
 
 
 @pytest.fixture(scope="module", autouse=True)
