@@ -11,18 +11,20 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 DATA = Path(tempfile.gettempdir()) / "tidegate-bench-data"
 MARK = "RESULT "
-_CORES = "TIDEGATE_BENCH_CORES"
-"""How a program tells those that it starts how many cores to use."""
+_CORES, _CPUS = "TIDEGATE_BENCH_CORES", "TIDEGATE_BENCH_CPUS"
+"""How a program tells those that it starts how many cores to use, and which."""
 
 
 def _cores_given() -> int | None:
@@ -32,6 +34,8 @@ def _cores_given() -> int | None:
     return parser.parse_known_args()[0].cores
 
 
+if _CPUS in os.environ:  # before threads and processes are started: they inherit it
+    os.sched_setaffinity(0, {int(cpu) for cpu in os.environ[_CPUS].split(",")})
 CORES_GIVEN = _cores_given()
 CORES = CORES_GIVEN or 2
 MASTER = f"local[{CORES}]"
@@ -53,24 +57,51 @@ def in_child(
     *arguments: str,
     instances: int | None = None,
     cores: int = CORES,
+    cpus: Sequence[int] | None = None,
     python: str = sys.executable,
 ) -> Any:
     """Run a benchmark in a process of its own, and give what it hands to `give`.
 
     It is told `--work DIR`, a folder that is gone when this returns, and `--instances` where they
-    are given. Its MASTER has so many `cores`.
+    are given. Its MASTER has so many `cores`; where `cpus` are given, it runs on these alone.
     """
     if instances is not None:
         arguments = (*arguments, "--instances", str(instances))
     with tempfile.TemporaryDirectory(prefix="tidegate-bench-") as work:
         command = [python, program, *arguments, "--work", work]
         environment = {**os.environ, "PYSPARK_PYTHON": python, _CORES: str(cores)}
+        if cpus is not None:
+            environment[_CPUS] = ",".join(map(str, cpus))
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     found = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
     if done.returncode or not found:
         text = f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
         raise SystemExit(f"{' '.join(arguments)} failed:\n{text}")
     return json.loads(found[-1].removeprefix(MARK))
+
+
+def beside(
+    many: int, run: Callable[[str, Sequence[int] | None], Any], names: Sequence[str]
+) -> list[Any]:
+    """Call `run` for each name, `many` at once: each has CORES processors that no other uses."""
+    if many == 1:
+        return [run(name, None) for name in names]
+    free: SimpleQueue[list[int]] = SimpleQueue()
+    there = sorted(os.sched_getaffinity(0))
+    if many * CORES > len(there):
+        raise SystemExit(f"--beside {many}: needs {many * CORES} cores; got {len(there)}.")
+    for place in range(many):
+        free.put(there[place * CORES : (place + 1) * CORES])
+
+    def one(name: str) -> Any:
+        cpus = free.get()
+        try:
+            return run(name, cpus)
+        finally:
+            free.put(cpus)
+
+    with ThreadPoolExecutor(many) as pool:
+        return list(pool.map(one, names))
 
 
 def give(result: Any) -> None:

@@ -1,7 +1,9 @@
 """The performance model beside the engine: predicted and measured throughput and latency.
 
-    python benchmarks/model_accuracy.py                            all set-ups, two minutes each
-    python benchmarks/model_accuracy.py --seconds 20 --setups one-source --master none --no-plot
+    python benchmarks/model_accuracy.py                            five runs of each set-up, two
+                                                                   minutes a run
+    python benchmarks/model_accuracy.py --beside 8                 on 16 cores, two for each run
+    python benchmarks/model_accuracy.py --rounds 1 --seconds 20 --setups one-source --master none
     python benchmarks/model_accuracy.py --keep DIR                 and keep what every batch took
     python benchmarks/model_accuracy.py --from DIR                 compare anew what was kept
 
@@ -24,8 +26,10 @@ hindsight    with the costs of the very batches that are judged, the same for al
              left is that the machine changes from second to second, and the equations
 each_second  also with the slowdown of each second: what is left are the equations
 
-Each run is a process of its own. Results go to benchmarks/results/model_accuracy.json, pictures
-like the paper's figures 8 to 15 to docs/model-*.svg (extra `tidegate[plot]`).
+Each run is a process of its own. As in the paper, what is compared are means of several runs, by
+second; the errors of single runs stand beside them, and how far runs lie apart. Results go to
+benchmarks/results/model_accuracy.json, pictures like the paper's figures 8 to 15 to
+docs/model-*.svg (extra `tidegate[plot]`).
 """
 
 from __future__ import annotations
@@ -33,13 +37,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import MASTER, RESULTS, common_arguments, give, in_child, write_report
+from measure import MASTER, RESULTS, beside, common_arguments, give, in_child, write_report
 from model_pictures import plots
 from model_run import STEP_S, Batch, Ran, held, run, shared, spread
 
@@ -68,6 +72,7 @@ PEAK, OVERLOAD, PILOT, RISEN = 0.5, 1.3, 1.2, 0.9
 """Loads: of the two kinds of set-ups, of the pilot, and the most to which rates rise before."""
 GUESS = {"comparison_s": 6e-9, "tuple_s": 1.5e-5}
 KNOWING = ("hindsight", "each_second")
+DRAWN = ("measured", "before", "running")
 BARS = {"throughput": 0.02, "latency": 0.10}
 PARTS = "ABCDE"
 LEAST = 5
@@ -189,7 +194,7 @@ def slowdowns(setup: Setup, batches: list[Batch], known: Calibration, steps: int
 
 
 def compared(setup: Setup, ran: Ran, seconds: float, factor: float) -> dict[str, Any]:
-    """Predicted and measured by second, and the errors."""
+    """Predicted and measured of one run, by second."""
     trace = trace_of(setup, seconds, factor)
     window = window_of(setup, seconds, factor)
     batches, known = ran.batches, calibrated(ran.batches)
@@ -218,60 +223,133 @@ def compared(setup: Setup, ran: Ran, seconds: float, factor: float) -> dict[str,
     with np.errstate(invalid="ignore", divide="ignore"):
         latency = waited / answered
 
-    def by_second(values: Floats) -> Floats:
-        mean: Floats = np.nanmean(values[first : first + count * per].reshape(count, per), axis=1)
-        return mean
+    def by_second(values: Floats) -> list[float | None]:
+        steps = values[first : first + count * per].reshape(count, per)
+        return _list(np.nanmean(steps, axis=1))
 
-    model = {
-        name: by_second(values)
-        for name, values in (
-            ("throughput", predicted.throughput),
-            ("latency", predicted.latency - after_s),
-            ("latency_in", predicted.latency_in),
-            ("latency_join", predicted.latency_join),
-            ("latency_batch", predicted.latency_batch),
-        )
-    }
+    def of_model(found: Any) -> dict[str, list[float | None]]:
+        return {
+            "throughput": by_second(found.throughput),
+            "latency": by_second(found.latency - after_s),
+        }
+
     costs = {"comparison_s": known.comparison.value, "tuple_s": known.tuple_s.value}
     pairs, moved = peak_of(costs, setup, seconds)
     load = pairs * factor**2 + moved * factor
-    parts = parts_of(np.arange(count), seconds)
-    running = [f for f in ran.forecasts if BEGIN_S < f.end_s <= BEGIN_S + seconds]
-    at = np.array([f.end_s for f in running]) - BEGIN_S
-    of = np.array([[f.throughput, f.measured, f.latency_s, f.measured_s] for f in running]).reshape(
-        -1, 4
-    )
+    terms = {
+        f"latency_{term}": by_second(getattr(predicted, f"latency_{term}"))
+        for term in ("in", "join", "batch")
+    }
     return {
-        "title": setup.title,
-        "before": {
-            "throughput": errors(model["throughput"], made, parts),
-            "latency": errors(model["latency"], latency, parts),
-        },
-        "running": {
-            "throughput": errors(of[:, 0], of[:, 1], parts_of(at, seconds)),
-            "latency": errors(of[:, 2], of[:, 3], parts_of(at, seconds)),
-        },
-        "as_before": {
-            "throughput": errors(made[:-1], made[1:], parts[1:]),
-            "latency": errors(latency[:-1], latency[1:], parts[1:]),
-        },
-        **{
-            kind: {
-                "throughput": errors(by_second(of.throughput), made, parts),
-                "latency": errors(by_second(of.latency - after_s), latency, parts),
-            }
-            for kind, of in zip(KNOWING, (hindsight, each_second), strict=True)
+        "series": {
+            "measured": {"throughput": _list(made), "latency": _list(latency)},
+            "before": of_model(predicted) | terms,
+            **said(ran, count),
+            "hindsight": of_model(hindsight),
+            "each_second": of_model(each_second),
         },
         "constants": known.as_dict(),
         "batches": len(batches),
         "batch_ms": round(float(np.median([b.seconds for b in batches])) * 1e3, 3),
         "after_commit_ms": round(after_s * 1e3, 3),
         "load_peak": {"wanted": setup.peak, "by_costs": round(load, 3)},
-        "parts": "".join(parts),
-        "measured": {"throughput": _list(made), "latency": _list(latency)},
-        "predicted": {name: _list(values) for name, values in model.items()},
-        "said": {"at": _list(at), "throughput": _list(of[:, 0]), "latency": _list(of[:, 2])},
     }
+
+
+def said(ran: Ran, count: int) -> dict[str, dict[str, list[float | None]]]:
+    """What the query said of each second while it ran, and what it measured by its own account."""
+    found = np.full((count, 4), np.nan)
+    for of in ran.forecasts:
+        second = math.ceil(of.end_s - BEGIN_S) - 1
+        if 0 <= second < count:
+            found[second] = of.throughput, of.measured, of.latency_s, of.measured_s
+    columns = [_list(column) for column in found.T]
+    return {
+        "running": {"throughput": columns[0], "latency": columns[2]},
+        "measured_running": {"throughput": columns[1], "latency": columns[3]},
+    }
+
+
+def judged(setup: Setup, rounds: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    """The errors of the means of some runs, as the paper has them, and of each by itself.
+
+    `spread` is how far a second of one run lies from its mean over the runs, in the median: what
+    the machine does by itself.
+    """
+    means: dict[str, dict[str, Floats]] = {
+        kind: {
+            name: _mean([one["series"][kind][name] for one in rounds])
+            for name in rounds[0]["series"][kind]
+        }
+        for kind in rounds[0]["series"]
+    }
+    alone = [errors_of(_arrays(one["series"]), seconds) for one in rounds]
+    whole = errors_of(means, seconds)
+    count = len(means["measured"]["latency"])
+    return {
+        "title": setup.title,
+        "rounds": len(rounds),
+        **whole,
+        "of_single_runs": {
+            kind: {
+                name: round(float(np.median([one[kind][name]["median"] for one in alone])), 4)
+                for name in BARS
+            }
+            for kind in whole
+        },
+        "spread": {
+            name: _spread([one["series"]["measured"][name] for one in rounds]) for name in BARS
+        },
+        "parts": "".join(parts_of(np.arange(count), seconds)),
+        "series": {
+            kind: {name: _list(values) for name, values in means[kind].items()} for kind in DRAWN
+        },
+        "runs": [{k: v for k, v in one.items() if k != "series"} for one in rounds],
+    }
+
+
+def errors_of(series: dict[str, dict[str, Floats]], seconds: float) -> dict[str, Any]:
+    """Of each kind of prediction, and of that which takes a second for the one before."""
+    parts = parts_of(np.arange(len(series["measured"]["latency"])), seconds)
+    found: dict[str, Any] = {
+        kind: {
+            name: errors(
+                series[kind][name],
+                series["measured_running" if kind == "running" else "measured"][name],
+                parts,
+            )
+            for name in BARS
+        }
+        for kind in ("before", "running", *KNOWING)
+    }
+    found["as_before"] = {
+        name: errors(series["measured"][name][:-1], series["measured"][name][1:], parts[1:])
+        for name in BARS
+    }
+    return found
+
+
+def _arrays(series: dict[str, Any]) -> dict[str, dict[str, Floats]]:
+    return {
+        kind: {name: np.array(values, float) for name, values in of.items()}
+        for kind, of in series.items()
+    }
+
+
+def _mean(runs: list[list[float | None]]) -> Floats:
+    """By second, over the runs that know it."""
+    values = np.array(runs, float)
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean: Floats = np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0)
+    return mean
+
+
+def _spread(runs: list[list[float | None]]) -> float | None:
+    if len(runs) < 2:
+        return None
+    off = np.abs(np.array(runs, float) / _mean(runs) - 1)
+    return round(float(np.nanmedian(off)), 4)
 
 
 def parts_of(at_s: Floats, seconds: float) -> Any:
@@ -307,13 +385,13 @@ def _list(values: Floats) -> list[float | None]:
 
 def child(arguments: argparse.Namespace) -> None:
     """A pilot, which measures the costs, or the run of a set-up."""
-    name, _, text = arguments.child.partition("=")
+    name, text, number = arguments.child.split("=")
     work, seconds, factor = Path(arguments.work), arguments.seconds, float(text)
     is_pilot = name.startswith("pilot")
     setup = pilot_of(int(name.removeprefix("pilot"))) if is_pilot else SETUPS[name]
     trace = trace_of(setup, seconds, factor, pilot=is_pilot)
     window = window_of(setup, seconds, factor)
-    kept = Path(arguments.again) / f"{name}.json" if arguments.again else None
+    kept = Path(arguments.again) / f"{name}-{number}.json" if arguments.again else None
     if kept is not None:
         ran = Ran.kept(kept)
     else:
@@ -324,8 +402,8 @@ def child(arguments: argparse.Namespace) -> None:
         give({"comparison_s": found.comparison.value, "tuple_s": found.tuple_s.value})
         return
     if arguments.keep:
-        ran.keep(Path(arguments.keep) / f"{name}.json")
-    give({"factor": factor, **compared(setup, ran, seconds, factor)})
+        ran.keep(Path(arguments.keep) / f"{name}-{number}.json")
+    give(compared(setup, ran, seconds, factor))
 
 
 def pilot_of(instances: int) -> Setup:
@@ -333,27 +411,43 @@ def pilot_of(instances: int) -> Setup:
 
 
 def measured(arguments: argparse.Namespace) -> dict[str, Any]:
-    """All set-ups, each in a process of its own."""
+    """All set-ups in all rounds, each run in a process of its own, some of them beside others."""
     options = ["--seconds", str(arguments.seconds), "--master", arguments.master]
     options += ["--keep", arguments.keep] if arguments.keep else []
     options += ["--from", arguments.again] if arguments.again else []
     file = Path(arguments.again or arguments.keep or arguments.work or ".") / "factors.json"
     factors: dict[str, float] = json.loads(file.read_text()) if arguments.again else {}
     costs: dict[int, dict[str, float]] = {}
-    found: dict[str, Any] = {}
     for name in arguments.setups:
         setup, many = SETUPS[name], SETUPS[name].instances
         if name not in factors:
             if many not in costs:
                 factor = factor_for(GUESS, pilot_of(many), arguments.seconds)
-                costs[many] = in_child(__file__, "--child", f"pilot{many}={factor}", *options)
+                costs[many] = in_child(__file__, "--child", f"pilot{many}={factor}=0", *options)
                 print(f"{many} instances: {costs[many]}", flush=True)
             factors[name] = factor_for(costs[many], setup, arguments.seconds)
             if arguments.keep:
                 file.write_text(json.dumps(factors))
-        found[name] = in_child(__file__, "--child", f"{name}={factors[name]}", *options)
-        print(f"{name}: rates x {factors[name]:.1f}; {told(found[name])}", flush=True)
-    return {"pilot": costs, "setups": found}
+
+    def one(run: str, cpus: Sequence[int] | None) -> dict[str, Any]:
+        name, number = run.split("=")
+        child = f"{name}={factors[name]}={number}"
+        found: dict[str, Any] = in_child(__file__, "--child", child, *options, cpus=cpus)
+        alone = errors_of(_arrays(found["series"]), arguments.seconds)
+        print(f"{name}, round {number}: {told(alone)}", flush=True)
+        return found
+
+    runs = [f"{name}={number}" for number in range(arguments.rounds) for name in arguments.setups]
+    given = dict(zip(runs, beside(arguments.beside, one, runs), strict=True))
+    found = {}
+    for name in arguments.setups:
+        rounds = [given[f"{name}={number}"] for number in range(arguments.rounds)]
+        found[name] = {
+            "factor": factors[name],
+            **judged(SETUPS[name], rounds, arguments.seconds),
+        }
+        print(f"{name}, the mean of {len(rounds)}: {told(found[name])}", flush=True)
+    return {"pilot": costs, "beside": arguments.beside, "setups": found}
 
 
 def told(one: dict[str, Any]) -> str:
@@ -377,23 +471,27 @@ def table(setups: dict[str, Any]) -> Iterator[str]:
     """Median errors of a second as the docs have them."""
     yield (
         "| set-up | throughput, costs from before | running | latency, costs from before | running "
-        "| as the second before | its own costs | and slowdowns |"
+        "| as the second before | its own costs | and slowdowns | one run from the mean |"
     )
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for one in setups.values():
         cells = [
             *(one[kind]["throughput"]["median"] for kind in ("before", "running")),
             *(one[kind]["latency"]["median"] for kind in ("before", "running", "as_before")),
-            *(one[kind]["latency"]["median"] for kind in KNOWING if kind in one),
+            *(one[kind]["latency"]["median"] for kind in KNOWING),
+            one["spread"]["latency"],
         ]
-        texts = [*(f"{cell:.1%}" for cell in cells), "-", "-"][:7]
+        texts = ["-" if cell is None else f"{cell:.1%}" for cell in cells]
         yield f"| {one['title']} | " + " | ".join(texts) + " |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    common_arguments(parser, rounds=1)
+    common_arguments(parser, rounds=5)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of the five parts together")
+    parser.add_argument(
+        "--beside", type=int, default=1, help="how many run at once, each on cores of its own"
+    )
     parser.add_argument("--setups", nargs="+", choices=SETUPS, default=list(SETUPS))
     parser.add_argument("--master", default=MASTER)
     parser.add_argument("--keep", metavar="DIR", help="write what every batch took")

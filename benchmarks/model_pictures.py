@@ -28,12 +28,13 @@ def plots(found: dict[str, Any]) -> None:
         without_empty(axes, len(found))
         for axis, one in zip(axes.reshape(-1), found.values(), strict=False):
             middle = np.arange(len(one["parts"])) + 0.5
-            real, before = (np.array(one[k][name], float) for k in ("measured", "predicted"))
-            said = np.array(one["said"][name], float)
-            at = np.array(one["said"]["at"], float) - 0.5
+            real, before, said = (
+                np.array(one["series"][kind][name], float)
+                for kind in ("measured", "before", "running")
+            )
             axis.plot(middle, real * scale, color=MEASURED, label="measured", lw=1.8)
             axis.plot(middle, before * scale, color=BEFORE, label="costs from before", lw=1.0)
-            axis.plot(at, said * scale, color=RUNNING, label="running", lw=1.0)
+            axis.plot(middle, said * scale, color=RUNNING, label="running", lw=1.0)
             off = [one[kind][name]["median"] for kind in ("before", "running")]
             axis.set_title(
                 f"{one['title']}: median error {off[0]:.1%}, running {off[1]:.1%}", fontsize=9
@@ -61,7 +62,7 @@ def plot_terms(found: dict[str, Any]) -> None:
     without_empty(axes, len(found))
     for axis, one in zip(axes.reshape(-1), found.values(), strict=False):
         for term, colour in terms.items():
-            values = np.array(one["predicted"][f"latency_{term}"], float) * 1e3
+            values = np.array(one["series"]["before"][f"latency_{term}"], float) * 1e3
             axis.semilogy(values, color=colour, label=term, lw=1.2)
         axis.set_title(one["title"], fontsize=9)
         axis.set_ylabel("milliseconds", fontsize=8)

@@ -98,7 +98,8 @@ def test_what_is_left_of_an_error_with_known_costs_is_the_machine(name: str) -> 
     """A made-up engine that does what the model says, on a machine whose pace varies by second."""
     accuracy = _benchmark("model_accuracy")
     setup, factor = accuracy.SETUPS[name], {"one-source": 23.0, "overload-rows": 36.0}[name]
-    found = accuracy.compared(setup, _made_up(setup, factor), 40.0, factor)
+    one = accuracy.compared(setup, _made_up(setup, factor), 40.0, factor)
+    found = accuracy.judged(setup, [one], 40.0)
     before, hindsight, each_second = (
         found[kind]["latency"]["median"] for kind in ("before", "hindsight", "each_second")
     )

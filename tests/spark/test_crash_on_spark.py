@@ -154,7 +154,7 @@ def test_processes_of_spark_die_one_after_the_other(cluster: Cluster) -> None:
     daemon, driver = trap("daemon", 5, "state"), trap("driver", 6, "state")
     cluster.killed(request, traps=[*workers, daemon, driver])
     assert facts(Path(request["checkpoint"]))["state"]["batch"] == 5
-    # Four times beside the batch before, of which nobody is told, and four times in its turn.
+    # Up to four times beside the batch before, of which nobody is told, and four in its turn.
     cluster.failed(request, 7, traps=[trap("worker", 7, "read", times=8)], two_jobs=True)
     # Workers outlive the JVM for a moment, and may finish the batch in which it dies.
     batch = cluster.failed(request, 8, 9, traps=[trap("jvm", 8, "read")])
@@ -162,7 +162,11 @@ def test_processes_of_spark_die_one_after_the_other(cluster: Cluster) -> None:
     shuffle = {"traps": [worker, daemon], "exchange": "shuffle"}
     cluster.killed(request, **step("before commit", batch + 2), **shuffle)
     cluster.finish(request, master="none")
-    assert cluster.died(request) == {"worker": 15, "daemon": 2, "jvm": 1, "driver": 1}
+    died = cluster.died(request)
+    workers = died.pop("worker")
+    assert died == {"daemon": 2, "jvm": 1, "driver": 1}
+    # Seven elsewhere. A busy Spark may begin the turn of batch 7 before all four have died.
+    assert 11 <= workers <= 15
 
 
 def test_a_driver_killed_while_spark_sql_has_a_part(cluster: Cluster) -> None:
