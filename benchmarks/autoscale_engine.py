@@ -59,7 +59,7 @@ def child(arguments: argparse.Namespace) -> None:
     give(
         {
             "saso": next(iter(status["saso"].values())),
-            "predicted": status["predicted"]["over_run"],
+            "predicted": (status["predicted"] or {}).get("over_run"),
             "window_s": window.seconds,
             **seconds_of(ran.batches, arguments.seconds, most),
             "switches": [
