@@ -31,8 +31,8 @@ from tidegate.query.stream import Stream
 from tidegate.sink.memory import MemorySink
 
 ROWS: list[Row] = [(i * 0.11, "abbccc"[i * i % 6], (i * 5) % 23) for i in range(240)]
-BATCH = 30
-AT = 4
+BATCH = 48
+AT = 2
 """The batch from which on the query is another."""
 
 

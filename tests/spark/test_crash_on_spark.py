@@ -183,7 +183,7 @@ def test_processes_die_inside_a_query_of_several_operators(cluster: Cluster) -> 
     cluster.killed(request, traps=[worker, trap("driver", 3, "read")], two_jobs=True)
     jobs = {"execution": "jobs", "traps": [trap("worker", 4, "read")]}
     cluster.killed(request, **step("after operate", 5), **jobs)
-    cluster.finish(request)
+    cluster.finish(request, master="none")
 
 
 WAYS = ({}, {}, {"two_jobs": True}, {"execution": "jobs"}, {"exchange": "shuffle"})
