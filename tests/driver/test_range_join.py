@@ -32,7 +32,7 @@ from tidegate.sink.memory import MemorySink
 from tidegate.sql.bind import bind
 from tidegate.sql.script import read_script
 
-ROWS, BATCH = 10_240, 2_048
+ROWS, BATCH = 6_144, 1_536
 """Tuples of a side, and of both in a batch."""
 
 TIME = "[RANGE 1 SECOND]"
