@@ -16,7 +16,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from tidegate.errors import QueryError
+from tidegate.errors import QueryError, UserError
 from tidegate.operate.process.definition import (
     ROW,
     FilterFunction,
@@ -121,9 +121,9 @@ class ProcessNode(Logical):
         chosen = None if self.filter is None else named(self.filter)
         output = ", ".join(f"{name} {type_}" for name, type_ in self.output)
         told = f"process {named(self.factory)} keys {keys} filter {chosen} output {output}"
-        # Entries are stored with the time at which they expire: other times are another query.
-        expiring = declarations_of(self.factory()).expiring()
-        told += f" state {', '.join(expiring)}" if expiring else ""
+        # What is stored in a form that the declaration gives: another form is another query.
+        fixed = declarations_of(self.factory()).fixed()
+        told += f" state {', '.join(fixed)}" if fixed else ""
         told += "" if self.initial is None else f" initial {self.initial.words}"
         return told if self.order is None else f"{told} order {self.order}"
 
@@ -246,6 +246,8 @@ def tried_of(factory: Any) -> UserProcess:
         )
     try:
         tried, other = factory(), factory()
+    except UserError:
+        raise
     except Exception as error:
         raise QueryError(
             f"process {getattr(factory, '__name__', 'factory')}",
@@ -279,13 +281,13 @@ def _check_class(tried: UserProcess) -> None:
             "the class must have on_tuple(tuple, keys) or process(batch), one of them",
             " and ".join(given) or "neither",
         )
-    expiring = declarations_of(tried).expiring()
+    expiring = [s.text() for s in declarations_of(tried).declared.values() if s.needs_one_time]
     if expiring and "on_tuple" not in given and not hasattr(tried, "on_frontier"):
         raise QueryError(
             where,
             "state that expires needs calls that have one event time each",
             f"process(batch) with {expiring[0]}",
-            "Write on_tuple instead of process, or leave ttl out.",
+            "Write on_tuple instead of process, leave ttl out, or use self.state.columns.",
         )
     own = [m for m in ("snapshot", "restore") if getattr(kind, m) is not getattr(UserProcess, m)]
     if len(own) == 1:

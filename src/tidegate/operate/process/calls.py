@@ -156,7 +156,7 @@ class ObjectCalls:
         return object_
 
     def _now_us(self) -> int:
-        """The event time of the tuple or timer at work."""
+        """The event time of the tuple or timer at work; of the first one, in a batch."""
         if self.trigger is None:
             raise RuntimeError("declared state can be used for tuples and timers, not in restore")
         return self.trigger[0]
@@ -174,7 +174,7 @@ class ObjectCalls:
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(ts)]):
             part = rows.part(start, end)
             self._fire(int(ts[start]))
-            self._at((int(ts[end - 1]), 0, 0))
+            self._at((int(ts[start]), 0, 0))
             self._span = part
             made = self._made("process", part.seen())
             self._output.add_batch(self.bucket, made, part.order())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from tidegate.batch import ORDER, TS
-from tidegate.operate.process.state import MapState, StateDeclarations, ValueState
+from tidegate.operate.process.state import Declared, StateDeclarations
 from tidegate.schema import TIME
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ class Process:
 
     @property
     def state(self) -> StateDeclarations:
-        """Declares state by name in `__init__`: `self.state.map("seen")`, `.value("last")`."""
+        """Declares state by name in `__init__`: `self.state.map("seen")`, `.value("last")`,
+        `.columns("window", {"price": "double"})`."""
         if self.mergeable:
             raise RuntimeError("state is not for a process that is mergeable: use attributes")
         return declarations_of(self)
@@ -137,7 +138,7 @@ def declarations_of(made: Process) -> StateDeclarations:
 
 
 def _is_declared(name: str, value: object) -> bool:
-    return name in (CALLS, _STATE) or isinstance(value, MapState | ValueState)
+    return name in (CALLS, _STATE) or isinstance(value, Declared)
 
 
 @dataclass(frozen=True)

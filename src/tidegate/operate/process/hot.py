@@ -13,9 +13,11 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 
 import numpy as np
+import pyarrow as pa
 
 from tidegate.batch import MIN_US
 from tidegate.operate.layered_state import HIDES
+from tidegate.operate.process.columns import HeldColumns
 from tidegate.operate.process.entry import HEAD, StateRow
 from tidegate.operate.process.initial import InitialIndex, InitialMap
 from tidegate.operate.process.key import StoredEntry
@@ -46,11 +48,14 @@ class HotBucket:
         self._rows: dict[bytes, _Row] = {}
         """By name, those that were used last at the end."""
         self._bytes = 0
+        self._columns: dict[bytes, HeldColumns] = {}
+        """By the prefix of their entries, states by column that were used here: all their rows."""
         self._most_rows = _FEW_ROWS
 
     @property
     def nbytes(self) -> int:
-        return _ROW_BYTES + len(self.head or b"") + self._bytes
+        columns = sum(held.nbytes for held in self._columns.values())
+        return _ROW_BYTES + len(self.head or b"") + self._bytes + columns
 
     def find(self, name: bytes) -> StoredEntry | None:
         """The entry of a name; None where there is none."""
@@ -69,11 +74,20 @@ class HotBucket:
             return self.behind().load(prefix)
         return {n: StoredEntry(*row) for n, row in self._rows.items() if n.startswith(prefix)}
 
+    def columns(self, prefix: bytes, schema: pa.Schema) -> HeldColumns:
+        """The rows of a state by column; they stay here as long as the bucket does."""
+        held = self._columns.get(prefix)
+        if held is None:
+            held = self._columns[prefix] = HeldColumns(schema, self.load(prefix))
+        return held
+
     def change(self, row: StateRow) -> None:
         """Take over a row that the batch writes."""
         if row.entry == HEAD:
             self.head = row.value
             return
+        if self._columns and row.name[: row.name.index(b":") + 1] in self._columns:
+            return  # its rows are there
         old = self._rows.pop(row.name, None)
         if old is not None:
             self._bytes -= _bytes(row.name, old)

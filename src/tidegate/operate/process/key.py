@@ -23,6 +23,14 @@ class StoredEntry(NamedTuple):
     data: bytes
 
 
+class EntryChange(NamedTuple):
+    """An entry as it is now, or as it was stored before it was removed."""
+
+    name: bytes
+    stored: StoredEntry
+    gone: bool
+
+
 def prefix_of(state: str) -> bytes:
     """How the names of the entries of a state begin, and no others: its own name has no colon."""
     return f"{state}:".encode()

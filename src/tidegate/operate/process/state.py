@@ -9,11 +9,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.duration import Duration, duration_text, duration_us
-from tidegate.operate.process.key import StoredEntry, plain_key, prefix_of
+from tidegate.operate.process.columns import ColumnsState, Schema
+from tidegate.operate.process.key import EntryChange, StoredEntry, plain_key, prefix_of
 from tidegate.operate.process.plain import FIXED, Encoder, decode, encode, unpacked
 
 if TYPE_CHECKING:
@@ -56,14 +57,6 @@ class LaterState(Exception):
         super().__init__(entry, set_us)
 
 
-class EntryChange(NamedTuple):
-    """An entry as it is now, or as it was stored before it was removed."""
-
-    name: bytes
-    stored: StoredEntry
-    gone: bool
-
-
 class MapState(MutableMapping[Any, Any]):
     """Entries by key, made by `self.state.map(name)` in `__init__`.
 
@@ -77,6 +70,7 @@ class MapState(MutableMapping[Any, Any]):
     def __init__(self, name: str, ttl_us: int | None) -> None:
         self.name = name
         self.ttl_us = ttl_us
+        self.needs_one_time = ttl_us is not None
         self._prefix = prefix_of(name)
         self._bucket: HotBucket | None = None
         self._initial: InitialMap | None = None
@@ -144,6 +138,11 @@ class MapState(MutableMapping[Any, Any]):
         """What is declared, as `explain` and the identity of a query say it."""
         ttl = "" if self.ttl_us is None else f" for {duration_text(self.ttl_us)}"
         return f"{self.kind} {self.name}{ttl}"
+
+    @property
+    def fixed(self) -> str | None:
+        """What must not change: entries are stored with the time at which they expire."""
+        return None if self.ttl_us is None else self.text()
 
     def changes(self, encoder: Encoder) -> list[EntryChange]:
         """What to write; a value that was looked up may have been changed in place."""
@@ -252,6 +251,7 @@ class ValueState:
         self.ttl_us = ttl_us
         self.default = default
         self._stored = MapState(name, ttl_us)
+        self.needs_one_time = self._stored.needs_one_time
         self.attach = self._stored.attach
         self.changes = self._stored.changes
 
@@ -278,9 +278,14 @@ class ValueState:
         """What is declared, as that of a map."""
         return self.kind + self._stored.text().removeprefix(MapState.kind)
 
+    @property
+    def fixed(self) -> str | None:
+        """What must not change, as that of a map."""
+        return None if self.ttl_us is None else self.text()
 
-Declared = MapState | ValueState
-_Kind = TypeVar("_Kind", MapState, ValueState)
+
+Declared = MapState | ValueState | ColumnsState
+_Kind = TypeVar("_Kind", MapState, ValueState, ColumnsState)
 
 
 class StateDeclarations:
@@ -298,9 +303,15 @@ class StateDeclarations:
         """One value, apart from the attributes; in `__init__`, or again by its name later."""
         return self._named(name, ValueState, lambda: ValueState(name, default, _ttl_us(name, ttl)))
 
-    def expiring(self) -> list[str]:
-        """What is declared with a time to live, as text."""
-        return [state.text() for state in self.declared.values() if state.ttl_us is not None]
+    def columns(self, name: str, schema: Schema, ttl: Duration | None = None) -> ColumnsState:
+        """Rows kept by column, as arrays; in `__init__`, or again by its name later."""
+        return self._named(
+            name, ColumnsState, lambda: ColumnsState(name, schema, _ttl_us(name, ttl))
+        )
+
+    def fixed(self) -> list[str]:
+        """What is declared that must not change while there is a checkpoint, as text."""
+        return [text for state in self.declared.values() if (text := state.fixed) is not None]
 
     def close(self) -> None:
         """From now on only what is declared can be had."""

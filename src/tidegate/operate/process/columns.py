@@ -1,0 +1,291 @@
+"""State that a process keeps by column: rows in the order of their times, as numpy arrays.
+
+Rows are stored in **chunks**, one entry of the state each, whose value is an Arrow record batch. A
+batch writes the rows that it appended; where the newest chunks are no longer than these, it writes
+them together, so that chunks do not become many. Each row is thus written O(log(_CHUNK_ROWS))
+times, whatever the state has grown to. A chunk expires with its last row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.batch import MAX_US, TS
+from tidegate.duration import duration_text
+from tidegate.errors import QueryError
+from tidegate.operate.kernels.order import flat
+from tidegate.operate.process.key import EntryChange, StoredEntry, prefix_of
+from tidegate.schema import TIME, type_name
+
+if TYPE_CHECKING:
+    from tidegate.operate.process.hot import HotBucket
+    from tidegate.operate.process.plain import Encoder
+
+Array = npt.NDArray[Any]
+Rows = pa.Table | pa.RecordBatch | Mapping[str, Any]
+Schema = Mapping[str, str | pa.DataType] | pa.Schema
+
+_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_TYPES = {
+    type_name(type_): type_
+    for type_ in (*_INTEGERS, pa.float32(), pa.float64(), pa.bool_(), pa.date32(), TIME)
+}
+"""The types of columns by their names: those whose values all take up as many bytes."""
+
+_CHUNK_ROWS = 4096
+"""Chunks are not made longer than this by writing several as one."""
+
+_FEW_ROWS = 64
+"""For so many rows there is room at first."""
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Rows that are stored as one entry, by their places: from `begin` up to before `end`."""
+
+    number: int
+    begin: int
+    end: int
+    until_us: int
+
+    def written(self, prefix: bytes, data: bytes) -> EntryChange:
+        stored = StoredEntry(self.number, self.until_us, data)
+        return EntryChange(b"%s%d" % (prefix, self.number), stored, gone=not data)
+
+
+class HeldColumns:
+    """The rows of one state of a bucket in memory, one contiguous array a column.
+
+    Places count from the first row that was read or appended here. Room for rows is doubled when it
+    is used up, and then rows that have expired are left behind: arrays that were given out stay as
+    they are. Appending costs O(rows appended), amortised.
+    """
+
+    def __init__(self, schema: pa.Schema, stored: Mapping[bytes, StoredEntry]) -> None:
+        self._schema = schema
+        self._arrays: dict[str, Array] = {f.name: _empty(f.type) for f in schema}
+        self._origin = self.begin = self.end = self._settled = 0
+        self._chunks: list[_Chunk] = []
+        for number, until_us, data in sorted(stored.values()):
+            before = self.end
+            rows = pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+            self.append([column.to_numpy(zero_copy_only=False) for column in rows.columns])
+            self._chunks.append(_Chunk(number, before, self.end, until_us))
+        self._settled = self.end
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self._arrays.values())
+
+    def column(self, name: str) -> Array:
+        """The rows that have not been forgotten; not to be written."""
+        there = self._arrays[name][self.begin - self._origin : self.end - self._origin]
+        there.flags.writeable = False
+        return there
+
+    def forget(self, upto: np.datetime64) -> None:
+        """Leave out the rows whose times are not after this one."""
+        self.begin += int(np.searchsorted(self.column(TS), upto, "right"))
+        while self._chunks and self._chunks[0].end <= self.begin:
+            del self._chunks[0]
+
+    def append(self, columns: Sequence[Array]) -> None:
+        """Columns of equal length, in the order of the schema."""
+        rows = len(columns[0])
+        if self.end - self._origin + rows > len(self._arrays[TS]):
+            self._grow(self.end - self.begin + rows)
+        at = self.end - self._origin
+        for array, values in zip(self._arrays.values(), columns):
+            array[at : at + rows] = values
+        self.end += rows
+
+    def clear(self, prefix: bytes) -> list[EntryChange]:
+        """Forget all rows; what says so of those that are stored."""
+        gone = [chunk.written(prefix, b"") for chunk in self._chunks]
+        self._chunks = []
+        self.begin = self._settled = self.end
+        return gone
+
+    def settle(
+        self, prefix: bytes, ttl_us: int | None, number: Callable[[], int]
+    ) -> list[EntryChange]:
+        """What to write of the rows that were appended since the last time."""
+        begin, changes = max(self._settled, self.begin), []
+        if begin == self.end:
+            return []
+        first: _Chunk | None = None
+        while self._chunks and self._joins(self._chunks[-1], self.end - begin):
+            if first is not None:
+                changes.append(first.written(prefix, b""))
+            first = self._chunks.pop()
+            begin = max(first.begin, self.begin)
+        last_us = int(self.column(TS)[-1].astype(np.int64))
+        until_us = MAX_US if ttl_us is None else min(last_us + ttl_us, MAX_US)
+        of = number() if first is None else first.number
+        self._chunks.append(chunk := _Chunk(of, begin, self.end, until_us))
+        self._settled = self.end
+        return [*changes, chunk.written(prefix, self._data(begin))]
+
+    def _joins(self, chunk: _Chunk, rows: int) -> bool:
+        """Whether rows that follow a chunk are written together with it."""
+        there = chunk.end - max(chunk.begin, self.begin)
+        return there <= rows and there + rows <= _CHUNK_ROWS
+
+    def _data(self, begin: int) -> bytes:
+        """The rows from a place on, as they are stored."""
+        columns = [pa.array(self.column(f.name)[begin - self.begin :], f.type) for f in self._schema]
+        data: bytes = pa.record_batch(columns, schema=self._schema).serialize().to_pybytes()
+        return data
+
+    def _grow(self, wanted: int) -> None:
+        room = max(2 * wanted, _FEW_ROWS)
+        for name, array in self._arrays.items():
+            longer = np.empty(room, array.dtype)
+            longer[: self.end - self.begin] = self.column(name)
+            self._arrays[name] = longer
+        self._origin = self.begin
+
+
+class ColumnsState:
+    """Rows by column, made by `self.state.columns(name, schema)` in `__init__`.
+
+    Rows have a time, `ts`, and are appended in the order of it. With `ttl` a row is gone once that
+    much event time has passed since its `ts`. In `process(batch)` that is decided at the first
+    tuple of the batch: for later ones the class looks at `ts` itself.
+    """
+
+    kind = "columns"
+    needs_one_time = False
+
+    def __init__(self, name: str, schema: Schema, ttl_us: int | None) -> None:
+        self.name = name
+        self.ttl_us = ttl_us
+        self._schema = _read(name, schema)
+        self._prefix = prefix_of(name)
+        self._bucket: HotBucket | None = None
+        self._held: HeldColumns | None = None
+        self._gone: list[EntryChange] = []
+
+    def attach(
+        self, bucket: HotBucket, now_us: Callable[[], int], number: Callable[[], int]
+    ) -> None:
+        """Begin a batch; called once, before the object sees its first tuple."""
+        self._bucket, self._now_us, self._number = bucket, now_us, number
+
+    def __getitem__(self, column: str) -> Array:
+        """A column of all rows, the oldest first, as numpy has it; it cannot be written."""
+        if column not in self._schema.names:
+            there = ", ".join(self._schema.names)
+            raise KeyError(f"state {self.name} has no column {column}; there are {there}")
+        return self._live().column(column)
+
+    def __len__(self) -> int:
+        held = self._live()
+        return held.end - held.begin
+
+    def append(self, rows: Rows) -> None:
+        """Add rows: an Arrow table, or arrays by name, of `ts` and the columns declared."""
+        if isinstance(rows, pa.Table | pa.RecordBatch):
+            rows = dict(zip(rows.column_names, rows.columns))
+        if sorted(rows) != sorted(self._schema.names):
+            got = ", ".join(map(str, rows)) or "none"
+            raise ValueError(f"{self._needs(', '.join(self._schema.names))}; got {got}")
+        held = self._live()
+        columns = [self._values(field, rows[field.name]) for field in self._schema]
+        if len({len(values) for values in columns}) > 1:
+            got = ", ".join(f"{len(v)} of {f.name}" for v, f in zip(columns, self._schema))
+            raise ValueError(f"{self._needs('as many values of each column')}; got {got}")
+        times = columns[self._schema.get_field_index(TS)]
+        times = np.concatenate([held.column(TS)[-1:], times])
+        if (times[1:] < times[:-1]).any():
+            raise ValueError(f"{self._needs('rows in the order of ts')}; got an earlier one later")
+        held.append(columns)
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        self._gone += self._live().clear(self._prefix)
+
+    def changes(self, encoder: Encoder) -> list[EntryChange]:
+        """What to write: what was appended, and what is gone."""
+        if self._held is None:
+            return []
+        return [*self._gone, *self._held.settle(self._prefix, self.ttl_us, self._number)]
+
+    def __repr__(self) -> str:
+        return f"<{self.text()}>"
+
+    def text(self) -> str:
+        """What is declared, as that of a map."""
+        columns = ", ".join(f"{f.name} {type_name(f.type)}" for f in self._schema)
+        ttl = "" if self.ttl_us is None else f" for {duration_text(self.ttl_us)}"
+        return f"{self.kind} {self.name} ({columns}){ttl}"
+
+    @property
+    def fixed(self) -> str | None:
+        """What must not change while there is a checkpoint."""
+        return self.text()
+
+    def _live(self) -> HeldColumns:
+        """The rows, without those that have expired."""
+        if self._bucket is None:
+            raise RuntimeError(
+                f"state {self.name} can be used when the object is at work, not in __init__"
+            )
+        now_us = self._now_us()
+        if self._held is None:
+            self._held = self._bucket.columns(self._prefix, self._schema)
+        if self.ttl_us is not None:
+            self._held.forget(np.datetime64(now_us - self.ttl_us, "us"))
+        return self._held
+
+    def _values(self, field: pa.Field, given: Any) -> Array:
+        try:
+            column = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given)
+            array = flat(column, field.type)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            what = self._needs(f"{type_name(field.type)} as {field.name}")
+            raise ValueError(f"{what}; got {error}") from error
+        if array.null_count:
+            raise ValueError(f"{self._needs(f'no NULL in {field.name}')}; got {array.null_count}")
+        values: Array = array.to_numpy(zero_copy_only=False)
+        return values
+
+    def _needs(self, what: str) -> str:
+        return f"state {self.name}: append needs {what}"
+
+
+def _empty(type_: pa.DataType) -> Array:
+    """An array of the type that numpy has for a column, without rows."""
+    array: Array = pa.array([], type_).to_numpy(zero_copy_only=False)
+    return array
+
+
+def _read(state: str, schema: Schema) -> pa.Schema:
+    """The columns of a state, the time first."""
+    where = f"state {state}"
+    pairs = [(f.name, f.type) for f in schema] if isinstance(schema, pa.Schema) else schema.items()
+    fields = [(TS, TIME)]
+    for name, given in pairs:
+        type_ = _TYPES.get(given.lower()) if isinstance(given, str) else given
+        if name == TS:
+            raise QueryError(
+                where,
+                f"the name {TS} belongs to the time of a row, which every row has",
+                f"a column {TS}",
+                "Leave it out, or give it another name.",
+            )
+        if type_ not in _TYPES.values():
+            raise QueryError(
+                where,
+                f"column {name} must be one of {', '.join(_TYPES)}",
+                str(given),
+                "Keep other values in a map, under a number that is in the column.",
+            )
+        fields.append((name, type_))
+    return pa.schema(fields)
