@@ -1,8 +1,8 @@
 """A stream join of one's own at the speed of the built-in one: ScaleJoin by column.
 
 Shows: a Process whose state is arrays, `self.state.columns`, with a compiled loop over them. Each
-       object sees all tuples, appends those that it is to keep, every so-manieth, and compares
-       each with those of its window that came before. `scalejoin_process.py` is the same by tuple.
+       object sees all tuples, appends every so-manieth to what it keeps, and compares each tuple
+       with those before it. `scalejoin_process.py` is the same tuple by tuple.
 Run:   python examples/scalejoin_columns.py
 """
 
@@ -23,19 +23,24 @@ BAND = np.float32(10)
 
 
 @numba.njit(nogil=True)
-def near(first, last, one, two, ones, twos):
-    """Tuples that ask, and places between the first and the last of each that are near to it."""
-    pairs, count = np.empty((64, 2), np.int64), 0
-    for p in range(len(one)):
-        for low in range(first[p], last[p], 512):
-            high, found = min(low + 512, last[p]), False
-            for s in range(low, high):  # without a branch: it becomes vector code
-                found |= (abs(ones[s] - one[p]) <= BAND) & (abs(twos[s] - two[p]) <= BAND)
-            for s in range(low, high if found else low):
-                if abs(ones[s] - one[p]) <= BAND and abs(twos[s] - two[p]) <= BAND:
+def near(asks, ts, number, one, two, kept_ts, kept_number, kept_one, kept_two, within):
+    """Tuples that ask, each with the place of one kept before it that is near, in their order."""
+    pairs, count, first, last = np.empty((64, 2), np.int64), 0, 0, 0
+    for p in np.flatnonzero(asks):
+        while first < len(kept_ts) and kept_ts[first] < ts[p] - within:
+            first += 1
+        while last < len(kept_ts) and kept_number[last] < number[p]:
+            last += 1
+        for start in range(first, last, 1024):
+            part = slice(start, min(start + 1024, last))
+            xs, ys, x, y, found = kept_one[part], kept_two[part], one[p], two[p], False
+            for i in range(len(xs)):  # without a branch: it becomes vector code
+                found |= (abs(xs[i] - x) <= BAND) & (abs(ys[i] - y) <= BAND)
+            for i in range(len(xs) if found else 0):
+                if abs(xs[i] - x) <= BAND and abs(ys[i] - y) <= BAND:
                     if count == len(pairs):
                         pairs = np.concatenate((pairs, np.empty_like(pairs)))
-                    pairs[count, 0], pairs[count, 1] = p, s
+                    pairs[count, 0], pairs[count, 1] = p, start + i
                     count += 1
     return pairs[:count, 0], pairs[:count, 1]
 
@@ -54,24 +59,19 @@ class ScaleJoin(tg.Process):
         self.s = self.state.columns("s", columns, ttl)
 
     def process(self, batch):
-        tuples = {name: batch[name].to_numpy() for name in ("ts", "one", "two")}
-        tuples["number"] = self.count + np.arange(batch.num_rows)
-        self.count += batch.num_rows
-        of_r = batch["of_r"].to_numpy()
-        mine = tuples["number"] % self.buckets == self.bucket
-        self.r.append({name: values[mine & of_r] for name, values in tuples.items()})
-        self.s.append({name: values[mine & ~of_r] for name, values in tuples.items()})
-        of_both = (of_r, self.s, "xyab"), (~of_r, self.r, "abxy")
-        return pa.concat_tables([self.pairs(tuples, *one) for one in of_both])
-
-    def pairs(self, tuples, asking, kept, names):
-        asks = {name: values[asking] for name, values in tuples.items()}
-        first = np.searchsorted(kept["ts"], asks["ts"] - np.timedelta64(self.within))
-        last = np.searchsorted(kept["number"], asks["number"])
-        p, s = near(first, last, asks["one"], asks["two"], kept["one"], kept["two"])
-        values = asks["one"][p], asks["two"][p], kept["one"][s], kept["two"][s]
-        found = pa.table({"row": np.flatnonzero(asking)[p], **dict(zip(names, values))})
-        return found.append_column("earlier", [kept["number"][s]]).select([*"xyab", "earlier", "row"])
+        of_r, ts, one, two = (batch[n].to_numpy() for n in ("of_r", "ts", "one", "two"))
+        tuples = {"ts": ts, "number": self.count + np.arange(len(ts)), "one": one, "two": two}
+        mine = slice((self.bucket - self.count) % self.buckets, None, self.buckets)
+        self.count += len(ts)
+        parts = []
+        for asks, kept, names in (of_r, self.s, "xyab"), (~of_r, self.r, "abxy"):
+            kept.append({name: values[mine][~asks[mine]] for name, values in tuples.items()})
+            there = kept["ts"], kept["number"], kept["one"], kept["two"]
+            p, s = near(asks, *tuples.values(), *there, np.timedelta64(self.within))
+            values = one[p], two[p], there[2][s], there[3][s]
+            found = dict(zip(names, values)) | {"earlier": there[1][s], "row": p}
+            parts.append(pa.table({name: found[name] for name in [*self.output, "row"]}))
+        return pa.concat_tables(parts)
 
 
 def own(r, s, within):

@@ -246,8 +246,8 @@ ONE = Trips()
         (
             lambda: rides.process(kind(process=method, __init__=expiring)),
             "process Kind: state that expires needs calls that have one event time each; got "
-            "process(batch) with map seen for 1 hour. Write on_tuple instead of process, or leave "
-            "ttl out.",
+            "process(batch) with map seen for 1 hour. Write on_tuple instead of process, leave ttl "
+            "out, or use self.state.columns.",
         ),
         (
             lambda: rides.process(kind(on_tuple=method, __init__=two_states)),

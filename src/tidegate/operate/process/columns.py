@@ -1,15 +1,16 @@
 """State that a process keeps by column: rows in the order of their times, as numpy arrays.
 
-Rows are stored in **chunks**, one entry of the state each, whose value is an Arrow record batch. A
-batch writes the rows that it appended; where the newest chunks are no longer than these, it writes
-them together, so that chunks do not become many. Each row is thus written O(log(_CHUNK_ROWS))
-times, whatever the state has grown to. A chunk expires with its last row.
+Rows are stored in **chunks**, one entry of the state each, whose value is the bytes of one column
+after the other. A batch writes the rows that it appended; where the newest chunks are no longer
+than these, it writes them together, so that chunks do not become many. Each row is thus written
+O(log(_CHUNK_ROWS)) times, whatever the state has grown to. A chunk expires with its last row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +47,18 @@ _FEW_ROWS = 64
 
 
 @dataclass(frozen=True)
+class ColumnType:
+    """The type of a column in Arrow and in numpy."""
+
+    arrow: pa.DataType
+    numpy: np.dtype[Any]
+
+    @staticmethod
+    def of(arrow: pa.DataType) -> ColumnType:
+        return ColumnType(arrow, pa.array([], arrow).to_numpy(zero_copy_only=False).dtype)
+
+
+@dataclass(frozen=True)
 class _Chunk:
     """Rows that are stored as one entry, by their places: from `begin` up to before `end`."""
 
@@ -55,6 +68,7 @@ class _Chunk:
     until_us: int
 
     def written(self, prefix: bytes, data: bytes) -> EntryChange:
+        """What stores these rows, or says that they are gone where there is no data."""
         stored = StoredEntry(self.number, self.until_us, data)
         return EntryChange(b"%s%d" % (prefix, self.number), stored, gone=not data)
 
@@ -67,89 +81,100 @@ class HeldColumns:
     they are. Appending costs O(rows appended), amortised.
     """
 
-    def __init__(self, schema: pa.Schema, stored: Mapping[bytes, StoredEntry]) -> None:
-        self._schema = schema
-        self._arrays: dict[str, Array] = {f.name: _empty(f.type) for f in schema}
-        self._origin = self.begin = self.end = self._settled = 0
+    def __init__(
+        self, types: Mapping[str, ColumnType], stored: Mapping[bytes, StoredEntry]
+    ) -> None:
+        self._arrays: dict[str, Array] = {n: np.empty(0, t.numpy) for n, t in types.items()}
+        self._origin = self._begin = self._end = 0
         self._chunks: list[_Chunk] = []
         for number, until_us, data in sorted(stored.values()):
-            before = self.end
-            rows = pa.ipc.read_record_batch(pa.py_buffer(data), schema)
-            self.append([column.to_numpy(zero_copy_only=False) for column in rows.columns])
-            self._chunks.append(_Chunk(number, before, self.end, until_us))
-        self._settled = self.end
+            before = self._end
+            self.append(self._columns(data))
+            self._chunks.append(_Chunk(number, before, self._end, until_us))
+        self._settled = self._end
 
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self._arrays.values())
 
+    def __len__(self) -> int:
+        return self._end - self._begin
+
     def column(self, name: str) -> Array:
         """The rows that have not been forgotten; not to be written."""
-        there = self._arrays[name][self.begin - self._origin : self.end - self._origin]
+        there = self._arrays[name][self._begin - self._origin : self._end - self._origin]
         there.flags.writeable = False
         return there
 
-    def forget(self, upto: np.datetime64) -> None:
+    def forget(self, upto_us: int) -> None:
         """Leave out the rows whose times are not after this one."""
-        self.begin += int(np.searchsorted(self.column(TS), upto, "right"))
-        while self._chunks and self._chunks[0].end <= self.begin:
+        upto = np.datetime64(upto_us, "us")
+        self._begin += int(np.searchsorted(self.column(TS), upto, "right"))
+        while self._chunks and self._chunks[0].end <= self._begin:
             del self._chunks[0]
 
     def append(self, columns: Sequence[Array]) -> None:
-        """Columns of equal length, in the order of the schema."""
+        """Columns of equal length, in the order of those there are."""
         rows = len(columns[0])
-        if self.end - self._origin + rows > len(self._arrays[TS]):
-            self._grow(self.end - self.begin + rows)
-        at = self.end - self._origin
+        if self._end - self._origin + rows > len(self._arrays[TS]):
+            self._grow(len(self) + rows)
+        at = self._end - self._origin
         for array, values in zip(self._arrays.values(), columns):
             array[at : at + rows] = values
-        self.end += rows
+        self._end += rows
 
     def clear(self, prefix: bytes) -> list[EntryChange]:
         """Forget all rows; what says so of those that are stored."""
         gone = [chunk.written(prefix, b"") for chunk in self._chunks]
         self._chunks = []
-        self.begin = self._settled = self.end
+        self._begin = self._settled = self._end
         return gone
 
     def settle(
         self, prefix: bytes, ttl_us: int | None, number: Callable[[], int]
     ) -> list[EntryChange]:
         """What to write of the rows that were appended since the last time."""
-        begin, changes = max(self._settled, self.begin), []
-        if begin == self.end:
+        begin, changes = max(self._settled, self._begin), []
+        self._settled = self._end
+        if begin == self._end:
             return []
         first: _Chunk | None = None
-        while self._chunks and self._joins(self._chunks[-1], self.end - begin):
+        while self._chunks and self._joins(self._chunks[-1], self._end - begin):
             if first is not None:
                 changes.append(first.written(prefix, b""))
             first = self._chunks.pop()
-            begin = max(first.begin, self.begin)
+            begin = max(first.begin, self._begin)
         last_us = int(self.column(TS)[-1].astype(np.int64))
         until_us = MAX_US if ttl_us is None else min(last_us + ttl_us, MAX_US)
         of = number() if first is None else first.number
-        self._chunks.append(chunk := _Chunk(of, begin, self.end, until_us))
-        self._settled = self.end
+        self._chunks.append(chunk := _Chunk(of, begin, self._end, until_us))
         return [*changes, chunk.written(prefix, self._data(begin))]
 
     def _joins(self, chunk: _Chunk, rows: int) -> bool:
         """Whether rows that follow a chunk are written together with it."""
-        there = chunk.end - max(chunk.begin, self.begin)
+        there = chunk.end - max(chunk.begin, self._begin)
         return there <= rows and there + rows <= _CHUNK_ROWS
 
     def _data(self, begin: int) -> bytes:
         """The rows from a place on, as they are stored."""
-        columns = [pa.array(self.column(f.name)[begin - self.begin :], f.type) for f in self._schema]
-        data: bytes = pa.record_batch(columns, schema=self._schema).serialize().to_pybytes()
-        return data
+        return b"".join(self.column(name)[begin - self._begin :].tobytes() for name in self._arrays)
+
+    def _columns(self, data: bytes) -> list[Array]:
+        """The columns of a chunk."""
+        types = [array.dtype for array in self._arrays.values()]
+        rows, columns, at = len(data) // sum(t.itemsize for t in types), [], 0
+        for type_ in types:
+            columns.append(np.frombuffer(data, type_, rows, at))
+            at += rows * type_.itemsize
+        return columns
 
     def _grow(self, wanted: int) -> None:
         room = max(2 * wanted, _FEW_ROWS)
         for name, array in self._arrays.items():
             longer = np.empty(room, array.dtype)
-            longer[: self.end - self.begin] = self.column(name)
+            longer[: len(self)] = self.column(name)
             self._arrays[name] = longer
-        self._origin = self.begin
+        self._origin = self._begin
 
 
 class ColumnsState:
@@ -166,10 +191,13 @@ class ColumnsState:
     def __init__(self, name: str, schema: Schema, ttl_us: int | None) -> None:
         self.name = name
         self.ttl_us = ttl_us
-        self._schema = _read(name, schema)
+        pairs = [(f.name, f.type) for f in schema] if isinstance(schema, pa.Schema) else schema
+        self._types = _types_of(name, tuple(dict(pairs).items()))
         self._prefix = prefix_of(name)
         self._bucket: HotBucket | None = None
         self._held: HeldColumns | None = None
+        self._since_us: int | None = None
+        """The event time at which rows were forgotten last."""
         self._gone: list[EntryChange] = []
 
     def attach(
@@ -180,29 +208,27 @@ class ColumnsState:
 
     def __getitem__(self, column: str) -> Array:
         """A column of all rows, the oldest first, as numpy has it; it cannot be written."""
-        if column not in self._schema.names:
-            there = ", ".join(self._schema.names)
+        if column not in self._types:
+            there = ", ".join(self._types)
             raise KeyError(f"state {self.name} has no column {column}; there are {there}")
         return self._live().column(column)
 
     def __len__(self) -> int:
-        held = self._live()
-        return held.end - held.begin
+        return len(self._live())
 
     def append(self, rows: Rows) -> None:
         """Add rows: an Arrow table, or arrays by name, of `ts` and the columns declared."""
         if isinstance(rows, pa.Table | pa.RecordBatch):
             rows = dict(zip(rows.column_names, rows.columns))
-        if sorted(rows) != sorted(self._schema.names):
+        if rows.keys() != self._types.keys():
             got = ", ".join(map(str, rows)) or "none"
-            raise ValueError(f"{self._needs(', '.join(self._schema.names))}; got {got}")
+            raise ValueError(f"{self._needs(', '.join(self._types))}; got {got}")
         held = self._live()
-        columns = [self._values(field, rows[field.name]) for field in self._schema]
-        if len({len(values) for values in columns}) > 1:
-            got = ", ".join(f"{len(v)} of {f.name}" for v, f in zip(columns, self._schema))
+        columns = [self._values(name, rows[name]) for name in self._types]
+        if len(set(map(len, columns))) > 1:
+            got = ", ".join(f"{len(v)} of {name}" for v, name in zip(columns, self._types))
             raise ValueError(f"{self._needs('as many values of each column')}; got {got}")
-        times = columns[self._schema.get_field_index(TS)]
-        times = np.concatenate([held.column(TS)[-1:], times])
+        times = np.concatenate([held.column(TS)[-1:], columns[0]])
         if (times[1:] < times[:-1]).any():
             raise ValueError(f"{self._needs('rows in the order of ts')}; got an earlier one later")
         held.append(columns)
@@ -222,13 +248,13 @@ class ColumnsState:
 
     def text(self) -> str:
         """What is declared, as that of a map."""
-        columns = ", ".join(f"{f.name} {type_name(f.type)}" for f in self._schema)
+        columns = ", ".join(f"{name} {type_name(t.arrow)}" for name, t in self._types.items())
         ttl = "" if self.ttl_us is None else f" for {duration_text(self.ttl_us)}"
         return f"{self.kind} {self.name} ({columns}){ttl}"
 
     @property
     def fixed(self) -> str | None:
-        """What must not change while there is a checkpoint."""
+        """What must not change: rows are stored as their types say."""
         return self.text()
 
     def _live(self) -> HeldColumns:
@@ -239,44 +265,49 @@ class ColumnsState:
             )
         now_us = self._now_us()
         if self._held is None:
-            self._held = self._bucket.columns(self._prefix, self._schema)
-        if self.ttl_us is not None:
-            self._held.forget(np.datetime64(now_us - self.ttl_us, "us"))
+            self._held = self._bucket.columns(self._prefix, self._types)
+        if self.ttl_us is not None and now_us != self._since_us:
+            self._held.forget(now_us - self.ttl_us)
+            self._since_us = now_us
         return self._held
 
-    def _values(self, field: pa.Field, given: Any) -> Array:
+    def _values(self, name: str, given: Any) -> Array:
+        type_ = self._types[name]
+        if isinstance(given, np.ndarray) and given.dtype == type_.numpy and given.ndim == 1:
+            nulls = np.isnat(given).sum() if type_.numpy.kind == "M" else 0
+            values: Array = given
+        else:
+            array = self._cast(name, given, type_.arrow)
+            nulls, values = array.null_count, array.to_numpy(zero_copy_only=False)
+        if nulls:
+            raise ValueError(f"{self._needs(f'no NULL in {name}')}; got {nulls}")
+        return values
+
+    def _cast(self, name: str, given: Any, type_: pa.DataType) -> pa.Array:
         try:
             column = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given)
-            array = flat(column, field.type)
+            return flat(column, type_)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            what = self._needs(f"{type_name(field.type)} as {field.name}")
-            raise ValueError(f"{what}; got {error}") from error
-        if array.null_count:
-            raise ValueError(f"{self._needs(f'no NULL in {field.name}')}; got {array.null_count}")
-        values: Array = array.to_numpy(zero_copy_only=False)
-        return values
+            raise ValueError(
+                f"{self._needs(f'{type_name(type_)} as {name}')}; got {error}"
+            ) from error
 
     def _needs(self, what: str) -> str:
         return f"state {self.name}: append needs {what}"
 
 
-def _empty(type_: pa.DataType) -> Array:
-    """An array of the type that numpy has for a column, without rows."""
-    array: Array = pa.array([], type_).to_numpy(zero_copy_only=False)
-    return array
-
-
-def _read(state: str, schema: Schema) -> pa.Schema:
-    """The columns of a state, the time first."""
-    where = f"state {state}"
-    pairs = [(f.name, f.type) for f in schema] if isinstance(schema, pa.Schema) else schema.items()
-    fields = [(TS, TIME)]
-    for name, given in pairs:
+@lru_cache
+def _types_of(
+    state: str, columns: tuple[tuple[str, str | pa.DataType], ...]
+) -> dict[str, ColumnType]:
+    """The columns of a state by name, the time first; not to be changed."""
+    where, found = f"state {state}", {TS: ColumnType.of(TIME)}
+    for name, given in columns:
         type_ = _TYPES.get(given.lower()) if isinstance(given, str) else given
         if name == TS:
             raise QueryError(
                 where,
-                f"the name {TS} belongs to the time of a row, which every row has",
+                f"the name {TS} belongs to the time that every row has",
                 f"a column {TS}",
                 "Leave it out, or give it another name.",
             )
@@ -287,5 +318,5 @@ def _read(state: str, schema: Schema) -> pa.Schema:
                 str(given),
                 "Keep other values in a map, under a number that is in the column.",
             )
-        fields.append((name, type_))
-    return pa.schema(fields)
+        found[name] = ColumnType.of(type_)
+    return found

@@ -9,15 +9,14 @@ of late.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 
 import numpy as np
-import pyarrow as pa
 
 from tidegate.batch import MIN_US
 from tidegate.operate.layered_state import HIDES
-from tidegate.operate.process.columns import HeldColumns
+from tidegate.operate.process.columns import ColumnType, HeldColumns
 from tidegate.operate.process.entry import HEAD, StateRow
 from tidegate.operate.process.initial import InitialIndex, InitialMap
 from tidegate.operate.process.key import StoredEntry
@@ -74,11 +73,11 @@ class HotBucket:
             return self.behind().load(prefix)
         return {n: StoredEntry(*row) for n, row in self._rows.items() if n.startswith(prefix)}
 
-    def columns(self, prefix: bytes, schema: pa.Schema) -> HeldColumns:
+    def columns(self, prefix: bytes, types: Mapping[str, ColumnType]) -> HeldColumns:
         """The rows of a state by column; they stay here as long as the bucket does."""
         held = self._columns.get(prefix)
         if held is None:
-            held = self._columns[prefix] = HeldColumns(schema, self.load(prefix))
+            held = self._columns[prefix] = HeldColumns(types, self.load(prefix))
         return held
 
     def change(self, row: StateRow) -> None:
