@@ -17,8 +17,8 @@ import pyarrow as pa
 import tidegate as tg
 from tidegate import col, left, lit, right
 
-R = "generator:r?rows=20000&rate=1000&domain=200"
-S = "generator:s?rows=20000&rate=1000&domain=200"
+R = "generator:r?rows=5000&rate=1000&domain=500"
+S = "generator:s?rows=5000&rate=1000&domain=500"
 BAND = np.float32(10)
 
 
@@ -89,7 +89,7 @@ def built_in(r, s, within):
 def main(master: str = "none") -> None:
     session, mine, theirs = tg.Session(master=master), tg.sink.memory(), tg.sink.memory()
     given = session.stream(R, time="ts", name="r"), session.stream(S, time="ts", name="s")
-    own(*given, timedelta(seconds=2)).start(sink=mine, instances=2).wait()
+    own(*given, timedelta(seconds=2)).start(sink=mine, instances=2, buckets=16).wait()
     built_in(*given, timedelta(seconds=2)).start(sink=theirs, instances=2, method="scan").wait()
     pairs, same = mine.table(), mine.table().equals(theirs.table())
     print(f"{pairs.num_rows:,} pairs, {'those' if same else 'not those'} of the built-in join")

@@ -36,12 +36,14 @@ class Rises(Process):
 
     def __init__(self) -> None:
         self.last = self.state.map("last", ttl="5 minutes")
+        self.seats = self.state.columns("seats", {"seats": "bigint"}, ttl="5 minutes")
         self.count = 0
         self.newest: datetime | None = None
 
     def on_tuple(self, tuple: Any, keys: Sequence[str | None]) -> Iterator[dict[str, Any]]:
         self.count += 1
         self.newest = tuple.ts
+        self.seats.append({"ts": [tuple.ts], "seats": [tuple.seats]})
         self.wake(tuple.ts + PAUSE)
         for key in keys:
             before = self.last.get(str(key), 0)
@@ -52,6 +54,7 @@ class Rises(Process):
     def on_frontier(self, ts: datetime) -> Iterator[dict[str, Any]]:
         if self.newest is not None and ts - self.newest == PAUSE:
             yield {"route": f"pause of {self.bucket}", "more": self.count}
+            yield {"route": "seats of late", "more": int(self.seats["seats"].sum())}
             self.count = 0
 
 

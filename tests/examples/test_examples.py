@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -368,6 +369,40 @@ def test_scalejoin_process(capsys: pytest.CaptureFixture[str]) -> None:
     count, _, rest = said.partition(" ")
     assert int(count.replace(",", "")) > 1_000
     assert rest == "pairs, those of the built-in join\n"
+
+
+def test_scalejoin_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    said = run_python("scalejoin_columns.py", capsys)
+    count, _, rest = said.partition(" ")
+    assert int(count.replace(",", "")) > 10_000
+    assert rest == "pairs, those of the built-in join\n"
+
+
+def test_scalejoin_columns_goes_on_through_switches_and_restarts(tmp_path: Path) -> None:
+    example, within = load("scalejoin_columns.py"), timedelta(milliseconds=300)
+    session = tg.Session(master="none")
+    columns = {"r": ("ts", "x", "y"), "s": ("ts", "a", "b")}
+    rows = {
+        n: generated(f"generator:{n}?rows=2000&rate=1000&domain=200", *columns[n]) for n in "rs"
+    }
+    found: list[pa.Table] = []
+    for run, end in enumerate((700, 1_300, 2_000)):
+        sources = {name: tg.MemorySource(rows[name].slice(0, end), time="ts") for name in "rs"}
+        if end == 2_000:
+            for source in sources.values():
+                source.end()
+        given = [session.stream(source, time="ts", name=name) for name, source in sources.items()]
+        sink, switches = tg.sink.memory(), {2: 3, 4: 1}
+        how = {"checkpoint": str(tmp_path), "available_now": end < 2_000, "switches": switches}
+        own = example.own(*given, within).start(
+            sink=sink, instances=1 + run, buckets=5, batch_rows=170, **how
+        )
+        assert own.wait().batches > 5
+        found.append(sink.table())
+    theirs = tg.sink.memory()
+    example.built_in(*given, within).start(sink=theirs, method="scan").wait()
+    assert pa.concat_tables(found).equals(theirs.table())
+    assert theirs.table().num_rows > 5_000
 
 
 def test_rescale_and_restart(capsys: pytest.CaptureFixture[str]) -> None:

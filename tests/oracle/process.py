@@ -93,6 +93,35 @@ class PlainValue:
         self._map.clear()
 
 
+class PlainColumns:
+    """Rows that an object keeps by column: a list that forgets what has expired."""
+
+    def __init__(self, clock: Clock, ttl_us: int | None) -> None:
+        self._clock = clock
+        self._ttl_us = ttl_us
+        self._rows: list[dict[str, Any]] = []
+
+    def _forget(self) -> None:
+        if self._ttl_us is not None:
+            since_us = self._clock.now_us - self._ttl_us
+            self._rows = [row for row in self._rows if row["ts"].astype(int) > since_us]
+
+    def append(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        self._forget()
+        self._rows += [dict(zip(columns, row)) for row in zip(*columns.values(), strict=True)]
+
+    def __getitem__(self, column: str) -> list[Any]:
+        self._forget()
+        return [row[column] for row in self._rows]
+
+    def __len__(self) -> int:
+        self._forget()
+        return len(self._rows)
+
+    def clear(self) -> None:
+        self._rows = []
+
+
 def declare(made: Any, clock: Clock, initial: Sequence[Mapping[str, Any]] = ()) -> None:
     """Put plain maps and values in the place of the attributes that are declared state.
 
@@ -107,6 +136,8 @@ def declare(made: Any, clock: Clock, initial: Sequence[Mapping[str, Any]] = ()) 
                     plain.begin(row["key"], row[value.name], row.get("ts", 0))
         elif kind == "ValueState":
             vars(made)[name] = PlainValue(clock, value.ttl_us, value.default)
+        elif kind == "ColumnsState":
+            vars(made)[name] = PlainColumns(clock, value.ttl_us)
 
 
 class Plain:

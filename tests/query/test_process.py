@@ -164,6 +164,14 @@ def two_states(self: Any) -> None:
     self.one, self.two = self.state.value("x"), self.state.map("x")
 
 
+def texts(self: Any) -> None:
+    self.names = self.state.columns("names", {"name": "string"})
+
+
+def timed(self: Any) -> None:
+    self.names = self.state.columns("names", {"ts": "timestamp"})
+
+
 def shared() -> Process:
     return ONE
 
@@ -253,6 +261,17 @@ ONE = Trips()
             lambda: rides.process(kind(on_tuple=method, __init__=two_states)),
             "process Kind: an object must be made without arguments; got ValueError: state x is "
             "declared already, as value x. Use functools.partial(Class, ...) for parameters.",
+        ),
+        (
+            lambda: rides.process(kind(on_tuple=method, __init__=texts)),
+            "state names: column name must be one of tinyint, smallint, int, bigint, float, "
+            "double, boolean, date, timestamp; got string. Keep other values in a map, under a "
+            "number that is in the column.",
+        ),
+        (
+            lambda: rides.process(kind(on_tuple=method, __init__=timed)),
+            "state names: the name ts belongs to the time that every row has; got a column ts. "
+            "Leave it out, or give it another name.",
         ),
         (
             lambda: rides.process(kind(on_tuple=method, snapshot=method)),

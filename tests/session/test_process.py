@@ -20,6 +20,8 @@ from tests.operate.process.stream import (
     SeenByBatch,
     Silence,
     TimedByBatch,
+    Window,
+    WindowByBatch,
 )
 from tests.oracle.process import process as plain
 from tidegate.errors import CheckpointError, TaskError
@@ -85,7 +87,9 @@ def bucket(key: Any) -> int:
 
 
 @given(
-    st.sampled_from([Seen, Silence, Recent, Dealt, SeenByBatch, TimedByBatch]),
+    st.sampled_from(
+        [Seen, Silence, Recent, Window, Dealt, SeenByBatch, TimedByBatch, WindowByBatch]
+    ),
     SOURCES,
     st.integers(1, 12),
     st.integers(1, 4),
@@ -107,7 +111,7 @@ def test_the_rows_do_not_depend_on_how_it_runs(
 
 
 @given(
-    st.sampled_from([Silence, Recent]),
+    st.sampled_from([Silence, Recent, Window]),
     SOURCE,
     st.lists(st.integers(0, 20), max_size=3).map(sorted),
     st.lists(st.integers(1, 4), min_size=1, max_size=3),

@@ -105,6 +105,45 @@ class Recent(Process):
             yield {"key": key, "n": self.first.get(), "before": -1, "keys": len(self.counts)}
 
 
+class Window(Process):
+    """How many values came in the last 5 us and since ever, their sums, and what was cleared."""
+
+    output = {"n": "bigint", "sum": "bigint", "ever": "bigint"}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.values = self.state.columns("values", {"v": "int"}, ttl=5 * US)
+        self.ever = self.state.columns("ever", {"v": pa.int64(), "odd": "boolean"})
+
+    def on_tuple(self, tuple: Any, keys: list[str | None]) -> list[tuple[int, int, int]]:
+        ts = np.array([tuple.ts.replace(tzinfo=None)], "M8[us]")
+        v = np.array([tuple.v or 0])
+        self.values.append({"ts": ts, "v": v.astype(np.int32)})
+        if tuple.v == 3:
+            self.ever.clear()
+        if tuple.v is not None:
+            self.ever.append({"v": v, "odd": v % 2 == 1, "ts": ts})
+        odd = sum(v for v, odd in zip(self.ever["v"], self.ever["odd"]) if odd)
+        return [(len(self.values), int(sum(self.values["v"])), int(odd) * 100 + len(self.ever))]
+
+
+class WindowByBatch(Process):
+    """The greatest value of the 5 us before each tuple, which looks at the times itself."""
+
+    output = {"most": "bigint"}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.values = self.state.columns("values", {"v": "bigint"}, ttl="5 us")
+
+    def process(self, batch: pa.Table) -> pa.Table:
+        ts, v = batch["ts"].to_numpy(), batch["v"].fill_null(0).to_numpy()
+        before = len(self.values)
+        self.values.append(pa.table({"v": v, "ts": batch["ts"]}))
+        first = np.searchsorted(self.values["ts"], ts - np.timedelta64(5, "us"), "right")
+        spans = zip(first, before + np.arange(len(ts)))
+        most = [int(self.values["v"][a : b + 1].max()) for a, b in spans]
+        return pa.table({"most": most, "row": np.arange(len(ts))})
+
+
 class Dealt(Process):
     """Every bucket sees all tuples, keeps every so-manieth, and compares the next with those."""
 

@@ -19,7 +19,16 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import tidegate as tg
-from tests.operate.process.stream import Row, Seen, SeenByBatch, Silence, router_of, spec_of
+from tests.operate.process.stream import (
+    Row,
+    Seen,
+    SeenByBatch,
+    Silence,
+    Window,
+    WindowByBatch,
+    router_of,
+    spec_of,
+)
 from tests.operate.process.stream import table_of as tuples_of
 from tests.operate.process.test_advance import TOTAL, at, rows_of
 from tests.operate.process.test_programs import OPERATIONS, Program
@@ -170,6 +179,7 @@ class Mixed(Process):
 
 
 KINDS = (Program, Seen, Silence, SeenByBatch, Mixed, Forgetful, Pickled, Own)
+KINDS += (Window, WindowByBatch)
 
 
 def random_rows(seed: int, most: int) -> list[Row]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.operate.process.stream import Dealt, Seen, spec_of
+from tests.operate.process.stream import Dealt, Seen, Window, spec_of
 from tidegate.operate.process.advance import Process
 from tidegate.operate.process.entry import EntryKeeper
 from tidegate.operate.process.operator import BUCKETS, UserProcess
@@ -42,6 +42,11 @@ class Pickled(Seen):
     [
         (Declared, "the entries used of map counts, value last for 1 hour; all of n"),
         (Dealt, "all of count, kept"),
+        (
+            Window,
+            "the entries used of columns values (ts timestamp, v int) for 5 microseconds, "
+            "columns ever (ts timestamp, v bigint, odd boolean)",
+        ),
         (Empty, "its timers"),
         (Pickled, "all that snapshot returns"),
     ],
