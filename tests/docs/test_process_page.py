@@ -61,6 +61,16 @@ def test_the_example_by_columns_does_not_depend_on_the_batches(page: dict[str, A
         assert found["price"].to_pylist() == drops
 
 
+def test_the_example_with_columns_does_not_depend_on_the_batches(page: dict[str, Any]) -> None:
+    prices = np.random.default_rng(4).permutation(200).astype(float)
+    rows = [{"at": START + timedelta(seconds=i), "price": p} for i, p in enumerate(prices)]
+    below = [prices[max(0, i - 59) : i + 1].max() - p for i, p in enumerate(prices)]
+    for batch_rows in (7, 1000):
+        query = stream(rows).process(page["BelowHighest"])
+        found = ran(query, buckets=1, instances=1, batch_rows=batch_rows)
+        assert found["below"].to_pylist() == below
+
+
 def test_the_example_with_timers(page: dict[str, Any]) -> None:
     said = [(0, "a"), (30, "b"), (50, "a"), (200, "b"), (230, "a")]
     rows = [{"at": START + timedelta(seconds=s), "sensor": n} for s, n in said]

@@ -56,6 +56,20 @@ MUTANTS = (
         "tests/operate/process/test_state.py",
     ),
     Mutant(
+        "a row of columns lives on at the instant at which it expires",
+        "operate/process/columns.py",
+        'np.searchsorted(self.column(TS), upto, "right")',
+        'np.searchsorted(self.column(TS), upto, "left")',
+        "tests/operate/process/test_columns.py",
+    ),
+    Mutant(
+        "chunks of columns that were written together are stored twice",
+        "operate/process/columns.py",
+        '                changes.append(first.written(prefix, b""))\n',
+        "                pass\n",
+        "tests/operate/process/test_columns.py",
+    ),
+    Mutant(
         "an entry that has expired keeps its place in the order",
         "operate/process/state.py",
         "            cell.key, cell.number = key, self._number()\n",
