@@ -172,6 +172,10 @@ def timed(self: Any) -> None:
     self.names = self.state.columns("names", {"ts": "timestamp"})
 
 
+def untyped(self: Any) -> None:
+    self.names = self.state.columns("names", ["price"])  # type: ignore[arg-type]
+
+
 def shared() -> Process:
     return ONE
 
@@ -267,6 +271,11 @@ ONE = Trips()
             "state names: column name must be one of tinyint, smallint, int, bigint, float, "
             "double, boolean, date, timestamp; got string. Keep other values in a map, under a "
             "number that is in the column.",
+        ),
+        (
+            lambda: rides.process(kind(on_tuple=method, __init__=untyped)),
+            "state names: columns need a type each, in a dict by name or a pyarrow.Schema; got "
+            '[\'price\']. Write for example {"price": "double"}.',
         ),
         (
             lambda: rides.process(kind(on_tuple=method, __init__=timed)),

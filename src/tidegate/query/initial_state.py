@@ -78,7 +78,7 @@ def _keys(spec: ProcessSpec, table: TableDef, where: str) -> tuple[str, ...]:
 
 def _kind(name: str, time: str | None, is_value: bool) -> str:
     if is_value:
-        return f"{name}, which is one value for all keys of a bucket"
+        return f"{name}, which belongs to all keys of a bucket"
     if name == EVENT_TIME and time is None:
         return f"{name}, though no map of the table has a time to live"
     return f"a column {name}"

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from tests.operate.process.test_state import Bucket
 from tests.oracle.process import Clock, PlainColumns
+from tidegate.batch import MIN_US
 from tidegate.operate.process import columns
 from tidegate.operate.process.stored import StoredState
 
@@ -184,6 +185,15 @@ def test_mistakes(given: dict[str, Any], message: str) -> None:
     with pytest.raises(KeyError, match="state x has no column w; there are ts, v"):
         bucket.object.x["w"]
     assert bucket.object.x["v"].tolist() == [1]
+
+
+def test_a_time_to_live_may_reach_beyond_the_first_time_there_is() -> None:
+    bucket = Bucket(declared(5))
+    bucket.now_us = MIN_US + 2
+    bucket.object.x.append(rows(MIN_US + 2, [1, 2]))
+    assert bucket.object.x["v"].tolist() == [1, 2]
+    bucket.commit()
+    assert bucket.object.x["v"].tolist() == [1, 2]
 
 
 def test_columns_are_not_there_before_the_object_is_at_work() -> None:

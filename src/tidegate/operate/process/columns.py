@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.batch import MAX_US, TS
+from tidegate.batch import MAX_US, MIN_US, TS
 from tidegate.duration import duration_text
 from tidegate.errors import QueryError
-from tidegate.operate.kernels.order import flat
 from tidegate.operate.process.key import EntryChange, StoredEntry, prefix_of
 from tidegate.schema import TIME, type_name
 
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from tidegate.operate.process.plain import Encoder
 
 Array = npt.NDArray[Any]
-Rows = pa.Table | pa.RecordBatch | Mapping[str, Any]
-Schema = Mapping[str, str | pa.DataType] | pa.Schema
+Rows: TypeAlias = pa.Table | pa.RecordBatch | Mapping[str, Any]
+Schema: TypeAlias = Mapping[str, str | pa.DataType] | pa.Schema
 
 _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _TYPES = {
@@ -191,8 +190,7 @@ class ColumnsState:
     def __init__(self, name: str, schema: Schema, ttl_us: int | None) -> None:
         self.name = name
         self.ttl_us = ttl_us
-        pairs = [(f.name, f.type) for f in schema] if isinstance(schema, pa.Schema) else schema
-        self._types = _types_of(name, tuple(dict(pairs).items()))
+        self._types = _types_of(name, _declared(name, schema))
         self._prefix = prefix_of(name)
         self._bucket: HotBucket | None = None
         self._held: HeldColumns | None = None
@@ -267,7 +265,7 @@ class ColumnsState:
         if self._held is None:
             self._held = self._bucket.columns(self._prefix, self._types)
         if self.ttl_us is not None and now_us != self._since_us:
-            self._held.forget(now_us - self.ttl_us)
+            self._held.forget(max(now_us - self.ttl_us, MIN_US + 1))  # MIN_US is NaT
             self._since_us = now_us
         return self._held
 
@@ -283,10 +281,10 @@ class ColumnsState:
             raise ValueError(f"{self._needs(f'no NULL in {name}')}; got {nulls}")
         return values
 
-    def _cast(self, name: str, given: Any, type_: pa.DataType) -> pa.Array:
+    def _cast(self, name: str, given: Any, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
         try:
             column = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given)
-            return flat(column, type_)
+            return column.cast(type_)
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise ValueError(
                 f"{self._needs(f'{type_name(type_)} as {name}')}; got {error}"
@@ -294,6 +292,20 @@ class ColumnsState:
 
     def _needs(self, what: str) -> str:
         return f"state {self.name}: append needs {what}"
+
+
+def _declared(state: str, schema: Schema) -> tuple[tuple[str, str | pa.DataType], ...]:
+    """The columns that a schema names, each with its type as it is written."""
+    if isinstance(schema, pa.Schema):
+        return tuple((field.name, field.type) for field in schema)
+    if isinstance(schema, Mapping):
+        return tuple(schema.items())
+    raise QueryError(
+        f"state {state}",
+        "columns need a type each, in a dict by name or a pyarrow.Schema",
+        repr(schema),
+        'Write for example {"price": "double"}.',
+    )
 
 
 @lru_cache
