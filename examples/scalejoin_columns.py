@@ -1,4 +1,4 @@
-"""A stream join of one's own at the speed of the built-in one: ScaleJoin by column.
+"""A stream join of one's own by column, within three times the CPU time of the built-in scan.
 
 Shows: a Process whose state is arrays, `self.state.columns`, with a compiled loop over them. Each
        object sees all tuples, appends every so-manieth to what it keeps, and compares each tuple
@@ -17,15 +17,14 @@ import pyarrow as pa
 import tidegate as tg
 from tidegate import col, left, lit, right
 
-R = "generator:r?rows=5000&rate=1000&domain=500"
-S = "generator:s?rows=5000&rate=1000&domain=500"
+INPUT = "generator:{}?rows=5000&rate=1000&domain=500"
 BAND = np.float32(10)
 
 
 @numba.njit(nogil=True)
 def near(asks, ts, number, one, two, kept_ts, kept_number, kept_one, kept_two, within):
     """Tuples that ask, each with the place of one kept before it that is near, in their order."""
-    pairs, count, first, last = np.empty((64, 2), np.int64), 0, 0, 0
+    tuples, places, first, last = [0], [0], 0, 0
     for p in np.flatnonzero(asks):
         while first < len(kept_ts) and kept_ts[first] < ts[p] - within:
             first += 1
@@ -38,11 +37,9 @@ def near(asks, ts, number, one, two, kept_ts, kept_number, kept_one, kept_two, w
                 found |= (abs(xs[i] - x) <= BAND) & (abs(ys[i] - y) <= BAND)
             for i in range(len(xs) if found else 0):
                 if abs(xs[i] - x) <= BAND and abs(ys[i] - y) <= BAND:
-                    if count == len(pairs):
-                        pairs = np.concatenate((pairs, np.empty_like(pairs)))
-                    pairs[count, 0], pairs[count, 1] = p, start + i
-                    count += 1
-    return pairs[:count, 0], pairs[:count, 1]
+                    tuples.append(p)
+                    places.append(start + i)
+    return np.array(tuples)[1:], np.array(places)[1:]
 
 
 class ScaleJoin(tg.Process):
@@ -88,7 +85,7 @@ def built_in(r, s, within):
 
 def main(master: str = "none") -> None:
     session, mine, theirs = tg.Session(master=master), tg.sink.memory(), tg.sink.memory()
-    given = session.stream(R, time="ts", name="r"), session.stream(S, time="ts", name="s")
+    given = [session.stream(INPUT.format(name), time="ts", name=name) for name in "rs"]
     own(*given, timedelta(seconds=2)).start(sink=mine, instances=2, buckets=16).wait()
     built_in(*given, timedelta(seconds=2)).start(sink=theirs, instances=2, method="scan").wait()
     pairs, same = mine.table(), mine.table().equals(theirs.table())

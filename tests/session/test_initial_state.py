@@ -255,7 +255,7 @@ def test_with_a_table_it_is_another_query(before: bool, tmp_path: Path) -> None:
         ("k", {"k": ["a"], "sums": [1]}, "table accounts must have the key key; got only k, sums"),
         ("first", {"first": [1], "sums": [1]}, "must be of the type string, as in the stream; got"),
         ("first", {"first": ["a"], "sum": [1]}, "got a column sum. Did you mean sums?"),
-        ("first", {"first": ["a"], "calls": [1]}, "got calls, which is one value for all keys of"),
+        ("first", {"first": ["a"], "calls": [1]}, "got calls, which belongs to all keys of"),
         ("first", {"first": ["a"], "sums": [1], "ts": [EPOCH]}, "no map of the table has a time"),
         ("first", {"first": ["a"]}, "needs a column for a map of the class; got none. Maps of the"),
         (None, {"first": ["a"], "sums": [1]}, "needs keys that its rows belong to; got none"),
