@@ -152,6 +152,19 @@ def test_another_time_to_live_is_another_query(tmp_path: Path) -> None:
         stream_of([ROWS]).process(Other, keys="k").start(sink=tg.sink.memory(), **how)
 
 
+def test_other_columns_are_another_query(tmp_path: Path) -> None:
+    class Other(Window):
+        def __init__(self) -> None:
+            self.values = self.state.columns("values", {"v": "bigint"}, ttl="5 us")
+            self.ever = self.state.columns("ever", {"v": "bigint", "odd": "boolean"})
+
+    Other.__module__, Other.__qualname__ = Window.__module__, Window.__qualname__
+    how: dict[str, Any] = {"checkpoint": str(tmp_path)}
+    stream_of([ROWS]).process(Window, keys="k").start(sink=tg.sink.memory(), **how).wait()
+    with pytest.raises(CheckpointError, match=r"columns values \(ts timestamp, v bigint\)"):
+        stream_of([ROWS]).process(Other, keys="k").start(sink=tg.sink.memory(), **how)
+
+
 def _plain(cell: Any) -> Any:
     return (cell - EPOCH) // timedelta(microseconds=1) if isinstance(cell, datetime) else cell
 
