@@ -13,8 +13,8 @@ import tidegate as tg
 from tidegate import left, lit, right
 
 WITHIN = timedelta(seconds=2)
-R = "generator:r?rows=1000&rate=100&domain=200"
-S = "generator:s?rows=1000&rate=100&domain=200"
+R = "generator:r?rows=400&rate=100&domain=200"
+S = "generator:s?rows=400&rate=100&domain=200"
 
 
 class ScaleJoin(tg.Process):
