@@ -28,6 +28,7 @@ class Recording:
         self.calls = calls
         self.parallel = parallel
         self.side_outputs = sides
+        self.uri = None
         self.fails = False
 
     def open(self, opening: Opening) -> None:

@@ -42,6 +42,7 @@ class Leaky:
 
     parallel = False
     side_outputs = True
+    uri = None
 
     def __init__(self) -> None:
         self.batches: dict[int, pa.Table] = {}

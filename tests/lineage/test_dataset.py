@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from openlineage.client.naming import dataset as naming
 
-from tidegate.driver.lineage.dataset import dataset_of
+from tidegate.driver.lineage.dataset import Dataset, dataset_of
+from tidegate.sink.address import Address
+from tidegate.sink.registry import SINKS, of
 
 GIVEN = [
     ("/data/in", naming.LocalFileSystem(path="/data/in")),
@@ -64,3 +67,54 @@ def test_what_the_specification_does_not_name_is_named_as_it_is_written() -> Non
     catalog = dataset_of("iceberg:prod?table=shop.rides")
     assert catalog is not None
     assert (catalog.namespace, catalog.name) == ("iceberg:prod", "shop.rides")
+
+
+WRITTEN = {
+    "out": "file://{here}/out",
+    "file:///data/out?format=csv": "file:///data/out",
+    "s3://bucket/a?region=x": "s3://bucket/a?region=x",
+    "kafka://one:9092,two:9092/rides?key=a&config=secret.conf": "kafka://one:9092,two:9092/rides",
+    "postgresql://me@db/shop?table=sales.rides&passfile=secret": (
+        "postgresql://me@db/shop?table=sales.rides"
+    ),
+    "postgres://db:5433/shop?table=rides&newest=true": "postgresql://db:5433/shop?table=rides",
+    "delta:a%20b/t?append=true": "delta:{here}/a%20b/t",
+    "delta+s3://bucket/t?region=x&append=true": "delta+s3://bucket/t?region=x",
+    "iceberg:lake.db?table=n.t": "iceberg:{here}/lake.db?table=n.t",
+    "iceberg:prod?table=n.t&append=true": "iceberg:prod?table=n.t",
+    "console:": None,
+    "memory:": None,
+}
+"""By the URI of an output, as somebody writes it, that of its sink; at least one of each kind."""
+
+
+def test_each_sink_names_the_dataset_that_its_uri_is_read_as(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kinds = {SINKS[Address.parse(uri, "out").scheme] for uri in WRITTEN}
+    assert kinds == set(SINKS.values())
+    for given, named in WRITTEN.items():
+        sink = of(given)
+        assert sink.uri == (named and named.replace("{here}", str(tmp_path)))
+        assert "secret" not in repr(sink)
+        assert (None if sink.uri is None else dataset_of(sink.uri)) == dataset_of(given)
+
+
+@pytest.mark.parametrize(
+    ("uri", "named"),
+    [
+        ("out", ("file", "{here}/out/busy")),
+        ("s3://bucket/a?region=x", ("s3://bucket", "a/busy")),
+        ("kafka://one:9092/rides", ("kafka://one:9092", "rides-busy")),
+        ("postgresql://me@db/shop?table=rides", ("postgres://db:5432", "shop.public.rides_busy")),
+        ("delta:t", ("file", "{here}/t/busy")),
+        ("iceberg:prod?table=n.t", ("iceberg:prod", "n.t_busy")),
+    ],
+)
+def test_an_output_with_a_name_is_a_dataset_of_its_own(
+    uri: str, named: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = dataset_of(str(of(uri, "busy").uri))
+    assert found == Dataset(*(text.replace("{here}", str(tmp_path)) for text in named))

@@ -174,3 +174,13 @@ def test_a_failure_is_told_with_its_message() -> None:
     assert states([start, fail]) == ["START", "FAIL"]
     assert "errorMessage" not in start["run"]["facets"]
     assert "'a'" in fail["run"]["facets"]["errorMessage"]["message"]
+
+
+def test_tables_of_a_lakehouse_are_outputs_as_well(folder: Path) -> None:
+    """Each output has one of its own, as a query that reads it would name it."""
+    words = "run q.sql --master none --out delta:lake --checkpoint c --lineage l.jsonl".split()
+    assert invoke(words) == 0
+    _, complete = told()
+    outputs = {d["name"]: d["outputFacets"]["outputStatistics"] for d in complete["outputs"]}
+    assert list(outputs) == [str(folder / "lake/busy"), str(folder / "lake/named")]
+    assert outputs[str(folder / "lake/named")]["rowCount"] == 3

@@ -16,6 +16,7 @@ from tidegate.execute.job import LATE, REJECTED, Outcome, Parcel
 from tidegate.execute.runner import Outcomes
 from tidegate.operate.port import Port
 from tidegate.plan.physical import Plan, Target
+from tidegate.sink.batch_ledger import PublishedSink
 from tidegate.sink.batch_output import BatchOutput, CountedParts
 from tidegate.sink.protocol import Opening, PartWriter, Preparing, Sink, Upserting
 from tidegate.sink.receipt import Part, Receipt
@@ -152,8 +153,11 @@ class Outlets:
                 continue
             written = self._write(target.name, output)
             receipts[target.name or ""] = tuple(receipt.to_dict() for receipt in written)
-        uris = {n or "": getattr(sink, "uri", None) for n, sink in self._sinks.items()}
-        places = {name: str(uri) for name, uri in uris.items() if uri is not None}
+        places = {
+            name or "": sink.uri
+            for name, sink in self._sinks.items()
+            if isinstance(sink, PublishedSink)
+        }
         return StagedBatch(tuple(outputs), receipts, places)
 
     def publish(self, manifest: Manifest) -> None:

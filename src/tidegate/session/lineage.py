@@ -73,11 +73,11 @@ def _inputs(plan: Plan, joined: Iterable[Mapping[str, Any]]) -> Iterable[Dataset
 
 
 def _outputs(plan: Plan, sinks: Mapping[str | None, Sink]) -> dict[str, DatasetUse]:
-    """The outputs whose sinks have a URI, by name."""
+    """The outputs that others can read, by name."""
     found = {}
     for target in plan.targets:
-        uri = getattr(sinks[target.name], "uri", None)
-        dataset = None if uri is None else dataset_of(str(uri))
+        uri = sinks[target.name].uri
+        dataset = None if uri is None else dataset_of(uri)
         if dataset is not None:
             found[target.name or ""] = DatasetUse(dataset, plan.port(target.edge).schema)
     return found

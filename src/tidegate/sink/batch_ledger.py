@@ -14,7 +14,7 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tidegate.batch import BatchId
 from tidegate.sink.receipt import Receipt
@@ -37,8 +37,13 @@ class SeenPart:
     wrong: str | None
 
 
+@runtime_checkable
 class PublishedSink(Protocol):
-    """A sink whose published batches can be looked at again; nothing is changed."""
+    """A sink whose published batches can be looked at again by its URI; nothing is changed."""
+
+    @property
+    def uri(self) -> str:
+        """Where the parts of a batch can be found by who only has its manifest; see `verify`."""
 
     def batch_names(self, folder: str) -> Sequence[str]:
         """The names of what is in a folder of the output, sorted; `""` is the output itself."""

@@ -29,6 +29,7 @@ class CallSink:
 
     parallel = False
     side_outputs = True
+    uri = None
 
     def __init__(
         self,

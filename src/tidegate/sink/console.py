@@ -31,6 +31,7 @@ class ConsoleSink:
 
     parallel = False
     side_outputs = True
+    uri = None
 
     def __init__(
         self, stream: TextIO | None = None, title: str = "", errors: TextIO | None = None

@@ -25,6 +25,7 @@ class MemorySink:
 
     parallel = False
     side_outputs = True
+    uri = None
 
     def __init__(self) -> None:
         self.batches: dict[int, BatchOutput] = {}

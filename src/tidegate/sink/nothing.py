@@ -18,6 +18,7 @@ class NothingSink:
 
     def __init__(self, sides: SideText | None = None) -> None:
         self.side_outputs = sides is not None
+        self.uri = None
         self._sides = sides
         self._held = HeldParts()
 

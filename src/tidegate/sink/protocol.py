@@ -130,6 +130,13 @@ class Sink(Protocol):
     """Whether late and rejected tuples come here too; without it they are only counted. Of several
     outputs the first one gets them."""
 
+    @property
+    def uri(self) -> str | None:
+        """What names the place of this output for others, in lineage; never with credentials.
+
+        None where only this process has the results. Asked at any time, also before `open`.
+        """
+
     def open(self, opening: Opening) -> None:
         """Check that results can be written, and go on from the newest committed batch.
 

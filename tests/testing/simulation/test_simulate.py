@@ -44,6 +44,7 @@ class Kept:
 
     parallel = False
     side_outputs = False
+    uri = None
 
     def __init__(self, table: Table) -> None:
         self.table = table

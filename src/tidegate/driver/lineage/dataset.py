@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from tidegate.remote.lake.uri import catalog_file
 from tidegate.remote.scheme import without_keys
 
 IN_PROGRAM = ("memory", "frame", "console")
@@ -104,11 +105,14 @@ def _of_relation(place: _Place) -> Dataset:
 def _of_table_folder(place: _Place) -> Dataset | None:
     """A table format is where its files are: `delta:PATH`, `delta+s3://bucket/table`."""
     _, plus, inner = place.scheme.partition("+")
-    return dataset_of(f"{inner}:{place.text}" if plus else place.text)
+    if plus:
+        return dataset_of(f"{inner}:{place.text}")
+    return _of_path(unquote(place.text.removeprefix("//localhost")))
 
 
 def _of_catalog(place: _Place) -> Dataset:
-    return Dataset(f"iceberg:{place.text}", place.parameters.get("table", ""))
+    catalog = catalog_file(place.text) or place.text
+    return Dataset(f"iceberg:{catalog}", place.parameters.get("table", ""))
 
 
 def _as_written(place: _Place) -> Dataset:

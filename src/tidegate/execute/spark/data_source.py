@@ -180,10 +180,9 @@ def result_frame(sink: object, session: SparkSession | None, *, stream: bool) ->
             "none in this process",
             "Give one: query.to_dataframe(spark).",
         )
-    uri = getattr(sink, "uri", None)
     if isinstance(sink, FileSink | RemoteSink) and sink.format == "parquet":
         _register(session)
-        return (session.readStream if stream else session.read).format(FORMAT).load(uri)
+        return (session.readStream if stream else session.read).format(FORMAT).load(sink.uri)
     if isinstance(sink, MemorySink) and not stream:
         return session.createDataFrame(sink.table())
     raise OptionError(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from tidegate.remote.folder import folder_of
 from tidegate.remote.lake.extra import library
@@ -73,6 +73,11 @@ class DeltaPlace:
     def root(self) -> str:
         """The place as a person names it."""
         return object_place(self.uri).root if self.remote else self.uri
+
+    @property
+    def named(self) -> str:
+        """The URI of the table as queries write it, absolute and without keys."""
+        return f"delta+{self.uri}" if self.remote else f"delta:{quote(self.uri)}"
 
     def below(self, name: str) -> DeltaPlace:
         """A table in a folder inside of this one."""

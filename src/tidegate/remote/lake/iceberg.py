@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlencode
+from urllib.parse import quote, urlencode
 
 from pyarrow.fs import FileSystem
 
@@ -22,7 +22,7 @@ from tidegate.remote.lake.delta import STORE_PARAMETERS
 from tidegate.remote.lake.extra import library
 from tidegate.remote.lake.files import DataFolder
 from tidegate.remote.lake.local_folder import LocalFolder
-from tidegate.remote.lake.uri import LakeUri
+from tidegate.remote.lake.uri import SQLITE, LakeUri, catalog_file
 from tidegate.remote.object_uri import object_place
 from tidegate.remote.scheme import is_object_uri, refuse_keys
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 PARAMETERS = ("table", "name", "warehouse", *STORE_PARAMETERS)
-_SQLITE = "sqlite:///"
-_ENDINGS = (".db", ".sqlite", ".sqlite3")
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
@@ -56,26 +54,31 @@ class IcebergPlace:
             must = "must name a table with its namespace"
             example = f"Write iceberg:{uri.place or 'CATALOG'}?table=namespace.table."
             raise uri.refusal(must, table or "no table", example)
-        path = unquote(uri.place.removeprefix(_SQLITE))
-        by_name = path == uri.place and "/" not in path and not path.endswith(_ENDINGS)
-        if not path or "://" in path:
+        path = catalog_file(uri.place)
+        named = uri.place.removeprefix(SQLITE)
+        if not named or "://" in named:
             must = "must name a catalog of pyiceberg's configuration, or an SQLite file"
             remedy = "Write iceberg:NAME?table=..., or iceberg:folder/catalog.db?table=...."
             raise uri.refusal(must, uri.place or "none", remedy)
-        if by_name:
+        if not path:
             for name in ("name", "warehouse", *STORE_PARAMETERS):
                 if name in given:
                     must = f"{name} is for a catalog in an SQLite file"
                     remedy = "Leave it out: pyiceberg's configuration says it."
                     raise uri.refusal(must, f"{name}={given[name]}", remedy)
-            return IcebergPlace(path, table)
-        path = os.path.abspath(path)
+            return IcebergPlace(uri.place, table)
         return IcebergPlace(given.get("name", "default"), table, path, _properties(uri, path))
 
     @property
     def root(self) -> str:
         """The table as a person names it."""
         return f"iceberg:{self.path or self.catalog}, table {self.table}"
+
+    @property
+    def named(self) -> str:
+        """The URI of the table as queries write it, absolute and without keys."""
+        place = quote(self.path) if self.path else self.catalog
+        return f"iceberg:{place}?{urlencode({'table': self.table})}"
 
     def beside(self, ending: str) -> IcebergPlace:
         """The table whose name has one more ending."""
@@ -135,13 +138,13 @@ def _properties(uri: LakeUri, path: str) -> tuple[tuple[str, str], ...]:
             remedy = "Name another one, or leave out what is said of a store."
             raise uri.refusal(must, warehouse or ", ".join(said), remedy)
         folder = os.path.abspath(warehouse or os.path.join(os.path.dirname(path), "warehouse"))
-        return (("uri", f"{_SQLITE}{path}"), ("warehouse", f"file://{folder}"))
+        return (("uri", f"{SQLITE}{path}"), ("warehouse", f"file://{folder}"))
     refuse_keys(warehouse, uri.where, uri.kind)
     config = object_place(f"{warehouse}?{urlencode(said)}" if said else warehouse).config
     endpoint = config.get("endpoint") or next(
         (os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None
     )
-    found = {"uri": f"{_SQLITE}{path}", "warehouse": warehouse.rstrip("/")}
+    found = {"uri": f"{SQLITE}{path}", "warehouse": warehouse.rstrip("/")}
     region = config.get("region") or os.environ.get("AWS_REGION")
     if endpoint:
         found |= {"s3.endpoint": str(endpoint), "s3.region": region or "us-east-1"}

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from tidegate.errors import UserError, near
+
+SQLITE = "sqlite:///"
+_ENDINGS = (".db", ".sqlite", ".sqlite3")
+
+
+def catalog_file(place: str) -> str:
+    """The absolute path of the SQLite file that is a catalog; "" for one that has a name."""
+    path = unquote(place.removeprefix(SQLITE))
+    by_name = path == place and "/" not in path and not path.endswith(_ENDINGS)
+    return "" if by_name or not path else os.path.abspath(path)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,11 @@ class KafkaSink:
         """The side outputs that were said to be dropped."""
 
     def __repr__(self) -> str:
-        return f"KafkaSink('kafka://{self._address.servers}/{self._address.topic}')"
+        return f"KafkaSink({self.uri!r})"
+
+    @property
+    def uri(self) -> str:
+        return f"kafka://{self._address.servers}/{self._address.topic}"
 
     @staticmethod
     def at(address: Address, output: str | None) -> KafkaSink:

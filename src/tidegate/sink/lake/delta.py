@@ -161,7 +161,7 @@ class DeltaSink(LakeSink):
         def table(writer: str, side: str) -> DeltaTarget:
             return DeltaTarget(place.below(side) if side else files.main, files, writer)
 
-        super().__init__(f"delta:{files.main.root}", table, append)
+        super().__init__(files.main.named, table, append)
 
     @staticmethod
     def at(address: Address, output: str | None) -> DeltaSink:

@@ -150,7 +150,7 @@ class IcebergSink(LakeSink):
             own = place.beside(side.replace("/", "_")) if side else main
             return IcebergTarget(own, main, writer)
 
-        super().__init__(main.root, table, append)
+        super().__init__(main.named, table, append)
         self._base = place.root
 
     @property

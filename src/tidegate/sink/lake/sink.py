@@ -65,9 +65,9 @@ class LakeSink:
     side_outputs = True
 
     def __init__(
-        self, name: str, table: Callable[[str, str], LakeTable], append: bool = False
+        self, uri: str, table: Callable[[str, str], LakeTable], append: bool = False
     ) -> None:
-        self._name = name
+        self.uri = uri
         self._tables = table
         self._append = append
         self._owner = 0
@@ -84,7 +84,7 @@ class LakeSink:
         """Whether the batch that was begun is one that runs again, after a part of it was lost."""
 
     def __repr__(self) -> str:
-        return f"LakeSink({self._name!r})"
+        return f"LakeSink({self.uri!r})"
 
     def open(self, opening: Opening) -> None:
         self._owner, self._schema = opening.owner, opening.schema

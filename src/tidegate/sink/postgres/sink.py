@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -97,6 +98,10 @@ class PostgresSink:
     def side_places(self) -> dict[str, str]:
         """Where late and rejected rows are, for the summary of a run."""
         return {side: f"are in table {self._full_name}_{side}" for side in SIDES}
+
+    @property
+    def uri(self) -> str:
+        return f"{self.database.where}?{urlencode({'table': self._full_name})}"
 
     @property
     def where(self) -> str:

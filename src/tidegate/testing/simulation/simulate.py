@@ -250,6 +250,7 @@ class _Stepped:
         self._sink = sink
         self.parallel = sink.parallel
         self.side_outputs = sink.side_outputs
+        self.uri = sink.uri
 
     def open(self, opening: Opening) -> None:
         _step("sink open")
