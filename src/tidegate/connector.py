@@ -119,7 +119,8 @@ class Source(ABC):
 
     The gate calls, in one thread: at a restart `check` with what `mark` gave before, and `start`,
     else `begin`; then for each batch `extend`, `times` and `ended` as far as it looks, `reader` and
-    `absent` for what the batch takes, `confirm` before the commit and `mark` for its manifest.
+    `absent` for what the batch takes, `confirm` before the commit and `mark` for its manifest, and
+    `answered` after it.
     `extent` and `untaken` are asked at any time between, by who watches. Abstract methods must be
     there; the others have defaults.
     """
@@ -240,6 +241,14 @@ class Source(ABC):
     def holds(self, saved: Mapping[str, Any]) -> bool:
         """Whether all that a mark tells of is in it, also what is not read yet; may cost a pass."""
         return True
+
+    def answered(self, position: int) -> None:
+        """Let go of what is held of the tuples before a position: a commit has answered them.
+
+        Nobody asks for them in this run any more. Default: of when they arrived.
+        """
+        if self.arrivals is not None:
+            self.arrivals.drop(position)
 
     def confirm(self) -> None:
         """Refuse a source whose last tuple turned out not to be whole; before a commit."""

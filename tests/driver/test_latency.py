@@ -349,7 +349,7 @@ def test_every_tuple_counts_once_with_its_own_latency(
             return False
         clock.advance(takes_ms / 1e3)
         found = latency.committed(cut.completed, clock.now())
-        intake.drop_arrivals()
+        intake.answered()
         taken = [next(iter(inlet.tracks.values())).position for inlet in intake.inlets]
         wanted = plain.committed(taken, cut.frontier_us, clock.now())
         assert (0 if found is None else found.tuples) == len(wanted)

@@ -212,7 +212,7 @@ class Inputs:
         """Let go of what is consumed; after a commit."""
         with self._newest():
             self._goal = None
-            self._intake.drop_arrivals()
+            self._intake.answered()
             self._intake.forget()
 
     def close(self) -> None:

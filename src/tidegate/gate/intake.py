@@ -280,12 +280,11 @@ class Intake:
         reached = goal.frontier_us
         return Cut(tuple(parts), rows_taken, previous, reached, ends, completed, newest)
 
-    def drop_arrivals(self) -> None:
-        """Let go of when tuples arrived that were answered; call after a commit."""
+    def answered(self) -> None:
+        """Let sources go of what they hold of tuples that were answered; call after a commit."""
         for inlet in self.inlets:
             for track in inlet.tracks.values():
-                if track.arrivals is not None:
-                    track.arrivals.drop(track.waiting_from)
+                track.source.answered(track.waiting_from)
 
     def backlog(self) -> Backlog | None:
         """What has arrived and was not taken; None where no source is live."""

@@ -123,6 +123,9 @@ class LegSource(Source):
     def untaken(self, position: int) -> tuple[int, str] | None:
         return self.inner.untaken(position)
 
+    def answered(self, position: int) -> None:
+        self.inner.answered(position)
+
     def mark(self, position: int) -> Mapping[str, Any] | None:
         """That of the source itself, with the span, which must not change either."""
         return {"until_us": self._span.until_us, "of": self.inner.mark(position)}

@@ -17,9 +17,11 @@ from tidegate.kafka.address import KafkaAddress
 from tidegate.microsecond import read_us
 from tidegate.schema import check_time
 from tidegate.source.kafka.column import asked_columns
+from tidegate.source.kafka.decode import CarryLimits, TopicDecoder
 from tidegate.source.kafka.feed import TopicFeed
 from tidegate.source.kafka.fetch import fetch
-from tidegate.source.kafka.partition import PartitionSource, RecordShape, SharedShape, Stretch
+from tidegate.source.kafka.partition import PartitionSource, Stretch
+from tidegate.source.kafka.shape import RecordShape, SharedShape
 from tidegate.source.kafka.topic import (
     COMMITTED,
     ISOLATIONS,
@@ -48,12 +50,18 @@ _LOOK_S = 0.002
 _PARTITIONS_S = 2.0
 """How often the brokers are asked whether the topic has more partitions."""
 
+_LIMITS = CarryLimits()
+
 
 class KafkaConnector(Connector):
     """The partitions of one topic. Followed, partitions that are added later join."""
 
     def __init__(
-        self, topic: Topic, subscription: Subscription, clock: Clock | None = None
+        self,
+        topic: Topic,
+        subscription: Subscription,
+        clock: Clock | None = None,
+        limits: CarryLimits = _LIMITS,
     ) -> None:
         self._follow = subscription.follow
         self._grows = subscription.follow
@@ -65,6 +73,8 @@ class KafkaConnector(Connector):
         if subscription.time is not None:
             check_time(self.schema, subscription.time, subscription.where)
         self._feed = TopicFeed(self._topic)
+        self._limits = limits
+        self._decoder = TopicDecoder(self._shape, limits)
         self._sources: list[PartitionSource] = []
         self._begins = self._first_offsets()
         self._asked_at = self._clock.now()
@@ -221,7 +231,9 @@ class KafkaConnector(Connector):
                 self._shape,
                 stretch,
                 self._feed,
+                self._decoder,
                 self._clock,
+                self._limits,
             )
             self._sources.append(source)
             self._feed.join(source)

@@ -7,6 +7,7 @@ are decoded when the gate asks for them. Tasks in other processes fetch what the
 from __future__ import annotations
 
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _WAIT_S = 0.1
+_AGAIN_S = 0.001
+"""How long a look that has found nothing counts: the gate asks each partition, several times."""
+
 _ANSWER_S = 1.0
 _QUEUED_KBYTES = 32 * 1024
 
@@ -65,6 +69,8 @@ class TopicFeed:
         """Partitions that the gate has asked for: by then it has said where they begin."""
         self._assigned: set[int] = set()
         self._paused: set[int] = set()
+        self._empty_at = -math.inf
+        """When a look at all that is assigned has found nothing."""
 
     def join(self, partition: Fed) -> None:
         self._partitions[partition.partition] = partition
@@ -76,10 +82,13 @@ class TopicFeed:
         self._asked.add(partition.partition)
         while partition.next < wanted:
             waits = partition.next < there
+            if not waits and self._is_looked_at(partition, clock.now()):
+                return
             self._resume(partition)
             if self._take(_WAIT_S if waits else 0.0):
                 came_at = clock.now()
             elif not waits:
+                self._empty_at = clock.now()
                 return
             elif clock.now() - came_at > PATIENCE_S:
                 raise silent(self._topic, partition.partition, partition.next, self._complaints)
@@ -118,6 +127,11 @@ class TopicFeed:
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
+
+    def _is_looked_at(self, partition: Fed, now: float) -> bool:
+        """Whether there was nothing for a partition just now."""
+        reads = partition.partition in self._assigned - self._paused
+        return reads and now - self._empty_at < _AGAIN_S
 
     def _take(self, wait_s: float) -> bool:
         """Give partitions what has come; whether anything has."""

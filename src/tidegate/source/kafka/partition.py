@@ -4,98 +4,40 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from tidegate.arrival import BEFORE, Floats, Growth
 from tidegate.clock import Clock
-from tidegate.connector import Bools, Int64s, Reader, Reject, Rows, Source, check_columns
+from tidegate.connector import Bools, Int64s, Reader, Rows, Source, check_columns
 from tidegate.errors import SourceError
-from tidegate.source.kafka.column import RECORD_COLUMNS, TIMESTAMP, record_column
+from tidegate.source.kafka.decode import (
+    Carried,
+    CarriedRecords,
+    CarriedRows,
+    CarryLimits,
+    TopicDecoder,
+)
 from tidegate.source.kafka.feed import TopicFeed
 from tidegate.source.kafka.fetch import fetch
-from tidegate.source.kafka.record import RecordRange, RecordShelf, shelf_of
+from tidegate.source.kafka.record import RecordRange, shelf_of
+from tidegate.source.kafka.shape import RecordShape, SharedShape
 from tidegate.source.kafka.topic import Topic, made_anew, removed
-from tidegate.source.message.value import ValueLayout
 from tidegate.source.piece import PIECES
 
 _MOST_AHEAD = 200_000
 _MOST_AHEAD_BYTES = 32 * 2**20
 """How much of a partition is read before the gate has asked for it."""
 
-_MOST_CARRIED = 8_192
-_MOST_CARRIED_BYTES = 2**20
-"""Up to so many offsets of a partition, records that the driver holds go with the work to tasks."""
-
-
-@dataclass(frozen=True)
-class RecordShape:
-    """What the records of a topic are read as; picklable and hashable."""
-
-    layout: ValueLayout
-    own: tuple[str, ...]
-    """The columns of the records themselves (`column`)."""
-    time: str | None
-
-    @property
-    def schema(self) -> pa.Schema:
-        mine = [pa.field(name, RECORD_COLUMNS[name]) for name in self.own]
-        return pa.schema([*self.layout.schema, *mine])
-
-    def times(self, records: RecordRange) -> tuple[Int64s, Bools]:
-        assert self.time is not None, "a look at the columns asks for no times"
-        if self.time == TIMESTAMP and TIMESTAMP in self.own:
-            return records.own_times()
-        return records.times(self.layout, self.layout.schema.field(self.time))
-
-    def rows(self, records: RecordRange, partition: int) -> Rows:
-        """All columns of what can be read; values that are absent or unreadable are rejected."""
-        there = np.flatnonzero([v is not None for v in records.values])
-        parsed = self.layout.parse([v for v in records.values if v is not None])
-        kept = there if parsed.places is None else there[parsed.places]
-        table = parsed.table
-        for name in self.own:
-            column = record_column(name, records, partition)
-            whole = len(kept) == len(records.values)
-            table = table.append_column(name, column if whole else column.take(pa.array(kept)))
-        faults = {int(there[f.place]): (f.why, f.raw) for f in parsed.faults}
-        if len(there) < len(records.values):
-            absent = set(range(len(records.values))) - set(there.tolist())
-            faults |= dict.fromkeys(absent, ("a tombstone, which has no value", ""))
-        rejects = tuple(
-            Reject(int(records.offsets[place]), f"{_at(records, place, partition)}: {why}", raw)
-            for place, (why, raw) in sorted(faults.items())
-        )
-        return Rows(table, records.offsets[kept], rejects)
-
-
-@dataclass
-class SharedShape:
-    """The shape that all partitions of a topic are read with, also those that join later.
-
-    A checkpoint may say another one than the newest schema of the values gives.
-    """
-
-    now: RecordShape
-
-    def restore(self, saved: Mapping[str, Any] | None) -> None:
-        """Read by the schema that an earlier run has read by."""
-        self.now = replace(self.now, layout=self.now.layout.restored(saved))
-
-
-def _at(records: RecordRange, place: int, partition: int) -> str:
-    return f"partition {partition}, offset {records.offsets[place]}"
-
 
 @dataclass(frozen=True)
 class KafkaReader(Reader):
     """Offsets [start, stop) of a partition, read in a task by a consumer of its process.
 
-    A few records that the driver holds are `carried` with it. Every task of a small batch reads all
-    of it: consumers of each of them would ask the brokers for the same records.
+    What the driver holds of a small batch is `carried` with it: every task reads all of that, and
+    consumers of each of them would ask the brokers for the same records.
     """
 
     topic: Topic
@@ -103,7 +45,7 @@ class KafkaReader(Reader):
     shape: RecordShape
     start: int
     stop: int
-    carried: RecordRange | None = field(default=None, compare=False, repr=False)
+    carried: Carried | None = field(default=None, compare=False, repr=False)
 
     def read(self, columns: Sequence[str]) -> Rows:
         check_columns(columns, self.shape.schema, f"topic {self.topic.name}")
@@ -112,9 +54,12 @@ class KafkaReader(Reader):
         return Rows(rows.table.select(columns), rows.seq, rows.rejects)
 
     def _read(self) -> _SizedRows:
-        records = self.carried or fetch(self.topic, self.partition, self.start, self.stop)
+        carried = self.carried
+        if carried is None:
+            carried = CarriedRecords(fetch(self.topic, self.partition, self.start, self.stop))
+        # A task hears of batches that were answered by where the next one begins.
         shelf_of((*self.topic.key, self.partition)).drop(self.start)
-        return _SizedRows(self.shape.rows(records, self.partition))
+        return _SizedRows(carried.rows(self.shape, self.partition))
 
 
 @dataclass(frozen=True)
@@ -129,20 +74,16 @@ class _SizedRows:
 
 
 class RecordArrivals:
-    """When records came to the driver, from looks at how far their partition was.
+    """When records came to the driver, from looks at how far their partition was."""
 
-    What is dropped is not read again: the records that the driver holds of it go too.
-    """
-
-    def __init__(self, growth: Growth, shelf: RecordShelf) -> None:
-        self._growth, self._shelf = growth, shelf
+    def __init__(self, growth: Growth) -> None:
+        self._growth = growth
 
     def at(self, positions: Int64s) -> Floats:
         return self._growth.at(positions + 1)
 
     def drop(self, position: int) -> None:
         self._growth.drop(position)
-        self._shelf.drop(position)
 
 
 @dataclass(frozen=True)
@@ -164,7 +105,8 @@ class PartitionSource(Source):
     """A partition; positions are offsets, so that a manifest names them. Offsets without a record
     are positions without a row.
 
-    Grows with the offsets without a record that were seen since the last batch.
+    Grows with the records that came and were not answered, up to how far it reads ahead, and with
+    the offsets without a record that were seen since the last batch.
     """
 
     def __init__(
@@ -174,7 +116,9 @@ class PartitionSource(Source):
         shape: SharedShape,
         stretch: Stretch,
         feed: TopicFeed,
+        decoder: TopicDecoder,
         clock: Clock,
+        limits: CarryLimits,
     ) -> None:
         self.id = f"{topic.name}/{partition}"
         self.schema = shape.now.schema
@@ -182,14 +126,14 @@ class PartitionSource(Source):
         self.next = self.first = stretch.first
         self._topic = topic
         self._shape, self._stretch = shape, stretch
-        self._feed, self._clock = feed, clock
-        self._shelf = shelf_of((*topic.key, partition))
+        self._feed, self._decoder, self._clock, self._limits = feed, decoder, clock, limits
+        self.shelf = shelf_of((*topic.key, partition))
         self._asked = self.next
         self._ahead: deque[tuple[int, int]] = deque()
         self._gaps: list[Int64s] = []
         now = clock.now()
         self._growth = Growth(stretch.there, BEFORE, now)
-        self.arrivals = RecordArrivals(self._growth, self._shelf)
+        self.arrivals = RecordArrivals(self._growth)
 
     @property
     def place(self) -> str:
@@ -235,15 +179,30 @@ class PartitionSource(Source):
         self._asked = max(self._asked, stop)
         while self._ahead and self._ahead[0][0] <= self._asked:
             self._ahead.popleft()
-        return self._shape.now.times(fetch(self._topic, self.partition, start, stop))
+        shape, rows = self._shape.now, self._decoder.rows(self.partition, start, stop)
+        found = None if rows is None else shape.times_of(rows, start, stop)
+        if found is not None:
+            return found
+        return shape.times(fetch(self._topic, self.partition, start, stop))
 
     def reader(self, start: int, stop: int) -> KafkaReader:
-        carried = None
-        if stop - start <= _MOST_CARRIED:
-            held = self._shelf.whole(start, stop)
-            if held is not None and held.nbytes <= _MOST_CARRIED_BYTES:
-                carried = held
+        carried = self._carried(start, stop)
         return KafkaReader(self._topic, self.partition, self._shape.now, start, stop, carried)
+
+    def _carried(self, start: int, stop: int) -> Carried | None:
+        if stop - start > self._limits.records:
+            return None
+        rows = self._decoder.rows(self.partition, start, stop)
+        if rows is not None:
+            return CarriedRows(rows)
+        held = self.shelf.whole(start, stop)
+        few = held is not None and held.nbytes <= self._limits.bytes
+        return CarriedRecords(held) if held is not None and few else None
+
+    def answered(self, position: int) -> None:
+        super().answered(position)
+        self.shelf.drop(position)
+        self._decoder.drop(self.partition, position)
 
     def absent(self, start: int, stop: int) -> int:
         """How many offsets of a range, new to the gate, are without a record."""
@@ -284,7 +243,8 @@ class PartitionSource(Source):
         if records.stop > records.first + len(records.offsets):
             every = np.arange(records.first, records.stop)
             self._gaps.append(np.setdiff1d(every, records.offsets, assume_unique=True))
-        self._shelf.put(records)
+        self.shelf.put(records)
+        self._decoder.add(self.partition, records)
         self._ahead.append((records.stop, records.nbytes))
         self.next = records.stop
         self._growth.look(self.next, self._clock.now())

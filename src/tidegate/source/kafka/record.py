@@ -99,14 +99,19 @@ class RecordRange:
         return self._placed(*event_times(timestamp_column(self.timestamps)))
 
     def _placed(self, times: Int64s, valid: Bools) -> tuple[Int64s, Bools]:
-        """By position; one without a record has no time."""
-        if len(times) == self.stop - self.first:
-            return times, valid
-        places = self.offsets - self.first
-        all_times = np.zeros(self.stop - self.first, np.int64)
-        all_valid = np.zeros(self.stop - self.first, np.bool_)
-        all_times[places], all_valid[places] = times, valid
-        return all_times, all_valid
+        places, count = self.offsets - self.first, self.stop - self.first
+        return by_position(times, valid, places=places, count=count)
+
+
+def by_position(
+    times: Int64s, valid: Bools, *, places: Int64s, count: int
+) -> tuple[Int64s, Bools]:
+    """Times of rows as those of `count` positions, of which some have none."""
+    if len(times) == count:
+        return times, valid
+    all_times, all_valid = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+    all_times[places], all_valid[places] = times, valid
+    return all_times, all_valid
 
 
 def timestamp_column(milliseconds: Int64s) -> pa.Array:
@@ -124,6 +129,10 @@ class RecordShelf:
         self._key = key
         self._ranges: list[tuple[int, int]] = []
         self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """How many ranges it holds."""
+        return sum((*self._key, *range_) in _RECORDS for range_ in self._ranges)
 
     def put(self, records: RecordRange) -> None:
         if records.stop <= records.first:
