@@ -42,7 +42,7 @@ class Topics:
 
     @cached_property
     def _admin(self) -> AdminClient:
-        """One for all: librdkafka 2.16 can crash where one ends while its first answers come."""
+        """One for all: each would connect anew."""
         return AdminClient({"bootstrap.servers": self.address, "log_level": 0})
 
     def fill(self, topic: str, rows: int) -> None:

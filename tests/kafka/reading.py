@@ -81,7 +81,7 @@ def rows_in(broker: Broker, topic: str) -> list[dict[str, Any]]:
 
 @cache
 def _consumer(address: str) -> Consumer:
-    """One for all: librdkafka 2.16 can crash where a consumer is closed soon after it was made."""
+    """One for all: each would connect, and learn of the topics, anew."""
     return Consumer(
         {
             "bootstrap.servers": address,

@@ -19,6 +19,7 @@ from tests.kafka.reading import committed, in_order, rows_in
 from tests.sink.output import rows
 from tidegate.cli.main import invoke
 from tidegate.errors import OptionError, SinkError, UnavailableError
+from tidegate.sink.batch_ledger import PublishedSink
 from tidegate.sink.kafka.sink import KafkaSink
 from tidegate.sink.registry import of
 
@@ -327,4 +328,5 @@ def test_a_sink_tells_nothing_of_settings(tmp_path: Path) -> None:
     sink = tg.sink.kafka("kafka://a:1,b:2/t", config=str(tmp_path / "k.properties"), key=["x", "y"])
     assert isinstance(sink, KafkaSink)
     assert repr(sink) == "KafkaSink('kafka://a:1,b:2/t')"
-    assert not hasattr(sink, "uri"), "manifests do not name it"
+    assert sink.uri == "kafka://a:1,b:2/t"
+    assert not isinstance(sink, PublishedSink), "manifests do not name it"

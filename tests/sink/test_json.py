@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import LONG
 from tidegate.schema import TIME
-from tidegate.sink.json import encoded, write_json
+from tidegate.sink.json import encoded, objects, write_json
 
 NONFINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -84,6 +84,17 @@ def test_every_line_reads_back_as_its_row(table: pa.Table) -> None:
     lines = text.split("\n")
     assert lines.pop() == ""
     assert [json.loads(line) for line in lines] == [plain(r) for r in table.to_pylist()]
+
+
+@given(st.lists(st.sampled_from(["a", "é", 'é "', None, "\n"]), min_size=2, max_size=6))
+def test_a_cell_is_the_same_text_whatever_is_beside_it(values: list[str | None]) -> None:
+    """Else the bytes of a row would follow from how batches are cut."""
+    numbers = [{"a": math.nan, None: None}.get(v, 0.5) for v in values]
+    whole = pa.record_batch(
+        {"s": pa.array(values, pa.string()), "x": pa.array(numbers, pa.float64())}
+    )
+    alone = [objects(whole.slice(i, 1))[0].as_py() for i in range(len(values))]
+    assert objects(whole).to_pylist() == alone
 
 
 @given(st.lists(st.none() | texts, max_size=6))

@@ -53,17 +53,13 @@ def encoded(column: pa.Array) -> pa.Array:
     if pa.types.is_boolean(type_) or pa.types.is_integer(type_) or pa.types.is_decimal(type_):
         return column.cast(pa.string())
     if pa.types.is_floating(type_):
-        text = column.cast(pa.string())
-        finite = pc.is_finite(column)
-        return text if pc.all(finite).as_py() else pc.if_else(finite, text, _one_by_one(column))
+        return _with_care(column, column.cast(pa.string()), pc.invert(pc.is_finite(column)))
     if pa.types.is_timestamp(type_):
         return _quoted(_written(column))
     if pa.types.is_date(type_):
         return _quoted(texts(lambda dates: dates.cast(pa.string()), column))
     if pa.types.is_string(type_):
-        if pc.any(pc.match_substring_regex(column, _NEEDS_CARE)).as_py():
-            return _one_by_one(column)
-        return _quoted(column)
+        return _with_care(column, _quoted(column), pc.match_substring_regex(column, _NEEDS_CARE))
     return _one_by_one(column)
 
 
@@ -97,6 +93,14 @@ def _has_nonfinite(column: pa.ChunkedArray | pa.Array) -> bool:
 
 def _quoted(column: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise('"', column, '"', "")
+
+
+def _with_care(column: pa.Array, texts: pa.Array, odd: pa.Array) -> pa.Array:
+    """The texts of cells, those that are odd one by one: what is beside them changes none."""
+    if not pc.any(odd).as_py():
+        return texts
+    odd = pc.fill_null(odd, False)
+    return pc.replace_with_mask(texts, odd, _one_by_one(column.filter(odd)))
 
 
 def _one_by_one(column: pa.Array) -> pa.Array:

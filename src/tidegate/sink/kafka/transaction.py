@@ -36,6 +36,9 @@ _REFRESH_S = 24 * 3600.0
 """When a marker is written again; brokers forget one after a week unless they are told to."""
 
 _AGAIN_S = 0.1
+_MOST_WAITING = 250_000
+"""Records of a batch that the producer holds: at a full queue each record costs twice as much."""
+
 _LARGEST_RECORD = 100_000_000
 """The brokers say how large a record may be, so the client does not."""
 
@@ -79,8 +82,7 @@ class Transactions:
         self._timeout_ms = timeout_ms
         kafka = library(address.where)
         self._failure = kafka.KafkaException
-        # It only gives the group its form, so it has no brokers: librdkafka 2.16 can crash where a
-        # consumer is closed while its first answers come.
+        # It only gives the group its form, so it needs no brokers, and asks none.
         consumer = kafka.Consumer({"group.id": name, "log_level": 2})
         self._group = consumer.consumer_group_metadata()
         consumer.close()
@@ -125,6 +127,7 @@ class Transactions:
                 transactional_id=self._name,
                 transaction_timeout_ms=self._timeout_ms,
                 message_max_bytes=_LARGEST_RECORD,
+                queue_buffering_max_messages=_MOST_WAITING,
                 partitioner="murmur2",
                 compression_type="lz4",
                 retry_backoff_ms=10,  # a transaction waits this long until the one before is shown

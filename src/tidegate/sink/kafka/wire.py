@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import BatchId
@@ -28,7 +29,7 @@ BY_KEY = -1
 
 Headers = list[tuple[str, str | bytes | None]]
 
-_ROOM_S = 0.1
+_ROOM_S = 0.005
 
 
 def origin(writer: str, batch: BatchId, stream: str = "") -> Headers:
@@ -47,17 +48,21 @@ def send(
 ) -> None:
     """Queue records in their order, each for the next one of the partitions.
 
-    A call for each: the one for many takes neither headers nor timestamps, and measured no faster.
+    A call for each: the one for many takes neither headers nor timestamps. The call copies all that
+    it is given, so the list of headers is one for all.
     """
-    number, places = 0, iter(partitions)
+    produce, places, first = producer.produce, iter(partitions), 0
+    named: Headers = [*headers, (SEQUENCE, b"")]
     for batch in records.to_batches():
-        keys, values = batch.column(KEY).to_pylist(), batch.column(VALUE).to_pylist()
-        for key, value, place in zip(keys, values, places, strict=False):
-            named: Headers = [*headers, (SEQUENCE, b"%d" % number)]
+        numbers = pa.array(np.arange(first, first + batch.num_rows)).cast(pa.string())
+        columns = (batch.column(KEY), batch.column(VALUE), numbers.cast(pa.binary()))
+        rows = zip(*(column.to_pylist() for column in columns), places, strict=False)
+        for key, value, number, place in rows:
+            named[-1] = (SEQUENCE, number)
             while True:
                 try:
-                    producer.produce(topic, value, key, place, timestamp=at_ms, headers=named)
+                    produce(topic, value, key, place, None, None, at_ms, named)
                     break
                 except BufferError:  # as many wait to be sent as it holds
                     producer.poll(_ROOM_S)
-            number += 1
+        first += batch.num_rows

@@ -31,8 +31,6 @@ from tidegate.sink.lake.table import (
     LakeFiles,
     LakeTable,
     TableState,
-    check_fields,
-    nullable,
 )
 
 if TYPE_CHECKING:
@@ -82,10 +80,10 @@ class DeltaTarget(LakeTable):
                 partitioned=metadata.partition_columns,
             )
 
-    def check_types(self, schema: pa.Schema) -> None:
+    def converted(self, schema: pa.Schema) -> Any:
         from deltalake import Schema
 
-        check_fields(self.where, schema, Schema.from_arrow)
+        return Schema.from_arrow(schema)
 
     def create(self, schema: pa.Schema) -> None:
         from deltalake import DeltaTable
@@ -93,7 +91,7 @@ class DeltaTarget(LakeTable):
         with _told():
             DeltaTable.create(
                 self._place.uri.partition("?")[0] if self._place.remote else self._place.uri,
-                schema=nullable(schema),
+                schema=schema,
                 mode="ignore",
                 configuration={MAKER: self.writer},
                 storage_options=self._place.options(),
@@ -102,11 +100,9 @@ class DeltaTarget(LakeTable):
         self._sync()
 
     def add_columns(self, schema: pa.Schema) -> None:
-        from deltalake import Schema
-
         with _told():
             assert self._table is not None, "a table is looked at first"
-            fields = Schema.from_arrow(nullable(schema)).fields
+            fields = self.converted(schema).fields
             self._table.alter.add_columns(fields, commit_properties=self._says())
         self._sync()
 

@@ -32,11 +32,10 @@ from tidegate.sink.lake.table import (
     LakeFiles,
     LakeTable,
     TableState,
-    check_fields,
-    nullable,
 )
 
 if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
     from pyiceberg.table import Table, Transaction
 
 _RETRIES = "commit.retry.num-retries"
@@ -80,10 +79,10 @@ class IcebergTarget(LakeTable):
                 partitioned=[schema.find_column_name(f.source_id) or "" for f in spec.fields],
             )
 
-    def check_types(self, schema: pa.Schema) -> None:
+    def converted(self, schema: pa.Schema) -> Schema:
         from pyiceberg.catalog import Catalog
 
-        check_fields(self.where, schema, Catalog._convert_schema_if_needed)
+        return Catalog._convert_schema_if_needed(schema)
 
     def create(self, schema: pa.Schema) -> None:
         from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
@@ -95,15 +94,13 @@ class IcebergTarget(LakeTable):
                 catalog.create_namespace(namespace)
             with suppress(TableAlreadyExistsError):
                 made = {MAKER: self.writer}
-                catalog.create_table(self._place.table, nullable(schema), properties=made)
+                catalog.create_table(self._place.table, schema, properties=made)
 
     def add_columns(self, schema: pa.Schema) -> None:
-        from pyiceberg.catalog import Catalog
-
         with _told():
             assert self._table is not None, "a table is looked at first"
             with self._table.update_schema() as update:
-                update.union_by_name(Catalog._convert_schema_if_needed(schema))
+                update.union_by_name(self.converted(schema))
 
     def files(self) -> IcebergDataFiles:
         table = self._table if self._place == self._main else self._main.load()

@@ -43,6 +43,7 @@ from tidegate.sink.lake.table import (
     LakeTable,
     TableState,
     columns_to_add,
+    nullable,
 )
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
@@ -87,7 +88,7 @@ class LakeSink:
         return f"LakeSink({self.uri!r})"
 
     def open(self, opening: Opening) -> None:
-        self._owner, self._schema = opening.owner, opening.schema
+        self._owner, self._schema = opening.owner, nullable(opening.schema)
         self._writer = "/".join(filter(None, (opening.checkpoint, opening.output)))
         self._columns, self._begun, self._replays = None, None, False
         self._waiting = opening.newest if opening.newest in opening.results else None
@@ -292,7 +293,7 @@ class LakeSink:
         """A table of a side output, made or widened for its rows."""
         for _ in range(_TRIES):
             state = table.look()
-            schema = pq.read_schema(pa.BufferReader(_bytes(folder, receipts[0])))
+            schema = nullable(pq.read_schema(pa.BufferReader(_bytes(folder, receipts[0]))))
             if state is None:
                 table.create(schema)
                 continue

@@ -8,7 +8,7 @@ table itself knows what is in it, whatever became of the answer to a commit.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,16 +83,29 @@ class LakeTable(ABC):
         """Read what is there now; None where there is no table. Makes nothing."""
 
     @abstractmethod
+    def converted(self, schema: pa.Schema) -> object:
+        """Columns in the types of the format; raises any exception for what it has not."""
+
     def check_types(self, schema: pa.Schema) -> None:
         """Refuse, with an OptionError, columns of types that such a table does not have."""
+        for field in schema:
+            try:
+                self.converted(pa.schema([field]))
+            except Exception as error:  # the libraries raise plain ones
+                raise OptionError(
+                    self.where,
+                    f"column {field.name} must have a type that the table's format has",
+                    f"{field.type} ({str(error).splitlines()[0]})",
+                    "Use CAST in the query.",
+                ) from error
 
     @abstractmethod
     def create(self, schema: pa.Schema) -> None:
-        """Make the table; one that is there by now stays as it is."""
+        """Make the table, of columns that may be NULL; one that is there by now stays as it is."""
 
     @abstractmethod
     def add_columns(self, schema: pa.Schema) -> None:
-        """Add columns, which are NULL in all rows there are. Raises ConflictError."""
+        """Add columns, which may be NULL, and are in all rows there are. Raises ConflictError."""
 
     @abstractmethod
     def files(self) -> LakeFiles:
@@ -105,20 +118,6 @@ class LakeTable(ABC):
         Without a batch only the owner is said. On the state of the last `look`: raises
         ConflictError where a commit of the same writer has come since.
         """
-
-
-def check_fields(where: str, schema: pa.Schema, convert: Callable[[pa.Schema], object]) -> None:
-    """Refuse columns whose types a format's library cannot convert to its own."""
-    for field in schema:
-        try:
-            convert(pa.schema([field]))
-        except Exception as error:  # the libraries raise plain ones
-            raise OptionError(
-                where,
-                f"column {field.name} must have a type that the table's format has",
-                f"{field.type} ({str(error).splitlines()[0]})",
-                "Use CAST in the query.",
-            ) from error
 
 
 def nullable(schema: pa.Schema) -> pa.Schema:

@@ -100,7 +100,9 @@ class TopicDecoder:
         if at < stop or not found:
             return None
         rows = Rows.joined(found, self._shape.now.schema)
-        return rows if len(found) == 1 else Rows(rows.table.combine_chunks(), rows.seq, rows.rejects)
+        return (
+            rows if len(found) == 1 else Rows(rows.table.combine_chunks(), rows.seq, rows.rejects)
+        )
 
     def drop(self, partition: int, position: int) -> None:
         """Let go of rows before a position."""

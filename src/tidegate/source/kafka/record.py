@@ -103,9 +103,7 @@ class RecordRange:
         return by_position(times, valid, places=places, count=count)
 
 
-def by_position(
-    times: Int64s, valid: Bools, *, places: Int64s, count: int
-) -> tuple[Int64s, Bools]:
+def by_position(times: Int64s, valid: Bools, *, places: Int64s, count: int) -> tuple[Int64s, Bools]:
     """Times of rows as those of `count` positions, of which some have none."""
     if len(times) == count:
         return times, valid

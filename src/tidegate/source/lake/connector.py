@@ -9,7 +9,9 @@ restart goes on there, whatever has become of the files before it.
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -18,10 +20,11 @@ from tidegate.arrival import BEFORE
 from tidegate.batch import MAX_US
 from tidegate.connector import Connector, ListedSource, Source
 from tidegate.errors import SourceError
+from tidegate.remote.lake.uri import LakeUri
 from tidegate.schema import check_time
 from tidegate.source.columnar import ColumnarFacts, ColumnarSource
 from tidegate.source.format import FileUse
-from tidegate.source.lake.log import LATEST, Added, LakeLog, Start
+from tidegate.source.lake.log import EARLIEST, FROM, LATEST, Added, LakeLog, Start
 from tidegate.source.lake.parquet import FORMAT
 from tidegate.source.subscription import Subscription
 
@@ -33,6 +36,22 @@ class LakeConnector(Connector):
     """The files of one table; grows with those that were listed and not let go."""
 
     several = True
+    title: ClassVar[str]
+    """What people call the format."""
+
+    @classmethod
+    def at(cls, subscription: Subscription) -> LakeConnector:
+        """The connector of a URI; SourceError for what it says wrong, or a table that is away."""
+        kind, remedy = f"a table of {cls.title}", "Leave them out: it has its columns."
+        subscription.refuse_reading(kind, remedy)
+        uri = LakeUri.parse(subscription.uri, subscription.where, SourceError)
+        start = Start(uri.parameters.get(FROM, EARLIEST))
+        return cls(cls.log_at(uri), subscription, start)
+
+    @staticmethod
+    @abstractmethod
+    def log_at(uri: LakeUri) -> LakeLog:
+        """The log of the table that a URI names."""
 
     def __init__(self, log: LakeLog, subscription: Subscription, start: Start) -> None:
         self._log = log

@@ -21,20 +21,9 @@ from tidegate.remote.lake.delta import LOG, DeltaPlace
 from tidegate.remote.lake.uri import LakeUri
 from tidegate.schema import normal_schema
 from tidegate.source.lake.connector import LakeConnector
-from tidegate.source.lake.log import (
-    EARLIEST,
-    FROM,
-    LATEST,
-    Added,
-    LakeLog,
-    Start,
-    forgotten,
-    removes,
-    unusable,
-)
+from tidegate.source.lake.log import EARLIEST, FROM, LATEST, Added, LakeLog, Start
 from tidegate.source.mark import readable
 from tidegate.source.partition import Constants, Partitions
-from tidegate.source.subscription import Subscription
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -75,7 +64,7 @@ class DeltaLog(LakeLog):
             at += 1
             paths += self._added(at, entry)
         if at == int(version) and at < 0:
-            raise forgotten(self.where, "0", "none so old")
+            raise self._forgotten("0", "none so old")
         if not paths and at == int(version):
             self._check_newest(at)
         return Added(str(at), paths)
@@ -100,11 +89,11 @@ class DeltaLog(LakeLog):
         mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none")
         if mapping != "none":
             must = "columns must be named in its files as in the table"
-            raise unusable(self.where, must, f"column mapping by {mapping}")
+            raise self._unusable(must, f"column mapping by {mapping}")
         features = table.protocol().reader_features or []
         if "deletionVectors" in features and len(self._vectors()):
             must = "its files must hold no deleted rows"
-            raise unusable(self.where, must, "deletion vectors")
+            raise self._unusable(must, "deletion vectors")
 
     def _vectors(self) -> list[Any]:
         with _told(self.where):
@@ -124,7 +113,7 @@ class DeltaLog(LakeLog):
             got, remedy = f"from={first}", f"The newest is {newest}."
             raise SourceError(self.where, "the version must be there", got, remedy)
         if first <= newest and self._entry(first) is None:
-            raise forgotten(self.where, str(first), "none so old")
+            raise self._forgotten(str(first), "none so old")
         return first
 
     def _check_newest(self, version: int) -> None:
@@ -134,7 +123,7 @@ class DeltaLog(LakeLog):
         self._checked = True
         newest = self._table().version()
         if newest > version and self._entry(version + 1) is None:
-            raise forgotten(self.where, str(version + 1), f"version {newest} as the next one")
+            raise self._forgotten(str(version + 1), f"version {newest} as the next one")
 
     def _entry(self, version: int) -> list[dict[str, Any]] | None:
         """The actions of a version; None where it is not in the log."""
@@ -155,7 +144,7 @@ class DeltaLog(LakeLog):
         gone = [a for a in actions if "remove" in a and a["remove"].get("dataChange", True)]
         if gone or any(a.get("deletionVector") for a in adds):
             operation = str(info.get("operation", "a change of rows"))
-            raise removes(self.where, str(version), operation)
+            raise self._removes(str(version), operation)
         for action in actions:
             if "metaData" in action and version > 0:
                 self._check_columns(version, json.loads(action["metaData"]["schemaString"]))
@@ -167,25 +156,23 @@ class DeltaLog(LakeLog):
         names = {field["name"] for field in schema["fields"]}
         lost = [name for name in self.schema.names if name not in names]
         if lost:
-            raise removes(self.where, str(version), f"without column {', '.join(lost)}")
+            raise self._removes(str(version), f"without column {', '.join(lost)}")
 
     def _named(self, path: str) -> str:
         if "://" in path or path.startswith("/"):
             must = "its files must be in its own folder"
-            raise unusable(self.where, must, path)
+            raise self._unusable(must, path)
         return self.path(f"{self._root}/{unquote(path)}")
 
 
 class DeltaSource(LakeConnector):
     """A table of Delta Lake as a stream, or as a table that streams are joined to."""
 
+    title = "Delta Lake"
+
     @staticmethod
-    def at(subscription: Subscription) -> DeltaSource:
-        subscription.refuse_reading("a table of Delta Lake", "Leave them out: it has its columns.")
-        uri = LakeUri.parse(subscription.uri, subscription.where, SourceError)
-        place = DeltaPlace.of(uri, (FROM,))
-        start = Start(uri.parameters.get(FROM, EARLIEST))
-        return DeltaSource(DeltaLog(place, subscription.where), subscription, start)
+    def log_at(uri: LakeUri) -> DeltaLog:
+        return DeltaLog(DeltaPlace.of(uri, (FROM,)), uri.where)
 
 
 @contextmanager

@@ -12,18 +12,7 @@ from tidegate.remote.lake.iceberg import IcebergPlace
 from tidegate.remote.lake.uri import LakeUri
 from tidegate.schema import normal_schema
 from tidegate.source.lake.connector import LakeConnector
-from tidegate.source.lake.log import (
-    EARLIEST,
-    FROM,
-    LATEST,
-    Added,
-    LakeLog,
-    Start,
-    forgotten,
-    removes,
-    unusable,
-)
-from tidegate.source.subscription import Subscription
+from tidegate.source.lake.log import EARLIEST, FROM, LATEST, Added, LakeLog, Start
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestEntry
@@ -92,7 +81,7 @@ class IcebergLog(LakeLog):
                     field.field_id
                 ):
                     must = "columns must have the names that they had at first"
-                    raise unusable(self.where, must, f"{field.name}, which is {now} now")
+                    raise self._unusable(must, f"{field.name}, which is {now} now")
                 numbers[field.name] = field.field_id
 
     def _after(self, table: Table, newest: Snapshot | None, version: str) -> Sequence[Snapshot]:
@@ -102,7 +91,7 @@ class IcebergLog(LakeLog):
         while _version(at) != version:
             if at is None:
                 got = "snapshots that have expired, or a table that was set back or made anew"
-                raise forgotten(self.where, version, got)
+                raise self._forgotten(version, got)
             found.append(at)
             parent = at.parent_snapshot_id
             if str(parent) == version:  # which may have expired itself
@@ -135,7 +124,7 @@ class IcebergLog(LakeLog):
         if operation == "replace":  # the same rows in other files
             return []
         if operation != "append":
-            raise removes(self.where, str(snapshot.snapshot_id), operation)
+            raise self._removes(str(snapshot.snapshot_id), operation)
         id_ = snapshot.snapshot_id
         own = [m for m in snapshot.manifests(table.io) if m.added_snapshot_id == id_]
         return self._paths([e for e in self._entries(table, own) if e.snapshot_id == id_])
@@ -149,7 +138,7 @@ class IcebergLog(LakeLog):
                 file = entry.data_file
                 if file.content.value != 0 or file.file_format.value != "PARQUET":
                     must = "it must be made of Parquet files without deleted rows"
-                    raise unusable(self.where, must, f"{file.file_path}")
+                    raise self._unusable(must, f"{file.file_path}")
             found += entries
         return found
 
@@ -161,13 +150,11 @@ class IcebergLog(LakeLog):
 class IcebergSource(LakeConnector):
     """A table of Iceberg as a stream, or as a table that streams are joined to."""
 
+    title = "Iceberg"
+
     @staticmethod
-    def at(subscription: Subscription) -> IcebergSource:
-        subscription.refuse_reading("a table of Iceberg", "Leave them out: it has its columns.")
-        uri = LakeUri.parse(subscription.uri, subscription.where, SourceError)
-        place = IcebergPlace.of(uri, (FROM,))
-        start = Start(uri.parameters.get(FROM, EARLIEST))
-        return IcebergSource(IcebergLog(place, subscription.where), subscription, start)
+    def log_at(uri: LakeUri) -> IcebergLog:
+        return IcebergLog(IcebergPlace.of(uri, (FROM,)), uri.where)
 
 
 def _version(snapshot: Snapshot | None) -> str:

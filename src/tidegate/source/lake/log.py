@@ -87,29 +87,26 @@ class LakeLog(ABC):
         """The columns that are not in a file itself, and their values. Default: none."""
         return ()
 
+    def _removes(self, version: str, how: str) -> GateError:
+        """What to say of a commit that does more than add rows."""
+        return GateError(
+            self.where,
+            "rows must only be added to a table that is read as a stream",
+            f"version {version}, which is {how}",
+            "Start with another checkpoint and another --out: it reads the table as it is then.",
+        )
 
-def removes(where: str, version: str, how: str) -> GateError:
-    """What to say of a commit that does more than add rows."""
-    return GateError(
-        where,
-        "rows must only be added to a table that is read as a stream",
-        f"version {version}, which is {how}",
-        "Start with another checkpoint and another --out: it reads the table as it is then.",
-    )
+    def _forgotten(self, version: str, got: str) -> SourceError:
+        """What to say where a log does not have the commits any more that are to be read."""
+        return SourceError(
+            self.where,
+            f"its log must go back to version {version}",
+            got,
+            "Keep the log for longer than a query is stopped. Start with another checkpoint and "
+            "another --out: it reads the table as it is now.",
+        )
 
-
-def forgotten(where: str, version: str, got: str) -> SourceError:
-    """What to say where a log does not have the commits any more that are to be read."""
-    return SourceError(
-        where,
-        f"its log must go back to version {version}",
-        got,
-        "Keep the log for longer than a query is stopped. Start with another checkpoint and "
-        "another --out: it reads the table as it is now.",
-    )
-
-
-def unusable(where: str, requirement: str, got: str) -> SourceError:
-    """What to say of a feature of tables that changes how files are to be read."""
-    remedy = "Rewrite the table without it, or copy the rows to another one."
-    return SourceError(where, requirement, got, remedy)
+    def _unusable(self, requirement: str, got: str) -> SourceError:
+        """What to say of a feature of tables that changes how files are to be read."""
+        remedy = "Rewrite the table without it, or copy the rows to another one."
+        return SourceError(self.where, requirement, got, remedy)
