@@ -20,6 +20,8 @@ def bench() -> ModuleType:
     """The program, whose modules import each other by their names alone."""
     sys.path.insert(0, str(ROOT / "benchmarks"))
     try:
+        import kafka_cpu  # noqa: F401
+
         import kafka
     finally:
         sys.path.pop(0)
@@ -54,6 +56,20 @@ def test_rows_that_come_live_are_timed(
     assert len(found) > 600
     assert min(found) > 0
     assert late_ms
+
+
+def test_cpu_of_reading_and_sending_is_counted(
+    bench: ModuleType, broker: Broker, topic: str
+) -> None:
+    kafka_cpu = sys.modules["kafka_cpu"]
+    topics = bench.Topics(broker.address)
+    topics.make(topic, f"{topic}-out")
+    read = kafka_cpu.reading(topics, topic, records=60, tasks=2, batches=3)
+    assert list(read["cpu_ms"]) == ["gate", "hand_over", "tasks"]
+    assert read["bytes"] < 60 * 200
+    sent = kafka_cpu.sending(topics, f"{topic}-out", rows=3_000, rounds=2)
+    assert min(sent["cpu_us_a_record"].values()) > 0
+    assert len(topics.values(f"{topic}-out")) == 6_000
 
 
 def test_tables_have_speeds_ratios_and_percentiles(bench: ModuleType) -> None:

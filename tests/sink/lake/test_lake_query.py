@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
 
 import tidegate as tg
 from tests.sink.lake.place import DeltaLake, IcebergLake, Lake, parquet
@@ -102,3 +106,53 @@ def test_verify_says_that_a_table_was_not_looked_at_and_how_to_ask_it(
     else:
         newest = DeltaTable(str(lake.folder / "t")).transaction_version(f"tidegate/{name}")
     assert newest == facts["state"]["batch"]
+
+
+NAMED = """
+import tidegate as tg
+from tidegate.cli.main import invoke
+
+run = "run q.sql --master none --out iceberg:prod?table=ns.t --checkpoint c --lineage l.jsonl"
+assert invoke(run.split()) == 0
+stream = tg.Session(master="none").stream("iceberg:prod?table=ns.t", time="ts", name="r")
+print(stream.to_arrow().select(["k", "v"]).to_pydict())
+"""
+
+
+def test_a_catalog_of_the_configuration_of_pyiceberg_is_written_to_and_read(tmp_path: Path) -> None:
+    """In a process of its own, because pyiceberg reads its file once; what is in it stays there."""
+    secret = "hunter2-of-the-catalog"
+    home = tmp_path / "home"
+    home.mkdir()
+    home.joinpath(".pyiceberg.yaml").write_text(
+        "catalog:\n  prod:\n    type: sql\n"
+        f"    uri: sqlite:///{home}/catalog.db\n    warehouse: file://{home}/data\n"
+        f"    s3.secret-access-key: {secret}\n"
+    )
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "q.sql").write_text(f"{source(work)} SELECT ts, k, v FROM s")
+    environment = {**os.environ, "HOME": str(home)}
+    done = subprocess.run(
+        [sys.executable, "-c", NAMED],
+        check=False,
+        cwd=work,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    found = ast.literal_eval(done.stdout.splitlines()[-1])
+    assert found == {"k": list("abcbc"), "v": [0, 1, 5, 6, 9]}
+    told = [json.loads(line) for line in (work / "l.jsonl").read_text().splitlines()]
+    (output,) = told[-1]["outputs"]
+    assert (output["namespace"], output["name"]) == ("iceberg:prod", "ns.t")
+    held = [p.read_bytes() for p in work.rglob("*") if p.is_file()]
+    assert len(held) > 5
+    assert not any(
+        secret.encode() in data for data in [*held, done.stdout.encode(), done.stderr.encode()]
+    )
+    catalog = SqlCatalog(
+        "prod", uri=f"sqlite:///{home}/catalog.db", warehouse=f"file://{home}/data"
+    )
+    assert catalog.load_table("ns.t").scan().to_arrow().num_rows == 5

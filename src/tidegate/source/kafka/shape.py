@@ -65,7 +65,9 @@ class RecordShape:
         for (partition, records), (low, high) in zip(parts, pairwise(ends), strict=True):
             first, stop = np.searchsorted(kept, (low, high)).tolist()
             own = {place - low: faults[place] for place in sorted(faults) if low <= place < high}
-            table, places = parsed.table.slice(first, stop - first), kept[first:stop] - low
+            table, places = parsed.table, kept[first:stop] - low
+            if len(parts) > 1:  # a copy: who holds a slice holds what came for all partitions
+                table = table.take(pa.array(np.arange(first, stop)))
             table = self._with_own(table, records, partition, places)
             found.append(Rows(table, records.offsets[places], _rejects(records, partition, own)))
         return found
