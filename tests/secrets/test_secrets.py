@@ -81,6 +81,9 @@ def test_a_failure_tells_none_of_them(folder: Path, capfd: pytest.CaptureFixture
     words = ["run", "q.sql", "--master", "none"]
     for more in (
         ["--out", f"s3://key:{secret}@bucket/out"],
+        ["--out", f"kafka://me:{secret}@host:1/topic"],
+        ["--out", f"postgresql://me:{secret}@host:1/db?table=t"],
+        ["--out", f"delta+s3://key:{secret}@bucket/t"],
         ["--out", "out", "--checkpoint", f"abfs://box:{secret}@acc.dfs.core.windows.net/a"],
         ["--out", "out", "--stream", f"rides=kafka://me:{secret}@host:1/topic"],
         ["--out", "out", "--stream", f"rides=postgresql://me:{secret}@host:1/db?table=t"],
@@ -89,7 +92,7 @@ def test_a_failure_tells_none_of_them(folder: Path, capfd: pytest.CaptureFixture
     ):
         assert invoke([*words, *more]) == 2
     said = capfd.readouterr().err
-    assert said.count("a URI must be without keys and passwords") == 5
+    assert said.count("a URI must be without keys and passwords") == 8
     assert search([folder], [said], EVERY) == []
 
 
