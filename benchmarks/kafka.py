@@ -11,7 +11,7 @@ when the end of a window was due, records being sent when they are due, to when 
 committed records had its rows, by one clock. Spark writes at least once, Tidegate exactly once.
 
 Spark runs by the newest PySpark that Maven Central has the whole connector for (`kafka_spark.py`),
-in `.venv-spark-VERSION`. Results go to results/kafka.json.
+in `.venv-spark-VERSION`. Results go to results/kafka.json, of other than two cores to kafka-N.json.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ def main() -> None:
         if "latency" in asked.part:
             latency = {engine: bench.latency(engine) for engine in asked.engines}
     write_report(
-        "kafka",
+        "kafka" if CORES == 2 else f"kafka-{CORES}",
         {
             "master": MASTER,
             "spark": {"version": VERSION, "connector": CONNECTOR},

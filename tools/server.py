@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import signal
 import subprocess
@@ -78,7 +79,8 @@ S = TypeVar("S", bound=Server)
 
 def java(*options: str) -> list[str]:
     """The command of a JVM that starts quickly."""
-    return [str(Path(ensure_java({}).home) / "bin" / "java"), *QUICK.split(), *options]
+    found = ensure_java(dict(os.environ))  # the JAVA_HOME of this process stays as it is
+    return [str(found.home / "bin" / "java"), *QUICK.split(), *options]
 
 
 def jars_of(server: str) -> Path:
