@@ -9,15 +9,15 @@ from typing import Any
 
 import click
 
-from tidegate.cli.answer import CommandAnswer, answers
-from tidegate.cli.option import Command, mapping_text
+from tidegate.cli.answer import Command, CommandAnswer, answers
+from tidegate.cli.mapping_text import mapping_text
 from tidegate.cli.value import PathText, Whole
 from tidegate.control.client import ask
-from tidegate.control.command import PAUSE, POLICY, RESUME, STATUS, STOP
+from tidegate.control.message import PAUSE, POLICY, RESUME, STATUS, STOP
 from tidegate.driver.metric.metric import Where
 from tidegate.driver.metric.registry import lines_at, rows_line
 from tidegate.driver.metric.text import backlog_text, ms_text
-from tidegate.driver.shedding import SHED, share_text
+from tidegate.driver.shed_share import SHED, share_text
 from tidegate.elastic.owners import buckets_of
 from tidegate.errors import OptionError
 from tidegate.microsecond import time_text

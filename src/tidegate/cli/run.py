@@ -6,6 +6,7 @@ import gc
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,7 +25,6 @@ from tidegate.cli.out import address_of, beside_view, side_places, sinks_of
 from tidegate.cli.query_text import QueryText
 from tidegate.cli.stop import EXIT_STOPPED, Stopped
 from tidegate.cli.value import OneOf, PathText, SizeType, Whole
-from tidegate.cli.view import LiveView
 from tidegate.cli.watch import run_until_signal, view_of
 from tidegate.driver.lineage.options import lineage_options
 from tidegate.driver.loop import Loop
@@ -45,6 +45,9 @@ from tidegate.session.planning import plan_for
 from tidegate.session.reach import reachable
 from tidegate.sink.address import FILE, Address
 from tidegate.sink.terminal import drawable
+
+if TYPE_CHECKING:
+    from tidegate.cli.view import LiveView
 
 
 @click.command()

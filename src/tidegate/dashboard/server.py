@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from tidegate import schedule
@@ -22,11 +22,13 @@ from tidegate.clock import Clock
 from tidegate.dashboard.address import DashboardAddress
 from tidegate.dashboard.guard import DeniedError, Guard
 from tidegate.dashboard.watched import MOST_BATCHES, WatchedQuery, is_running
-from tidegate.driver.exposition.observer import MetricsObserver
 from tidegate.driver.exposition.text import wanted, written
 from tidegate.driver.journal.files import line_batch
 from tidegate.errors import OptionError, TidegateError
 from tidegate.json_text import json_text
+
+if TYPE_CHECKING:
+    from tidegate.driver.exposition.observer import MetricsObserver
 
 PICTURE_S = 1.0
 """How old a picture may be that several readers share."""
