@@ -106,6 +106,7 @@ def test_changes_need_the_token_of_a_page_of_this_origin(scene: Scene, token: st
     status, answer = client.control(token, **scale)
     assert (status, answer["done"]["request"]) == (200, "scale 3")
     scene.batch(25)
+    until(lambda: any("by" in e for e in scene.query.status()["epochs"]), scene.query)
     [epoch] = [e for e in scene.query.status()["epochs"] if "by" in e]
     assert (epoch["by"], epoch["instances"]) == ("page", 3)
 
