@@ -168,28 +168,20 @@ def _shed_lines(found: Mapping[str, Any]) -> list[str]:
     ]
 
 
-@ctl.command()
-@click.pass_obj
-@answers
-def pause(checkpoint: str) -> CommandAnswer:
-    """Begin no batch after the running one, until `resume`; input waits where it is."""
-    return _told(checkpoint, PAUSE)
+def _add_plain(command: str, help_: str) -> None:
+    """Adds a command without arguments; its answer is what the query does then, in a word."""
+
+    @ctl.command(command, help=help_)
+    @click.pass_obj
+    @answers
+    def told(checkpoint: str) -> CommandAnswer:
+        found = ask(checkpoint, {"command": command})
+        return CommandAnswer(found, lambda: str(found["state"]))
 
 
-@ctl.command()
-@click.pass_obj
-@answers
-def resume(checkpoint: str) -> CommandAnswer:
-    """Go on after `pause`."""
-    return _told(checkpoint, RESUME)
-
-
-@ctl.command()
-@click.pass_obj
-@answers
-def stop(checkpoint: str) -> CommandAnswer:
-    """End the query after the running batch; the same command starts it again."""
-    return _told(checkpoint, STOP)
+_add_plain(PAUSE, "Begin no batch after the running one, until `resume`; input waits where it is.")
+_add_plain(RESUME, "Go on after `pause`.")
+_add_plain(STOP, "End the query after the running batch; the same command starts it again.")
 
 
 @ctl.command()
@@ -208,12 +200,6 @@ def _ask(
     found = ask(checkpoint, question)
     lines = (_asked_text(name, of) for name, of in found["subqueries"].items())
     return CommandAnswer(found, lambda: "\n".join(lines))
-
-
-def _told(checkpoint: str, command: str) -> CommandAnswer:
-    """What a command without arguments makes of the query, in a word."""
-    found = ask(checkpoint, {"command": command})
-    return CommandAnswer(found, lambda: str(found["state"]))
 
 
 def _asked_text(subquery: str, of: Mapping[str, int]) -> str:
