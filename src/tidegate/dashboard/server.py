@@ -33,6 +33,13 @@ if TYPE_CHECKING:
 PICTURE_S = 1.0
 """How old a picture may be that several readers share."""
 
+PICTURE_SHARE = 0.01
+"""Pictures are made less often where they would take more than this share of the time."""
+
+_EVENTS_S = 0.1
+"""How long a stream of events rests after each look: no eye sees more, and tiny batches come by
+the hundred a second."""
+
 _AT_ONCE = 256
 """So many batches are read at once for a stream of events."""
 
@@ -92,10 +99,13 @@ class ShownQuery:
     _made: tuple[float, Mapping[str, Any]] | None = None
 
     def picture(self) -> Mapping[str, Any]:
-        """At most PICTURE_S old; the same object for all who ask meanwhile."""
+        """At most PICTURE_S old, or older where it takes long to make; the same object for all who
+        ask meanwhile."""
         now, made = self.clock.now(), self._made
-        if made is None or now - made[0] >= PICTURE_S:
-            made = self._made = now, self.query.picture()
+        if made is None or now >= made[0]:
+            picture = self.query.picture()
+            took_s = self.clock.now() - now
+            made = self._made = now + max(PICTURE_S, took_s / PICTURE_SHARE), picture
         return made[1]
 
     def ask(self, question: Mapping[str, Any]) -> Any:
@@ -192,6 +202,8 @@ def _told(dashboard: Dashboard, shown: ShownQuery, after: int) -> Iterator[bytes
             if not lines:
                 yield b": at work\n\n"  # finds out whether anybody reads on
                 shown.query.wait(after, _LOOK_S)
+            elif len(lines) < _AT_ONCE:
+                dashboard.closing.wait(_EVENTS_S)
     finally:
         dashboard.streams.release()
 
