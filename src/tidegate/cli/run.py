@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tidegate.cli.dashboard import tell_page
 from tidegate.cli.line import FORMATS, TEXT, log_to_stderr, say, say_summary, use
 from tidegate.cli.option import (
     asked_instances,
@@ -22,6 +21,7 @@ from tidegate.cli.option import (
     settings,
 )
 from tidegate.cli.out import address_of, beside_view, side_places, sinks_of
+from tidegate.cli.page_address import tell_page
 from tidegate.cli.query_text import QueryText
 from tidegate.cli.stop import EXIT_STOPPED, Stopped
 from tidegate.cli.value import OneOf, PathText, SizeType, Whole
