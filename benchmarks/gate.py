@@ -24,7 +24,7 @@ import pyarrow as pa
 from measure import write_report
 from sweep import is_sweep, sweep_arguments, swept
 
-from tidegate.gate import Gate
+from tidegate.gate.gate import Gate
 from tidegate.schema import TIME
 
 CASES = [(1, 1), (2, 1), (2, 2), (4, 1), (4, 4), (8, 2)]

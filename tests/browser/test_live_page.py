@@ -22,12 +22,12 @@ NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 class LiveQuery:
-    """A query that counts, and a source that the test fills."""
+    """A query that counts, and sheds where it is told to, and a source that the test fills."""
 
     def __init__(self, checkpoint: Path) -> None:
         self._source = tg.MemorySource(self._rows(0), time="ts")
         stream = tg.Session(master="none").stream(self._source, time="ts", name="rides")
-        counted = stream.window("1 second").group_by("key").agg(n=tg.count())
+        counted = stream.window("1 second").group_by("key").agg(n=tg.count()).shed(up_to=0.9)
         self.query = counted.start(
             sink=tg.sink.memory(), checkpoint=str(checkpoint), instances=2, dashboard=True
         )
@@ -75,11 +75,28 @@ def test_figures_move_and_a_button_scales(browser: Browser, live: LiveQuery) -> 
         live.batch()
         expect(page.locator("#switches tbody")).to_contain_text("2 to 3")
         expect(page.locator("#buckets-picture")).to_contain_text("2")
+        page.get_by_label("policy").fill("threshold?maximum=4")
+        page.get_by_role("button", name="Set policy").click()
+        expect(page.locator("#said")).to_have_text("policy: taken, from the next batch on")
+        shed = page.locator("#shed-now")
+        expect(shed).to_have_text("nothing is shed, as the backlog says, at most 90 percent")
+        page.get_by_label("percent").fill("80")
+        page.get_by_role("button", name="Shed", exact=True).click()
+        expect(page.locator("#said")).to_contain_text("shed: taken")
+        live.batch()
+        expect(shed).to_have_text("80 percent is shed, as a user says, at most 90 percent")
+        live.batch()  # of these tuples, whose event times are after those that were read
+        expect(page.locator("#answers")).to_contain_text("of the rows were shed")
+        with page.expect_response("**/api/control"):
+            page.get_by_role("button", name="Leave it to the backlog").click()
+        live.batch()
+        expect(shed).to_contain_text("as the backlog says")
         page.get_by_role("button", name="Pause").click()
         expect(page.locator("#state")).to_have_text("paused")
         page.get_by_role("button", name="Resume").click()
         expect(page.locator("#state")).to_have_text("running")
         assert barriers(page) == []
+    assert live.query.status()["policy"]["name"] == "threshold"
     [epoch] = [e for e in live.query.status()["epochs"] if "by" in e]
     assert (epoch["by"], epoch["instances"]) == ("page", 3)
 
@@ -131,6 +148,8 @@ def test_a_killed_run_is_shown_as_one(browser: Browser, tmp_path: Path) -> None:
         with opened(browser, url) as page:
             expect(page.locator("#state")).to_have_text("ended without a word")
             expect(page.locator("#control")).to_contain_text("nothing to control")
+            expect(page.get_by_role("group", name="The run")).to_have_count(1)
+            expect(page.get_by_role("group", name="Shedding")).to_have_count(0)  # it never does
     finally:
         shown.send_signal(signal.SIGTERM)
         shown.communicate()

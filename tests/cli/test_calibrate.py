@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tidegate.cli.calibrate import calibrate
 from tidegate.cli.main import invoke
 
 JOIN = """
@@ -67,6 +68,25 @@ def measured(query: str, *more: str) -> str:
         words = ["calibrate", f"{query}.sql", "--master", "none", "--json", str(file), *more]
         assert invoke(words) == 0
     return str(file)
+
+
+@pytest.mark.parametrize(
+    ("words", "query", "file"),
+    [
+        ("--json q.sql", "q.sql", "-"),
+        ("--rows 5 --json q.sql --master none", "q.sql", "-"),
+        ("q.sql --json", "q.sql", "-"),
+        ("q.sql --json f", "q.sql", "f"),
+        ("--json f q.sql", "q.sql", "f"),
+        ("--json -e SQL", None, "-"),
+        ("-e SQL --json f", None, "f"),
+        ("--json - ", "-", "-"),
+        ("--json=f", None, "f"),
+    ],
+)
+def test_json_takes_no_query_for_its_file(words: str, query: str | None, file: str) -> None:
+    given = calibrate.make_context("calibrate", words.split()).params
+    assert (given["query"], given["json_file"]) == (query, file)
 
 
 def test_the_table_and_the_file(shown: Shown) -> None:

@@ -58,6 +58,8 @@ def test_the_other_shells_get_their_script_and_their_answers(
 ) -> None:
     """The script registers a function that asks the command again; its answer has their form."""
     assert f"_TIDEGATE_COMPLETE={shell}_source tidegate" in LINES[shell]
+    if shell == "zsh":  # the script calls compdef, which zsh has after compinit
+        assert LINES[shell].startswith("autoload -Uz compinit && compinit;")
     assert registers in bash(f"_TIDEGATE_COMPLETE={shell}_source tidegate")
     variables = {"COMP_WORDS": "tidegate ex", "COMP_CWORD": word}
     assert bash("tidegate", _TIDEGATE_COMPLETE=f"{shell}_complete", **variables).startswith(answer)

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.driver.scene import COUNTS, loop_of, memory, plan_of, table
-from tidegate.control.command import CHANGES, POLICY, STATUS, answer
-from tidegate.control.message import receive
+from tidegate.control.command import CHANGES, answer
+from tidegate.control.message import POLICY, STATUS, receive
 from tidegate.control.server import ControlServer
 from tidegate.driver.loop import Loop
 from tidegate.elastic.request import MOST_WHY, Request, Scale

@@ -17,7 +17,9 @@ from tests.driver.scene import memory, table
 from tests.session.test_query import until
 from tidegate.dashboard.address import DashboardAddress
 from tidegate.dashboard.guard import TOKEN, user_token
+from tidegate.dashboard.server import ShownQuery
 from tidegate.errors import OptionError
+from tidegate.testing.clock import ManualClock
 
 
 class Scene:
@@ -106,6 +108,7 @@ def test_changes_need_the_token_of_a_page_of_this_origin(scene: Scene, token: st
     status, answer = client.control(token, **scale)
     assert (status, answer["done"]["request"]) == (200, "scale 3")
     scene.batch(25)
+    until(lambda: any("by" in e for e in scene.query.status()["epochs"]), scene.query)
     [epoch] = [e for e in scene.query.status()["epochs"] if "by" in e]
     assert (epoch["by"], epoch["instances"]) == ("page", 3)
 
@@ -257,3 +260,44 @@ def test_a_batch_pays_for_metrics_once_somebody_asks(scene: Scene) -> None:
         assert len(books.observers) == before + 1
         scene.batch(seconds)
     assert b'tidegate_batch_seconds_count{query="aggregate"} 3' in scene.client.get("/metrics")[1]
+
+
+class SlowPicture:
+    """A query whose pictures take a while to make."""
+
+    title, checkpoint = "slow", None
+
+    def __init__(self, clock: ManualClock, takes_s: float) -> None:
+        self._clock, self._takes_s = clock, takes_s
+        self.made = 0
+
+    def picture(self) -> dict[str, int]:
+        self._clock.sleep(self._takes_s)
+        self.made += 1
+        return {"made": self.made}
+
+    def batches(self, after: int, most: int) -> list[bytes]:
+        return []
+
+    def wait(self, after: int, seconds: float) -> None:
+        """There is nothing to wait for."""
+
+    def ask(self, question: Any) -> Any:
+        return question
+
+    def metrics(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize(("takes_s", "made"), [(0.001, 60), (0.05, 12), (0.5, 2)])
+def test_pictures_take_a_hundredth_of_the_time(takes_s: float, made: int) -> None:
+    """However many look at them, and however often."""
+    clock = ManualClock()
+    query = SlowPicture(clock, takes_s)
+    shown = ShownQuery(query, clock)
+    end = clock.now() + 60
+    while clock.now() < end:
+        assert shown.picture() is shown.picture()
+        clock.sleep(0.01)
+    assert made - 1 <= query.made <= made
+    assert query.made * takes_s <= 0.6 + takes_s

@@ -6,7 +6,7 @@ import inspect
 import re
 
 from tests.docs.block import ROOT, blocks
-from tidegate.gate import Gate
+from tidegate.gate.gate import Gate
 
 
 def test_the_example_prints_what_its_comments_say(capsys):

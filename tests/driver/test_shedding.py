@@ -11,7 +11,8 @@ from tests.driver.scene import drain, loop_of, memory, plan_of, rows_of, table
 from tidegate.batch import MIN_US
 from tidegate.control.command import answer
 from tidegate.driver.loop import Loop
-from tidegate.driver.shedding import ShareRequest, share_of, share_text
+from tidegate.driver.shed_share import share_of, share_text
+from tidegate.driver.shedding import ShareRequest
 from tidegate.elastic.shed_rule import (
     BEHIND_S,
     CALM,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidegate.gate import Gate
+from tidegate.gate.gate import Gate
 from tidegate.schema import TIME
 
 SCHEMA = pa.schema([("ts", TIME), ("id", pa.int64())])

@@ -14,7 +14,7 @@ import tidegate as tg
 from tests.gate.object import SCHEMA, gate_of, ids, rows, table
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError, OptionError, SourceError
-from tidegate.gate import Gate
+from tidegate.gate.gate import Gate
 from tidegate.microsecond import FIRST_US, LAST_US
 
 

@@ -18,7 +18,7 @@ from tests.oracle.gate_object import PlainGate
 from tests.seed import seeds
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import GateError
-from tidegate.gate import Gate
+from tidegate.gate.gate import Gate
 
 
 def plain(time_us: int) -> float:

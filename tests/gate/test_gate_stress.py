@@ -16,7 +16,7 @@ from tests.conftest import LONG
 from tests.gate.history import eager_switching, run_all
 from tests.gate.object import gate_of, table
 from tidegate.errors import GateError
-from tidegate.gate import Gate
+from tidegate.gate.gate import Gate
 
 TUPLES = 300_000 if LONG else 30_000
 

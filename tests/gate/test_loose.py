@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.errors import SourceError
-from tidegate.gate import Gate
+from tidegate.gate.gate import Gate
 from tidegate.gate.loose import LooseRun, RowFitter
 
 START = datetime(2024, 1, 1, tzinfo=UTC)

@@ -44,9 +44,16 @@ MUTANTS = (
     ),
     Mutant(
         "metrics of queries that have ended stay",
-        "dashboard/watched.py",
+        "dashboard/loop_query.py",
         '        if not is_running({"state": self._loop.state}):\n            return None\n',
         "",
+        "tests/dashboard/test_server.py",
+    ),
+    Mutant(
+        "a page takes all the time there is for its pictures",
+        "dashboard/server.py",
+        "max(PICTURE_S, took_s / PICTURE_SHARE)",
+        "PICTURE_S",
         "tests/dashboard/test_server.py",
     ),
     Mutant(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from tidegate.cli.target import check_target
 from tidegate.json_text import json_text
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 JSON = "--json"
 STANDARD_OUTPUT = "-"

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from tidegate.cli.answer import STANDARD_OUTPUT, check_json_file, json_file_option
+from tidegate.cli.answer import JSON, STANDARD_OUTPUT, check_json_file, json_file_option
 from tidegate.cli.calibration_text import calibration_lines
 from tidegate.cli.option import options, read_query, refuse_all, settings
 from tidegate.cli.query_text import QueryText
@@ -20,7 +20,17 @@ from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
 
 
-@click.command()
+class QueryAfterJson(click.Command):
+    """A command whose `--json` leaves the next word to the query, where no other word is one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = self.make_parser(ctx).parse_args(list(args))[0]
+        if not any(isinstance(given.get(name), str | list) for name in ("query", "statements")):
+            args = [f"{JSON}={STANDARD_OUTPUT}" if word == JSON else word for word in args]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=QueryAfterJson)
 @options(
     "query",
     "--stream",

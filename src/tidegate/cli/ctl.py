@@ -9,15 +9,15 @@ from typing import Any
 
 import click
 
-from tidegate.cli.answer import CommandAnswer, answers
-from tidegate.cli.option import Command, mapping_text
+from tidegate.cli.answer import Command, CommandAnswer, answers
+from tidegate.cli.mapping_text import mapping_text
 from tidegate.cli.value import PathText, Whole
 from tidegate.control.client import ask
-from tidegate.control.command import PAUSE, POLICY, RESUME, STATUS, STOP
+from tidegate.control.message import PAUSE, POLICY, RESUME, STATUS, STOP
 from tidegate.driver.metric.metric import Where
 from tidegate.driver.metric.registry import lines_at, rows_line
 from tidegate.driver.metric.text import backlog_text, ms_text
-from tidegate.driver.shedding import SHED, share_text
+from tidegate.driver.shed_share import SHED, share_text
 from tidegate.elastic.owners import buckets_of
 from tidegate.errors import OptionError
 from tidegate.microsecond import time_text
@@ -168,28 +168,20 @@ def _shed_lines(found: Mapping[str, Any]) -> list[str]:
     ]
 
 
-@ctl.command()
-@click.pass_obj
-@answers
-def pause(checkpoint: str) -> CommandAnswer:
-    """Begin no batch after the running one, until `resume`; input waits where it is."""
-    return _told(checkpoint, PAUSE)
+def _add_plain(command: str, help_: str) -> None:
+    """Adds a command without arguments; its answer is what the query does then, in a word."""
+
+    @ctl.command(command, help=help_)
+    @click.pass_obj
+    @answers
+    def told(checkpoint: str) -> CommandAnswer:
+        found = ask(checkpoint, {"command": command})
+        return CommandAnswer(found, lambda: str(found["state"]))
 
 
-@ctl.command()
-@click.pass_obj
-@answers
-def resume(checkpoint: str) -> CommandAnswer:
-    """Go on after `pause`."""
-    return _told(checkpoint, RESUME)
-
-
-@ctl.command()
-@click.pass_obj
-@answers
-def stop(checkpoint: str) -> CommandAnswer:
-    """End the query after the running batch; the same command starts it again."""
-    return _told(checkpoint, STOP)
+_add_plain(PAUSE, "Begin no batch after the running one, until `resume`; input waits where it is.")
+_add_plain(RESUME, "Go on after `pause`.")
+_add_plain(STOP, "End the query after the running batch; the same command starts it again.")
 
 
 @ctl.command()
@@ -208,12 +200,6 @@ def _ask(
     found = ask(checkpoint, question)
     lines = (_asked_text(name, of) for name, of in found["subqueries"].items())
     return CommandAnswer(found, lambda: "\n".join(lines))
-
-
-def _told(checkpoint: str, command: str) -> CommandAnswer:
-    """What a command without arguments makes of the query, in a word."""
-    found = ask(checkpoint, {"command": command})
-    return CommandAnswer(found, lambda: str(found["state"]))
 
 
 def _asked_text(subquery: str, of: Mapping[str, int]) -> str:

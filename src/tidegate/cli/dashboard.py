@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from tidegate import schedule
-from tidegate.cli.line import say
+from tidegate.cli.page_address import tell_page
 from tidegate.cli.stop import wait_for_signal
 from tidegate.cli.value import PathText
 from tidegate.dashboard.address import DashboardAddress
@@ -41,12 +39,3 @@ def dashboard(checkpoints: tuple[str, ...], listen: str) -> None:
     tell_page(server.address.url)
     wait_for_signal()
     server.close()
-
-
-def tell_page(url: str | None) -> None:
-    """Say where the page is, and the token for changes: itself only to who sees a terminal."""
-    if url is None:
-        return
-    token, place = user_token()
-    told = f"token {token}" if sys.stderr.isatty() else f"the token is in {place}"
-    say(f"the dashboard is at {url}; to change something, {told}", url=url)

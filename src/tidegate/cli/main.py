@@ -35,6 +35,9 @@ COMMANDS = {
 }
 """Each is the module of that name beside this one, and the command of that name in it."""
 
+OWN_PROCESS = object()
+"""Says of a call that nothing but this command runs in the process."""
+
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
@@ -58,6 +61,10 @@ class _Commands(click.Group):
         # All of them for a name that is none: click says which is near.
         asked = (cmd_name,) if cmd_name in COMMANDS else tuple(COMMANDS)
         with _no_collection():
+            if ctx.find_root().obj is OWN_PROCESS:
+                from tidegate.no_pandas import leave_pandas_out
+
+                leave_pandas_out()
             for name in asked:
                 self.add_command(getattr(import_module(f"tidegate.cli.{name}"), name))
         return super().get_command(ctx, cmd_name)
@@ -93,18 +100,18 @@ def commands(context: click.Context) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    leave(invoke(arguments))
+    leave(invoke(arguments, OWN_PROCESS))
 
 
-def invoke(arguments: Sequence[str] | None = None) -> int:
+def invoke(arguments: Sequence[str] | None = None, process: object = None) -> int:
     """Run the command line and return its exit code; messages are one line on standard error."""
     with lines_as_text():
-        return _invoke(arguments)
+        return _invoke(arguments, process)
 
 
-def _invoke(arguments: Sequence[str] | None) -> int:
+def _invoke(arguments: Sequence[str] | None, process: object) -> int:
     try:
-        code = commands.main(arguments, prog_name="tidegate", standalone_mode=False)
+        code = commands.main(arguments, prog_name="tidegate", standalone_mode=False, obj=process)
     except UserError as mistake:
         return _say(mistake, EXIT_MISTAKE)
     except TidegateError as failure:

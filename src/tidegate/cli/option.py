@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
+from tidegate.cli.answer import Command
+from tidegate.cli.mapping_text import mapping_text
 from tidegate.cli.query_text import QueryText, query_argument
 from tidegate.cli.value import OneOf, Whole
 from tidegate.driver.options import read_as
@@ -24,8 +24,6 @@ from tidegate.route.registry import DEFAULT as DEFAULT_PARTITIONER
 from tidegate.session.place import DEFAULT_MASTER
 from tidegate.session.script import streams_of
 from tidegate.sql.bind import bind
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 ALL = "all"
 """The strategy of `explain` that is all of them."""
@@ -243,22 +241,6 @@ def asked_mapping(given: str | None) -> Switch | None:
         return None
     with read_as("--mapping"):
         return Switch(*owners_of(mapping_text(given, "--mapping")))
-
-
-def mapping_text(given: str, where: str) -> str:
-    """JSON as it was given, or that of a file."""
-    if given.lstrip().startswith(("[", "{")):
-        return given
-    try:
-        return Path(given).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        got = getattr(error, "strerror", None) or str(error)
-        raise OptionError(
-            where,
-            "needs a mapping as JSON, or a readable file with one",
-            f"{given}: {got}",
-            "Write for example '[0, 0, 1, 1]', the owner of each bucket.",
-        ) from None
 
 
 def refuse_all(strategy: str, command: str) -> None:

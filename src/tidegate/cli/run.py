@@ -6,10 +6,10 @@ import gc
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from tidegate.cli.dashboard import tell_page
 from tidegate.cli.line import FORMATS, TEXT, log_to_stderr, say, say_summary, use
 from tidegate.cli.option import (
     asked_instances,
@@ -21,10 +21,10 @@ from tidegate.cli.option import (
     settings,
 )
 from tidegate.cli.out import address_of, beside_view, side_places, sinks_of
+from tidegate.cli.page_address import tell_page
 from tidegate.cli.query_text import QueryText
 from tidegate.cli.stop import EXIT_STOPPED, Stopped
 from tidegate.cli.value import OneOf, PathText, SizeType, Whole
-from tidegate.cli.view import LiveView
 from tidegate.cli.watch import run_until_signal, view_of
 from tidegate.driver.lineage.options import lineage_options
 from tidegate.driver.loop import Loop
@@ -45,6 +45,9 @@ from tidegate.session.planning import plan_for
 from tidegate.session.reach import reachable
 from tidegate.sink.address import FILE, Address
 from tidegate.sink.terminal import drawable
+
+if TYPE_CHECKING:
+    from tidegate.cli.view import LiveView
 
 
 @click.command()

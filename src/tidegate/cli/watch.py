@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from tidegate.cli.stop import Stopped, run_stoppable
-from tidegate.cli.view import LiveView
 from tidegate.clock import Clock
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
@@ -13,6 +12,11 @@ from tidegate.driver.window_log import newest_figures
 from tidegate.plan.physical import Plan
 from tidegate.query.name import WINDOW
 from tidegate.session.place import Place
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tidegate.cli.view import LiveView
 
 
 def view_of(
@@ -25,6 +29,8 @@ def view_of(
     """The view of a plan's run; None where there is no terminal to draw on."""
     if console is None:
         return None
+    from tidegate.cli.view import LiveView  # and all that draws
+
     windowed = plan.port(plan.targets[0].edge).time == WINDOW[1]
     start = "starting Spark" if place.on_spark else "starting"
     names = [target.name for target in plan.targets]

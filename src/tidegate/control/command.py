@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tidegate.control.message import PAUSE, POLICY, RESUME, STATUS, STOP
 from tidegate.driver.journal.picture import picture_of
 from tidegate.driver.loop import Loop
-from tidegate.driver.shedding import SHED, ShareRequest, share_of
+from tidegate.driver.shed_share import SHED, share_of
+from tidegate.driver.shedding import ShareRequest
 from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
 from tidegate.elastic.request import MappingChange, Move, Rebalance, Request, Scale, Switch, text_of
@@ -28,10 +30,6 @@ CHANGES: dict[str, Callable[[Arguments], MappingChange]] = {
     "switch": lambda given: Switch(*owners_of(given.get("mapping"))),
 }
 """What changes mappings, by the name of the command."""
-
-STATUS = "status"
-POLICY = "policy"
-PAUSE, RESUME, STOP = "pause", "resume", "stop"
 
 
 def answer(loop: Loop, question: Arguments) -> dict[str, Any]:

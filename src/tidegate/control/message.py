@@ -13,6 +13,9 @@ from typing import Any
 
 from tidegate.errors import RunError
 
+STATUS, POLICY, PAUSE, RESUME, STOP = "status", "policy", "pause", "resume", "stop"
+"""Commands that are no change of a mapping."""
+
 MOST_ASKED_BYTES = 2 * 2**20
 """Of a question; a mapping of 65,536 buckets takes a third of it."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from tidegate import schedule
@@ -22,14 +22,23 @@ from tidegate.clock import Clock
 from tidegate.dashboard.address import DashboardAddress
 from tidegate.dashboard.guard import DeniedError, Guard
 from tidegate.dashboard.watched import MOST_BATCHES, WatchedQuery, is_running
-from tidegate.driver.exposition.observer import MetricsObserver
 from tidegate.driver.exposition.text import wanted, written
 from tidegate.driver.journal.files import line_batch
 from tidegate.errors import OptionError, TidegateError
 from tidegate.json_text import json_text
 
+if TYPE_CHECKING:
+    from tidegate.driver.exposition.observer import MetricsObserver
+
 PICTURE_S = 1.0
 """How old a picture may be that several readers share."""
+
+PICTURE_SHARE = 0.01
+"""Pictures are made less often where they would take more than this share of the time."""
+
+_EVENTS_S = 0.1
+"""How long a stream of events rests after each look: no eye sees more, and tiny batches come by
+the hundred a second."""
 
 _AT_ONCE = 256
 """So many batches are read at once for a stream of events."""
@@ -90,10 +99,13 @@ class ShownQuery:
     _made: tuple[float, Mapping[str, Any]] | None = None
 
     def picture(self) -> Mapping[str, Any]:
-        """At most PICTURE_S old; the same object for all who ask meanwhile."""
+        """At most PICTURE_S old, or older where it takes long to make; the same object for all who
+        ask meanwhile."""
         now, made = self.clock.now(), self._made
-        if made is None or now - made[0] >= PICTURE_S:
-            made = self._made = now, self.query.picture()
+        if made is None or now >= made[0]:
+            picture = self.query.picture()
+            took_s = self.clock.now() - now
+            made = self._made = now + max(PICTURE_S, took_s / PICTURE_SHARE), picture
         return made[1]
 
     def ask(self, question: Mapping[str, Any]) -> Any:
@@ -190,6 +202,8 @@ def _told(dashboard: Dashboard, shown: ShownQuery, after: int) -> Iterator[bytes
             if not lines:
                 yield b": at work\n\n"  # finds out whether anybody reads on
                 shown.query.wait(after, _LOOK_S)
+            elif len(lines) < _AT_ONCE:
+                dashboard.closing.wait(_EVENTS_S)
     finally:
         dashboard.streams.release()
 

@@ -1,24 +1,24 @@
-"""A query as a page sees it: one of this process, or a checkpoint that another one runs or ran."""
+"""A query as a page sees it; here the checkpoint of one that another process runs or ran.
+
+Imports nothing of the engine: to look at a journal is the work of a moment. A query of this process
+is a `LoopQuery`.
+"""
 
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tidegate.clock import Clock, utc_now
 from tidegate.control.client import ask
-from tidegate.control.command import answer
-from tidegate.driver.exposition.observer import MetricsObserver
-from tidegate.driver.journal.files import read_status
-from tidegate.driver.journal.journal import ALIVE_S
-from tidegate.driver.journal.picture import picture_of
+from tidegate.driver.journal.files import ALIVE_S, read_status
 from tidegate.driver.journal.reader import JournalReader
-from tidegate.driver.loop import Loop
 from tidegate.errors import CheckpointError, TidegateError
-from tidegate.json_text import json_text
 from tidegate.state.store import Store
+
+if TYPE_CHECKING:
+    from tidegate.driver.exposition.observer import MetricsObserver
 
 KILLED = "ended without a word"
 """The state of a run that says it runs, and that nobody answers for."""
@@ -55,39 +55,6 @@ class WatchedQuery(Protocol):
 
     def metrics(self) -> MetricsObserver | None:
         """Who counts for `/metrics`; None where it has ended, or another process counts."""
-
-
-class LoopQuery:
-    """A query of this process, made before it begins. Its batches pay for metrics once asked."""
-
-    def __init__(self, loop: Loop, title: str) -> None:
-        self.title = title
-        self.checkpoint = loop.store.location if loop.books.journal.written else None
-        self._loop = loop
-        self._metrics: MetricsObserver | None = None
-        self._lock = threading.Lock()
-
-    def picture(self) -> Mapping[str, Any]:
-        return picture_of(self._loop)
-
-    def batches(self, after: int, most: int) -> list[bytes]:
-        found = self._loop.books.journal.recent.after(after, most)
-        return [json_text(record.as_dict()).encode() for record in found]
-
-    def wait(self, after: int, seconds: float) -> None:
-        self._loop.books.journal.recent.wait(after, seconds)
-
-    def ask(self, question: Mapping[str, Any]) -> Any:
-        return answer(self._loop, question)
-
-    def metrics(self) -> MetricsObserver | None:
-        if not is_running({"state": self._loop.state}):
-            return None
-        with self._lock:
-            if self._metrics is None:
-                self._metrics = MetricsObserver(self._loop)
-                self._metrics.begin()
-            return self._metrics
 
 
 class CheckpointQuery:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from tidegate.clock import Clock, utc_now
 from tidegate.driver.connection import Connection
 from tidegate.driver.pipeline import Pipeline
-from tidegate.driver.shedding import SHED, ShareRequest
+from tidegate.driver.shed_share import SHED
+from tidegate.driver.shedding import ShareRequest
 from tidegate.elastic.request import Request
 from tidegate.elastic.switchboard import Taken, WaitingRequest
 from tidegate.errors import OptionError

@@ -9,11 +9,14 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tidegate.arrival import Floats, Int64s
-from tidegate.gate.answer_time import AnsweredTuples
+
+if TYPE_CHECKING:
+    from tidegate.gate.answer_time import AnsweredTuples
 
 RELATIVE_ERROR = 0.01
 """How far a quantile over a run may be from a latency that was measured."""

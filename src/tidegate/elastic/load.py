@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.model.observation import Observation
-from tidegate.route.mapping import Mapping
+if TYPE_CHECKING:
+    from tidegate.model.observation import Observation
+    from tidegate.route.mapping import Mapping
+
 
 HALF_LIFE_S = 10.0
 """After so many seconds of a run, what was observed counts half."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from tidegate.gate.inlet import Inlet
+if TYPE_CHECKING:
+    from tidegate.gate.inlet import Inlet
+
 
 UNITS = ("rows", "bytes", "files")
 

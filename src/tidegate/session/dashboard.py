@@ -70,7 +70,7 @@ class ServedPage:
         """Show a query that is about to begin, and say where."""
         if self._server is None:
             return None
-        from tidegate.dashboard.watched import LoopQuery
+        from tidegate.dashboard.loop_query import LoopQuery
 
         self._server.add(LoopQuery(loop, title))
         return self._server.address.url

@@ -8,7 +8,6 @@ from html import escape
 from typing import Any
 
 import pyarrow as pa
-from rich.console import Console
 
 from tidegate.connector import Connector
 from tidegate.driver.options import RunOptions
@@ -22,7 +21,6 @@ from tidegate.schema import type_name
 from tidegate.session.launch import prepare
 from tidegate.session.place import NO_SPARK, Place
 from tidegate.session.planning import plan_for
-from tidegate.sink.excerpt import first_rows_picture
 from tidegate.sink.memory import MemorySink
 from tidegate.sink.shown import first_rows_text
 
@@ -84,6 +82,10 @@ class Preview:
         return self.table.__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
+        from rich.console import Console
+
+        from tidegate.sink.excerpt import first_rows_picture
+
         terminal = Console(force_jupyter=False)
         width = terminal.width if terminal.is_terminal else _WIDTH
         console = Console(color_system=None, width=width, force_jupyter=False)

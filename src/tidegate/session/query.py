@@ -14,7 +14,8 @@ from tidegate.connector import Connector
 from tidegate.driver.connection import Connection, opened
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
-from tidegate.driver.shedding import ShareRequest, share_of
+from tidegate.driver.shed_share import share_of
+from tidegate.driver.shedding import ShareRequest
 from tidegate.driver.status import status_of
 from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole

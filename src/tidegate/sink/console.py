@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import pyarrow as pa
-from rich.console import Console, Group
-from rich.live import Live
-from rich.text import Text
 
 from tidegate.batch import BatchId
 from tidegate.sink.address import Address
 from tidegate.sink.batch_output import HeldParts
 from tidegate.sink.csv import csv_text
-from tidegate.sink.excerpt import Excerpt
 from tidegate.sink.protocol import Opening
 from tidegate.sink.receipt import Receipt
 from tidegate.sink.side_text import SideText
 from tidegate.sink.terminal import drawable
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+    from rich.live import Live
 
 
 class ConsoleSink:
@@ -55,6 +55,8 @@ class ConsoleSink:
     def open(self, opening: Opening) -> None:
         console = drawable(self._stream)
         if console is not None:
+            from rich.live import Live
+
             self._live = Live(console=console, auto_refresh=False)
             self._live.start()
 
@@ -86,6 +88,11 @@ class ConsoleSink:
         self._header = False
 
     def _picture(self, batch: int, rows: pa.Table, console: Console) -> Group:
+        from rich.console import Group
+        from rich.text import Text
+
+        from tidegate.sink.excerpt import Excerpt
+
         # As Text, because in a plain string rich would take [brackets] for markup.
         excerpt = Excerpt.of(rows)
         title = Text(f"{self._title} batch {batch}: {excerpt.title}".strip(), "bold", no_wrap=True)

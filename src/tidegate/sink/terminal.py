@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def drawable(stream: TextIO) -> Console | None:
@@ -16,6 +17,8 @@ def drawable(stream: TextIO) -> Console | None:
     """
     if not stream.isatty():
         return None
+    from rich.console import Console  # which takes longer than most commands need otherwise
+
     console = Console(file=stream, highlight=False, emoji=False, markup=False)
     if not console.is_terminal or console.is_dumb_terminal:
         return None

@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tidegate.driver.exposition.observer import MetricsObserver
 from tidegate.driver.metric.family import Labels, MetricFamily
 from tidegate.driver.metric.registry import FAMILIES
+
+if TYPE_CHECKING:
+    from tidegate.driver.exposition.observer import MetricsObserver
 
 
 @dataclass(frozen=True)

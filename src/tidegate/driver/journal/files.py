@@ -11,16 +11,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tidegate.driver.journal.record import BatchRecord
 from tidegate.json_text import json_text
 from tidegate.state.files import OWNER_ONLY, Files
 from tidegate.whole_file import is_temporary, whole_file
 
+if TYPE_CHECKING:
+    from tidegate.driver.journal.record import BatchRecord
+
 FOLDER = "journal"
 STATUS = f"{FOLDER}/status.json"
 REQUESTS = f"{FOLDER}/requests.jsonl"
+
+ALIVE_S = 10.0
+"""How often a run that has nothing to do says that it is there."""
 
 PER_FILE = 512
 MOST_FILES = 40

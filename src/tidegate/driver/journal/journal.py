@@ -16,7 +16,7 @@ from typing import Any
 from tidegate import schedule
 from tidegate.clock import Clock, utc_now
 from tidegate.driver.batch_observer import BatchObserver
-from tidegate.driver.journal.files import JournalFiles
+from tidegate.driver.journal.files import ALIVE_S, JournalFiles
 from tidegate.driver.journal.recent import RecentBatches
 from tidegate.driver.journal.record import BatchRecord
 from tidegate.driver.metric.metric import CommittedBatch
@@ -28,9 +28,6 @@ RUNNING, PAUSED, FAILED = "running", "paused", "failed"
 
 EVERY_S = 2.0
 """How often files are written while batches go on."""
-
-ALIVE_S = 10.0
-"""How often a run that has nothing to do says that it is there."""
 
 _log = logging.getLogger(__name__)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from bisect import bisect_left, bisect_right
 
 from tidegate.driver.journal.files import batch_files, first_batch, line_batch, read_whole
 from tidegate.state.files import Files
@@ -31,14 +32,16 @@ class JournalReader:
         return line_batch(lines[-1]) if lines else -1
 
     def after(self, batch: int, most: int) -> list[bytes]:
-        """The first `most` batches after one, oldest first; files behind them are not read."""
+        """The first `most` batches after one, oldest first; other files are not read."""
         names = batch_files(self._files)
         begin = max((i for i, n in enumerate(names) if first_batch(n) <= batch + 1), default=0)
         found: list[bytes] = []
         for place, name in enumerate(names[begin:], begin + 1):
             # A run that goes on after a crash may have written some of these batches again.
             until = first_batch(names[place]) if place < len(names) else math.inf
-            found += [line for line in self._lines(name) if batch < line_batch(line) < until]
+            lines = self._lines(name)
+            first = bisect_right(lines, batch, key=line_batch)
+            found += lines[first : bisect_left(lines, until, key=line_batch)]
             if len(found) >= most:
                 break
         return found[:most]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +47,10 @@ class StepFold(Fold):
     def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
         values = [getattr(report, name) for report in kept]
         steps = sorted({step for of in values for step in of})
-        return {name: {s: percentile([of.get(s, 0.0) for of in values], 50) for s in steps}}
+        if not steps:
+            return {name: {}}
+        medians = np.median([[of.get(step, 0.0) for step in steps] for of in values], axis=0)
+        return {name: {step: round(float(m), 3) for step, m in zip(steps, medians, strict=True)}}
 
 
 class SumFold(Fold):
@@ -126,25 +129,27 @@ class BacklogFold(Fold):
 
 def per_instance(kept: Reported, names: Sequence[str]) -> list[dict[str, Any]]:
     """The sums of what each instance counted under these names, over the reports that are kept."""
-    total: dict[tuple[str, int], dict[str, Any]] = {}
+    counted: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for report in kept:
         seen: Counter[str] = Counter()
         for subquery, counts in zip(report.subqueries, report.instance_counts, strict=True):
-            number = seen[subquery]
+            counted.setdefault((subquery, seen[subquery]), []).append(counts)
             seen[subquery] += 1
-            first = {"subquery": subquery, "instance": number}
-            one = total.setdefault((subquery, number), first)
-            for name in names:
-                one[name] = one.get(name, 0) + counts.get(name, 0)
-    return [total[key] for key in sorted(total)]
+    return [
+        {
+            "subquery": subquery,
+            "instance": number,
+            **{
+                name: sum([counts.get(name, 0) for counts in counted[subquery, number]])
+                for name in names
+            },
+        }
+        for subquery, number in sorted(counted)
+    ]
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """As JSON has them."""
+    """As JSON has them; 0 where there is no value."""
     shares = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
-    return {name: percentile(values, percent) for name, percent in shares.items()}
-
-
-def percentile(values: Sequence[float], percent: int) -> float:
-    """One of them; 0 where there is no value."""
-    return round(float(np.percentile(values, percent)), 3) if len(values) else 0.0
+    found = np.percentile(values or [0.0], list(shares.values()))
+    return {name: round(float(one), 3) for name, one in zip(shares, found, strict=True)}

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.driver.metric.family import MetricSample, RunView, Samples, by, event_s, gauge
 from tidegate.driver.metric.metric import CommittedBatch, RunMetric, level
-from tidegate.gate.extent import InletReach
-from tidegate.plan.physical import Edge, Plan
 from tidegate.remote.scheme import shown
 from tidegate.version import __version__
+
+if TYPE_CHECKING:
+    from tidegate.gate.extent import InletReach
+    from tidegate.plan.physical import Plan
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def streams_of(plan: Plan, subquery: int) -> frozenset[int]:
     found: set[int] = set()
     for prefix in plan.subqueries[subquery].prefixes:
         origin = prefix.origin
-        found |= streams_of(plan, origin.subquery) if isinstance(origin, Edge) else {origin}
+        found |= {origin} if isinstance(origin, int) else streams_of(plan, origin.subquery)
     return frozenset(found)
 
 

@@ -23,12 +23,12 @@ from tidegate.driver.metric.family import (
 from tidegate.driver.metric.fold import BacklogFold, StepFold, SumFold, TimeFold
 from tidegate.driver.metric.metric import CommittedBatch, RunMetric, outcomes
 from tidegate.gate.backlog import UNITS
-from tidegate.model.live.expected import Expectation
 from tidegate.remote.scheme import shown
 from tidegate.spans import added
 
 if TYPE_CHECKING:
     from tidegate.driver.metrics import BatchReport
+    from tidegate.model.live.expected import Expectation
 
 _START = partial(SumFold, "start_seconds")
 
