@@ -12,7 +12,7 @@ from sqlglot import exp
 from tidegate.approx.priority import seed_of
 from tidegate.approx.student import deviate
 from tidegate.errors import QueryError
-from tidegate.operate.join.concept import ConceptSieve
+from tidegate.operate.join.concept import ConceptSieve, EveryKey, KeyRule, KeysWithPartners
 from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.spec import EQUAL, JoinSpec, PairInterval
 from tidegate.operate.sieve import Sieve
@@ -34,6 +34,9 @@ have one that stands for them."""
 
 _SEEDS = (seed_of("shed", "left"), seed_of("shed", "right"))
 """One for each side: the sides may be of one stream, and must be thinned independently."""
+
+_PARTNERS_FIRST = "keys that the other side does not have are shed first"
+"""Tells checkpoints apart from those of a time when all keys were alike."""
 
 _COLUMNS = ("lkept", "rkept")
 _SIGNS = (("lsigns", seed_of("signs", "left")), ("rsigns", seed_of("signs", "right")))
@@ -126,8 +129,8 @@ class ConceptSides(UniformSides):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        bound = () if self.bound is None else (str(self.bound).lower(),)
-        return (*super().lines, *bound)
+        asked = _PARTNERS_FIRST if self.bound is None else str(self.bound).lower()
+        return (*super().lines, asked)
 
     @property
     def names(self) -> dict[str, str]:
@@ -158,11 +161,24 @@ class ConceptSides(UniformSides):
             rate=float(self.shed.rate),
             fewest=self._fewest,
             pane_us=self.pane_us,
+            reach=(self._reach(spec, LEFT), self._reach(spec, RIGHT)),
+            rule=self._rule,
             signs=None if self.bound is None else _SIGNS,
         )
 
     def sieved(self, prefixes: Sequence[Prefix], sides: Sequence[int]) -> tuple[Prefix, ...]:
         return numbered(prefixes)
+
+    @property
+    def _rule(self) -> KeyRule:
+        """Which keys are worth more. An error is promised of new keys too, so of every key."""
+        return KeysWithPartners() if self.bound is None else EveryKey()
+
+    def _reach(self, spec: JoinSpec, side: int) -> int:
+        """How many panes back tuples of a side may have pairs."""
+        range_us = spec.side(side).extent.range_us
+        assert range_us is not None, "windows of tuples shed pairs"
+        return max(-(-range_us // self.pane_us), 1)
 
     @property
     def _fewest(self) -> int:

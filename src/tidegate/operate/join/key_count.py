@@ -1,0 +1,277 @@
+"""Counts the tuples of keys on both sides of a join, pane by pane: what shedding by concept knows.
+
+The counts of a pane are complete when a tuple of a later pane comes, whatever the cut: so what is
+told of a tuple follows from the total order. Of a key and side the pane at hand is remembered, and
+the last pane before it that has the key, as long as its tuples have pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidegate.approx.array import Ints
+from tidegate.batch import MAX_US, MIN_US, ints
+from tidegate.operate.join.chain import BUCKET
+from tidegate.operate.keeper import Keeper, OrderHorizon
+from tidegate.operate.operator import InstanceWork
+from tidegate.state.bucket_set import BucketSet
+from tidegate.state.compaction import by_bucket
+from tidegate.state.segment import Absent, Segment, read_segment, write_segment
+
+FIRST = "first"
+"""What the segments hold: how many first tuples keys have in a pane, and how many in all."""
+
+NO_KEY = -1.0
+"""The code of tuples whose key has a NULL. None is first of its key: they have no partners, and
+what else is in their keys would decide which instance counts them."""
+
+_PANE, _SIDE, _CODE, _TUPLES, _ALL = "pane", "side", "code", "tuples", "all"
+
+_SCHEMA = pa.schema(
+    [
+        (BUCKET, pa.int32()),
+        (_PANE, pa.int64()),
+        (_SIDE, pa.int8()),
+        (_CODE, pa.float64()),
+        (_TUPLES, pa.int64()),
+        (_ALL, pa.int64()),
+    ]
+)
+
+Mask = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FirstKeeper(Keeper):
+    """What is known of a pane goes when no tuple of it has pairs any more, `reach` panes later."""
+
+    pane_us: int
+    reach: int
+    order = _PANE
+
+    @property
+    def columns(self) -> list[str]:
+        return list(_SCHEMA.names)
+
+    def horizon(
+        self, frontier_us: int, tuples: int, segments: Sequence[Segment] = ()
+    ) -> OrderHorizon:
+        return OrderHorizon(_PANE, _before(_pane_of(frontier_us, self.pane_us), self.reach))
+
+    def arrange(self, rows: pa.Table) -> pa.Table:
+        return by_bucket(rows.select(_SCHEMA.names), self.order)
+
+    @property
+    def absent(self) -> Absent:
+        return _no_count
+
+
+@dataclass(frozen=True)
+class SideKeys:
+    """Tuples of one side in the total order: keys, panes, places among those of both sides.
+
+    `counted` adds up to the tuples of a key and pane, those that were not sent included.
+    """
+
+    bucket: npt.NDArray[np.int32]
+    codes: Codes
+    panes: Ints
+    places: Ints
+    counted: Ints
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the key of each tuple when it comes.
+
+    `rank` is how many tuples of its key, side and pane came before, exact while below the fewest;
+    `own` and `other` how many its side and the other have in the last earlier pane with the key
+    whose tuples may have pairs now; `met` whether the other side has the key in that or came with
+    it before the tuple.
+    """
+
+    rank: Ints
+    own: Ints
+    other: Ints
+    met: Mask
+
+
+class KeyCounts:
+    """The counts of the keys of one instance in one batch; grows with the keys of the windows.
+
+    `reach` is by side how many panes back its tuples may have pairs, at least one. Call `take` once
+    with the tuples of both sides, then `written`.
+    """
+
+    def __init__(
+        self, work: InstanceWork, pane_us: int, reach: tuple[int, int], fewest: int
+    ) -> None:
+        self._work = work
+        self._pane_us = pane_us
+        self._reach = reach
+        self._fewest = fewest
+        held: pa.Table | None = work.kept.take(FIRST)
+        self._known = self._read() if held is None else held
+        self._news = _SCHEMA.empty_table()
+
+    def take(self, sides: Sequence[SideKeys]) -> list[Known]:
+        """What was known of each tuple, by side, and count all of them."""
+        known = self._known
+        codes = np.concatenate([known.column(_CODE).to_numpy(), *(s.codes for s in sides)])
+        panes = np.concatenate([ints(known, _PANE), *(s.panes for s in sides)])
+        groups, at = numbered(codes, panes)
+        ends = np.cumsum([known.num_rows, *(len(s.codes) for s in sides)])
+        old, *mine = np.split(groups, ends[:-1])
+        counts = [_Counts.of(known, old, side, mine[side], keys, len(at)) for side, keys in enumerate(sides)]
+        earlier = [
+            _earlier(count.all, codes[at], panes[at], self._reach[side])
+            for side, count in enumerate(counts)
+        ]
+        found = []
+        for side, keys in enumerate(sides):
+            of, other = mine[side], counts[1 - side]
+            there = earlier[1 - side][of]
+            rank = ranks(of) + counts[side].first[of]
+            met = (there > 0) | (other.earliest[of] < keys.places)
+            found.append(Known(rank, earlier[side][of], there, met & (keys.codes != NO_KEY)))
+        self._note(sides, mine, [one.rank for one in found])
+        return found
+
+    def written(self) -> tuple[Segment, ...]:
+        """What the next batch has to know, as a segment; it is also left in memory."""
+        rows = pa.concat_tables([self._known, self._news]).combine_chunks()
+        needed = self._needed(rows)
+        kept = rows.filter(pa.array(needed))
+        self._work.kept.leave(FIRST, kept, kept.nbytes)
+        news = self._news.filter(pa.array(needed[self._known.num_rows :]))
+        if not news.num_rows:
+            return ()
+        name = f"{self._work.name}-{FIRST}"
+        return (write_segment(self._work.store, name, by_bucket(news, _PANE), _PANE, 0),)
+
+    def _needed(self, rows: pa.Table) -> Mask:
+        """Which rows later tuples may ask for: of open panes, and the last before for each key."""
+        open_ = _pane_of(self._work.frontier_us, self._pane_us)
+        panes, sides = ints(rows, _PANE), rows.column(_SIDE).to_numpy()
+        codes = rows.column(_CODE).to_numpy()
+        closed = np.flatnonzero(panes < open_)
+        order = closed[np.lexsort((panes[closed], codes[closed], sides[closed]))]
+        key_ends = np.ones(len(order), np.bool_)
+        key_ends[:-1] = _differ(codes[order]) | _differ(sides[order])
+        # One pane may have several rows, of several batches.
+        last = np.empty(len(order), np.int64)
+        if len(order):
+            ends = np.flatnonzero(key_ends)
+            last = panes[order][ends[np.searchsorted(ends, np.arange(len(order)))]]
+        oldest = np.array([_before(open_, reach) for reach in self._reach], np.int64)
+        needed = panes >= open_
+        needed[order] = (panes[order] == last) & (last >= oldest[sides[order]])
+        return needed
+
+    def _read(self) -> pa.Table:
+        work = self._work
+        mine = BucketSet.where(work.mapping.owner_array == work.instance)
+        read = [
+            read_segment(work.store, s, mine, _SCHEMA.names, absent=_no_count)
+            for s in work.state.get(FIRST, ())
+        ]
+        return pa.concat_tables([_SCHEMA.empty_table(), *(r.cast(_SCHEMA) for r in read)])
+
+    def _note(
+        self, sides: Sequence[SideKeys], groups: Sequence[Ints], rank: Sequence[Ints]
+    ) -> None:
+        """Remember what came, a row for each side, key and pane."""
+        parts = [self._news]
+        for side, keys in enumerate(sides):
+            real = np.flatnonzero(keys.codes != NO_KEY)
+            _, at, of = np.unique(groups[side][real], return_index=True, return_inverse=True)
+            rows = real[at]
+            first = np.bincount(of, rank[side][real] < self._fewest, len(at)).astype(np.int64)
+            counted = np.zeros(len(at), np.int64)
+            np.add.at(counted, of, keys.counted[real])
+            columns = (keys.bucket[rows], keys.panes[rows], np.full(len(rows), side, np.int8))
+            columns = (*columns, keys.codes[rows], first, counted)
+            parts.append(pa.table([pa.array(c) for c in columns], schema=_SCHEMA))
+        self._news = pa.concat_tables(parts)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Of one side, by group: its tuples, first ones of earlier batches, and where it came first."""
+
+    all: Ints
+    first: Ints
+    earliest: Ints
+
+    @staticmethod
+    def of(
+        known: pa.Table, old: Ints, side: int, groups: Ints, keys: SideKeys, size: int
+    ) -> _Counts:
+        """`old` and `groups` number the keys and panes of what is known, and of new tuples."""
+        mine = known.column(_SIDE).to_numpy() == side
+        old = old[mine]
+        every, first = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        np.add.at(every, old, ints(known, _ALL)[mine])
+        np.add.at(every, groups, keys.counted)
+        np.add.at(first, old, ints(known, _TUPLES)[mine])
+        earliest = np.full(size, np.iinfo(np.int64).max)
+        earliest[groups[::-1]] = keys.places[::-1]
+        earliest[old] = -1
+        return _Counts(every, first, earliest)
+
+
+def _earlier(counts: Ints, codes: Codes, panes: Ints, reach: int) -> Ints:
+    """By group: the count of the last pane before it with tuples of its key, within the reach.
+
+    Groups are in the order of keys and panes.
+    """
+    there = np.where(counts > 0, np.arange(len(counts)), -1)
+    last = np.full(len(counts), -1)
+    last[1:] = np.maximum.accumulate(there)[:-1]
+    known = (last >= 0) & (codes[last] == codes) & (panes - panes[last] <= reach)
+    return np.where(known, counts[last], 0)
+
+
+def numbered(codes: Codes, panes: Ints) -> tuple[Ints, Ints]:
+    """Numbers from 0 on for keys and panes, in their order, and where one of each number is."""
+    order = np.lexsort((panes, codes))
+    new = np.ones(len(order), np.bool_)
+    new[1:] = _differ(codes[order]) | _differ(panes[order])
+    groups = np.empty(len(order), np.int64)
+    groups[order] = np.cumsum(new) - 1
+    return groups, order[new]
+
+
+def ranks(groups: Ints) -> Ints:
+    """How many of the same group stand before each."""
+    order = np.argsort(groups, kind="stable")
+    places = np.arange(len(order))
+    new = np.ones(len(order), np.bool_)
+    new[1:] = _differ(groups[order])
+    rank = np.empty(len(order), np.int64)
+    rank[order] = places - np.maximum.accumulate(np.where(new, places, 0))
+    return rank
+
+
+def _differ(values: npt.NDArray[np.generic]) -> Mask:
+    return np.asarray(values[1:] != values[:-1])
+
+
+def _no_count(name: str) -> pa.Array:
+    """What a state from before tuples were counted says of them."""
+    return pa.array([0], pa.int64())
+
+
+def _pane_of(frontier_us: int, pane_us: int) -> int:
+    return frontier_us if frontier_us in (MIN_US, MAX_US) else frontier_us // pane_us
+
+
+def _before(pane: int, panes: int) -> int:
+    """The pane so many before."""
+    return pane if pane in (MIN_US, MAX_US) else pane - panes
