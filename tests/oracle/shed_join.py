@@ -18,6 +18,9 @@ from tidegate.approx.priority import seed_of
 FEWEST, PANES = 2, 4
 """Of each key so many tuples are kept at least in a part of the shorter window, by concept."""
 
+MEMORY = 16
+"""For so many panes the keys of a side are remembered, or for the length of its window."""
+
 SLACK = 2
 """How many times the rate a key's tuples are kept with at most."""
 
@@ -143,16 +146,16 @@ class History:
         mine = self.counts.setdefault((side, key), {})
         mine[pane] = mine.get(pane, 0) + 1
         met = other > 0 or pane in self.counts.get((1 - side, key), {})
-        if met and mine[pane] <= FEWEST:
+        if (met or not own) and mine[pane] <= FEWEST:
             return 1.0
         scale = (own + other) / (2 * own) if own else SLACK if other else 1
         return min(self.query.rate * min(scale, SLACK), 1.0)
 
     def before(self, side: int, key: Any, pane: int) -> int:
-        """How many tuples the last pane has that is before, within the window of the side."""
+        """How many tuples the last pane before has, if it is remembered."""
         window = (self.query.joined.left, self.query.joined.right)[side]
         assert isinstance(window, Within)
-        reach = max(math.ceil(Fraction(window.range_us, self.query.pane_us)), 1)
+        reach = max(math.ceil(Fraction(window.range_us, self.query.pane_us)), MEMORY)
         panes = self.counts.get((side, key), {})
         return next((panes[p] for p in range(pane - 1, pane - reach - 1, -1) if p in panes), 0)
 

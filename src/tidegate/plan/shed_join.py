@@ -32,6 +32,10 @@ PANES = 4
 pane before those they stand for, at most, so pairs that are less than the window less a pane apart
 have one that stands for them."""
 
+MEMORY = 4 * PANES
+"""For how many panes the keys of a side are remembered: four windows of the shorter kind, or one of
+its own, where that is longer."""
+
 _SEEDS = (seed_of("shed", "left"), seed_of("shed", "right"))
 """One for each side: the sides may be of one stream, and must be thinned independently."""
 
@@ -175,10 +179,10 @@ class ConceptSides(UniformSides):
         return KeysWithPartners() if self.bound is None else EveryKey()
 
     def _reach(self, spec: JoinSpec, side: int) -> int:
-        """How many panes back tuples of a side may have pairs."""
+        """For how many panes the keys of a side are remembered."""
         range_us = spec.side(side).extent.range_us
         assert range_us is not None, "windows of tuples shed pairs"
-        return max(-(-range_us // self.pane_us), 1)
+        return max(-(-range_us // self.pane_us), MEMORY)
 
     @property
     def _fewest(self) -> int:

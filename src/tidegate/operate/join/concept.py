@@ -90,6 +90,9 @@ class EveryKey:
 class KeysWithPartners:
     """Keys that the other side has: their first tuples are certain, and both sides share alike.
 
+    A new key has the benefit of the doubt: a partner of its first tuples may be on the way. One
+    that came before, while the other side had nothing of it, is shed as far as it can be.
+
     Of a key with n tuples here and m there, kept with p and q, a count of pairs has a variance of
     about 1 / pn + 1 / qm, relative to its square: least, for so many tuples of both, if as many are
     kept of one side as of the other. Hence p is the rate times (n + m) / 2n, up to the slack: half
@@ -97,10 +100,10 @@ class KeysWithPartners:
     """
 
     slack = 2
-    text = "each key that the other side has"
+    text = "each key that is new or that the other side has"
 
     def certain(self, known: Known) -> Mask:
-        return known.met
+        return known.met | (known.own == 0)
 
     def scale(self, known: Known) -> Floats:
         both = known.own + known.other
@@ -113,8 +116,8 @@ class KeysWithPartners:
 class ConceptSieve:
     """Keeps the `fewest` first tuples of each key, side and pane, and the share `rate` of others.
 
-    The `rule` says of which keys, and scales the rate. `reach` is by side how many panes back its
-    tuples may have pairs. `seeds` are those of the sides: two, because the sides may be of one
+    The `rule` says of which keys, and scales the rate. `reach` is by side for how many panes its
+    keys are remembered. `seeds` are those of the sides: two, because the sides may be of one
     stream. `kept` are the columns that say with which probability a tuple was kept; `signs` those
     of random bits that go with it, and their seeds, where somebody wants them. Where a key has half
     of its first tuples, others of it may have been shed: such tuples are `ALMOST` certain, so that

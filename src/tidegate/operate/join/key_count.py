@@ -2,7 +2,7 @@
 
 The counts of a pane are complete when a tuple of a later pane comes, whatever the cut: so what is
 told of a tuple follows from the total order. Of a key and side the pane at hand is remembered, and
-the last pane before it that has the key, as long as its tuples have pairs.
+the last pane before it that has the key, for so many panes as the key is remembered.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Codes = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FirstKeeper(Keeper):
-    """What is known of a pane goes when no tuple of it has pairs any more, `reach` panes later."""
+    """What is known of a pane is forgotten `reach` panes later."""
 
     pane_us: int
     reach: int
@@ -91,9 +91,8 @@ class Known:
     """What is known of the key of each tuple when it comes.
 
     `rank` is how many tuples of its key, side and pane came before, exact while below the fewest;
-    `own` and `other` how many its side and the other have in the last earlier pane with the key
-    whose tuples may have pairs now; `met` whether the other side has the key in that or came with
-    it before the tuple.
+    `own` and `other` how many its side and the other have in the last earlier pane with the key, 0
+    if none is remembered; `met` whether the other side had the key before.
     """
 
     rank: Ints
@@ -103,10 +102,10 @@ class Known:
 
 
 class KeyCounts:
-    """The counts of the keys of one instance in one batch; grows with the keys of the windows.
+    """The counts of the keys of one instance in one batch; grows with the keys that it remembers.
 
-    `reach` is by side how many panes back its tuples may have pairs, at least one. Call `take` once
-    with the tuples of both sides, then `written`.
+    `reach` is by side for how many panes they are. Call `take` once with the tuples of both sides,
+    then `written`.
     """
 
     def __init__(
@@ -128,7 +127,10 @@ class KeyCounts:
         groups, at = numbered(codes, panes)
         ends = np.cumsum([known.num_rows, *(len(s.codes) for s in sides)])
         old, *mine = np.split(groups, ends[:-1])
-        counts = [_Counts.of(known, old, side, mine[side], keys, len(at)) for side, keys in enumerate(sides)]
+        counts = [
+            _Counts.of(known, old, side, mine[side], keys, len(at))
+            for side, keys in enumerate(sides)
+        ]
         earlier = [
             _earlier(count.all, codes[at], panes[at], self._reach[side])
             for side, count in enumerate(counts)

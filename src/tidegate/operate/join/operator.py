@@ -284,9 +284,7 @@ class StreamJoin(Operator):
         ends |= {f"{other} AND {text}" for other in self.conjuncts}
         return any(index in ends for index in probed)
 
-    def _in_order(
-        self, side: int, arrived: Sequence[Arrival]
-    ) -> tuple[pa.Table, list[Ints]]:
+    def _in_order(self, side: int, arrived: Sequence[Arrival]) -> tuple[pa.Table, list[Ints]]:
         """The new tuples of a side in the total order, and the columns that place them in it."""
         mine = [a.rows for a in arrived if self.sides[a.input] == side and not a.channel]
         if not mine:
