@@ -53,9 +53,9 @@ class ShedMemory:
     """What the rule remembers of earlier batches.
 
     Rows a second that are processed and that arrive; how many batches ago the share was changed;
-    for how many seconds there was no backlog; the rows that waited after the batch before, None before
-    the first. What a row costs, in seconds, was measured while rows waited: with everything kept,
-    and with what is kept now; 0 where it was not.
+    for how many seconds there was no backlog; the rows that waited after the batch before, None at
+    first. What a row costs, in seconds, was measured while rows waited: with everything kept, and
+    with what is kept now; 0 where it was not.
     """
 
     rows_per_s: float = 0.0
