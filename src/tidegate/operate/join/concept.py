@@ -103,13 +103,13 @@ class KeysWithPartners:
     text = "each key that is new or that the other side has"
 
     def certain(self, known: Known) -> Mask:
-        return known.met | (known.own == 0)
+        return np.asarray(known.met | (known.own == 0))
 
     def scale(self, known: Known) -> Floats:
         both = known.own + known.other
         most = np.where(both > 0, float(self.slack), 1.0)
         share = np.divide(both, 2 * known.own, out=most, where=known.own > 0)
-        return np.minimum(share, self.slack)
+        return np.asarray(np.minimum(share, self.slack))
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ class KeyCounts:
     """The counts of the keys of one instance in one batch; grows with the keys that it remembers.
 
     `reach` is by side for how many panes they are. Call `take` once with the tuples of both sides,
-    then `written`.
+    then `written`. A batch looks through what is remembered once, and sorts what it has of its own
+    keys; what is no longer needed goes when a pane ends.
     """
 
     def __init__(
@@ -115,13 +116,13 @@ class KeyCounts:
         self._pane_us = pane_us
         self._reach = reach
         self._fewest = fewest
-        held: pa.Table | None = work.kept.take(FIRST)
-        self._known = self._read() if held is None else held
+        held: tuple[int, pa.Table] | None = work.kept.take(FIRST)
+        self._ended, self._known = (MIN_US, self._read()) if held is None else held
         self._news = _SCHEMA.empty_table()
 
     def take(self, sides: Sequence[SideKeys]) -> list[Known]:
         """What was known of each tuple, by side, and count all of them."""
-        known = self._known
+        known = self._of_keys(np.unique(np.concatenate([side.codes for side in sides])))
         codes = np.concatenate([known.column(_CODE).to_numpy(), *(s.codes for s in sides)])
         panes = np.concatenate([ints(known, _PANE), *(s.panes for s in sides)])
         groups, at = numbered(codes, panes)
@@ -137,44 +138,47 @@ class KeyCounts:
         ]
         found = []
         for side, keys in enumerate(sides):
-            of, other = mine[side], counts[1 - side]
-            there = earlier[1 - side][of]
+            of, there = mine[side], earlier[1 - side][mine[side]]
             rank = ranks(of) + counts[side].first[of]
-            met = (there > 0) | (other.earliest[of] < keys.places)
+            met = (there > 0) | (counts[1 - side].earliest[of] < keys.places)
             found.append(Known(rank, earlier[side][of], there, met & (keys.codes != NO_KEY)))
-        self._note(sides, mine, [one.rank for one in found])
+        parts = [self._noted(side, sides[side], mine[side], found[side].rank) for side in range(2)]
+        self._news = pa.concat_tables(parts)
         return found
 
     def written(self) -> tuple[Segment, ...]:
         """What the next batch has to know, as a segment; it is also left in memory."""
+        open_ = _pane_of(self._work.frontier_us, self._pane_us)
         rows = pa.concat_tables([self._known, self._news]).combine_chunks()
-        needed = self._needed(rows)
-        kept = rows.filter(pa.array(needed))
-        self._work.kept.leave(FIRST, kept, kept.nbytes)
-        news = self._news.filter(pa.array(needed[self._known.num_rows :]))
+        if open_ > self._ended:
+            rows = _merged(rows.filter(pa.array(self._needed(rows, open_))))
+        self._work.kept.leave(FIRST, (open_, rows), rows.nbytes)
+        oldest = _before(open_, max(self._reach))
+        news = self._news.filter(pa.array(ints(self._news, _PANE) >= oldest))
         if not news.num_rows:
             return ()
         name = f"{self._work.name}-{FIRST}"
         return (write_segment(self._work.store, name, by_bucket(news, _PANE), _PANE, 0),)
 
-    def _needed(self, rows: pa.Table) -> Mask:
+    def _needed(self, rows: pa.Table, open_: int) -> Mask:
         """Which rows later tuples may ask for: of open panes, and the last before for each key."""
-        open_ = _pane_of(self._work.frontier_us, self._pane_us)
         panes, sides = ints(rows, _PANE), rows.column(_SIDE).to_numpy()
-        codes = rows.column(_CODE).to_numpy()
-        closed = np.flatnonzero(panes < open_)
-        order = closed[np.lexsort((panes[closed], codes[closed], sides[closed]))]
-        key_ends = np.ones(len(order), np.bool_)
-        key_ends[:-1] = _differ(codes[order]) | _differ(sides[order])
-        # One pane may have several rows, of several batches.
-        last = np.empty(len(order), np.int64)
-        if len(order):
-            ends = np.flatnonzero(key_ends)
-            last = panes[order][ends[np.searchsorted(ends, np.arange(len(order)))]]
-        oldest = np.array([_before(open_, reach) for reach in self._reach], np.int64)
         needed = panes >= open_
-        needed[order] = (panes[order] == last) & (last >= oldest[sides[order]])
-        return needed
+        for side, reach in enumerate(self._reach):
+            closed = np.flatnonzero(~needed & (sides == side) & (panes >= _before(open_, reach)))
+            _, key = np.unique(rows.column(_CODE).to_numpy()[closed], return_inverse=True)
+            last = np.full(len(closed), MIN_US)
+            np.maximum.at(last, key, panes[closed])
+            needed[closed[panes[closed] == last[key]]] = True
+        return np.asarray(needed)
+
+    def _of_keys(self, codes: Codes) -> pa.Table:
+        """What is remembered of these keys, which are in order."""
+        known = self._known.column(_CODE).to_numpy()
+        if not len(codes):
+            return self._known.slice(0, 0)
+        at = np.minimum(np.searchsorted(codes, known), len(codes) - 1)
+        return self._known.filter(pa.array(codes[at] == known))
 
     def _read(self) -> pa.Table:
         work = self._work
@@ -185,22 +189,22 @@ class KeyCounts:
         ]
         return pa.concat_tables([_SCHEMA.empty_table(), *(r.cast(_SCHEMA) for r in read)])
 
-    def _note(
-        self, sides: Sequence[SideKeys], groups: Sequence[Ints], rank: Sequence[Ints]
-    ) -> None:
-        """Remember what came, a row for each side, key and pane."""
-        parts = [self._news]
-        for side, keys in enumerate(sides):
-            real = np.flatnonzero(keys.codes != NO_KEY)
-            _, at, of = np.unique(groups[side][real], return_index=True, return_inverse=True)
-            rows = real[at]
-            first = np.bincount(of, rank[side][real] < self._fewest, len(at)).astype(np.int64)
-            counted = np.zeros(len(at), np.int64)
-            np.add.at(counted, of, keys.counted[real])
-            columns = (keys.bucket[rows], keys.panes[rows], np.full(len(rows), side, np.int8))
-            columns = (*columns, keys.codes[rows], first, counted)
-            parts.append(pa.table([pa.array(c) for c in columns], schema=_SCHEMA))
-        self._news = pa.concat_tables(parts)
+    def _noted(self, side: int, keys: SideKeys, groups: Ints, rank: Ints) -> pa.Table:
+        """What came of a side, a row for each key and pane."""
+        real = np.flatnonzero(keys.codes != NO_KEY)
+        rows = real[np.unique(groups[real], return_index=True)[1]]
+        first, counted = (
+            _sums(groups[real], values[real]) for values in (rank < self._fewest, keys.counted)
+        )
+        columns = [
+            pa.array(keys.bucket[rows]),
+            pa.array(keys.panes[rows]),
+            pa.array(np.full(len(rows), side, np.int8)),
+            pa.array(keys.codes[rows]),
+            pa.array(first),
+            pa.array(counted),
+        ]
+        return pa.table(columns, schema=_SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -226,6 +230,28 @@ class _Counts:
         earliest[groups[::-1]] = keys.places[::-1]
         earliest[old] = -1
         return _Counts(every, first, earliest)
+
+
+def _merged(rows: pa.Table) -> pa.Table:
+    """One row for each side, key and pane, where several batches have told of it."""
+    order = (ints(rows, _PANE), rows.column(_CODE).to_numpy(), rows.column(_SIDE).to_numpy())
+    at = np.lexsort(order)
+    new = np.ones(len(at), np.bool_)
+    new[1:] = np.logical_or.reduce([_differ(column[at]) for column in order])
+    groups = np.cumsum(new) - 1
+    merged = rows.take(pa.array(at[new]))
+    for name in (_TUPLES, _ALL):
+        sums = pa.array(_sums(groups, ints(rows, name)[at]))
+        merged = merged.set_column(_SCHEMA.get_field_index(name), name, sums)
+    return merged
+
+
+def _sums(groups: Ints, values: npt.NDArray[np.generic]) -> Ints:
+    """The sums of values by group, those of groups that there are, in their order."""
+    found, of = np.unique(groups, return_inverse=True)
+    sums = np.zeros(len(found), np.int64)
+    np.add.at(sums, of, values.astype(np.int64))
+    return sums
 
 
 def _earlier(counts: Ints, codes: Codes, panes: Ints, reach: int) -> Ints:

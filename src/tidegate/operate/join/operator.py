@@ -143,7 +143,8 @@ class StreamJoin(Operator):
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Match new tuples with those held here and among themselves; keep the instance's own."""
         placement, owners = self.placement, work.mapping.owner_array
-        tables, orders = zip(*(self._in_order(i, arrived) for i in range(2)), strict=True)
+        in_order = [self._in_order(side, arrived) for side in range(2)]
+        tables, orders = [table for table, _ in in_order], [order for _, order in in_order]
         sieved = None if self.sieve is None else KeptTuples(self.sieve, work)
         if sieved is not None:
             tables, orders = sieved.sieved(tables, orders)
