@@ -117,6 +117,17 @@ def test_keys_without_partners_are_shed_first(first: int, least: float, tmp_path
     assert abs(sum(r["n"] for r in found) - total) <= 0.05 * total
 
 
+def test_a_side_of_which_nothing_is_kept_has_no_pairs(tmp_path: Path) -> None:
+    keyless = routes(1, 0, 30).set_column(1, "k", pa.nulls(30, pa.int64()))
+    given = {
+        name: SESSION.stream(table, time="t", name=name)
+        for name, table in (("a", routes(0, 0, 300)), ("b", keyless))
+    }
+    shed, found = shed_of(f"{PAIRS} WITH SHED 99 PERCENT BY CONCEPT", given, tmp_path)
+    assert shed > 29 / 330
+    assert found == []
+
+
 def test_pairs_of_keys_that_find_partners_late_are_estimated_without_bias() -> None:
     """One side has a key alone for ten minutes, so that little of it is kept, then both do."""
     draw, found = np.random.default_rng(3), {}

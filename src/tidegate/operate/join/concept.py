@@ -185,25 +185,26 @@ class KeptTuples:
     ) -> tuple[list[pa.Table], list[list[Ints]]]:
         """What is kept of the tuples that arrived, by side, and the columns that place it.
 
-        `tables` are in the total order, those with tuples have COUNTED. The probability with which
-        each is kept is a column in its place.
+        `tables` are in the total order, and have COUNTED where a map task has sent something. The
+        probability with which a tuple is kept is a column in its place.
         """
         sieve = self._sieve
         places_of = places(orders[0], orders[1])
+        came = [COUNTED in table.column_names for table in tables]
         sides = [
             SideKeys(
                 table.column(BUCKET).to_numpy(),
                 sieve.codes(side, table),
                 sieve.panes(table),
                 places_of[side],
-                ints(table, COUNTED) if table.num_rows else np.empty(0, np.int64),
+                ints(table, COUNTED) if arrived else np.empty(0, np.int64),
             )
-            for side, table in enumerate(tables)
+            for side, (table, arrived) in enumerate(zip(tables, came, strict=True))
         ]
         found = list(tables)
         kept_orders = list(orders)
         for side, known in enumerate(self._counts.take(sides)):
-            if tables[side].num_rows:
+            if came[side]:
                 found[side], kept = self._kept(side, tables[side], sides[side].codes, known)
                 kept_orders[side] = [column[kept] for column in orders[side]]
         return found, kept_orders
