@@ -24,6 +24,7 @@ import first_week
 import latency
 import many_cores
 import model_accuracy
+import overload
 import partition_spark
 import partition_tables
 import promise
@@ -75,6 +76,7 @@ PAGES: dict[str, dict[str, Table]] = {
     "shedding.md": {
         "cod_errors": Table("cod", lambda report: cod.errors_table(report["cases"])),
         "cod_costs": Table("cod", lambda report: cod.costs_table(report["cases"])),
+        "overload": Table("overload", overload.table),
     },
     "balance.md": {
         "shedpart": Table("shedpart", lambda report: shedpart.table(report["cases"])),

@@ -15,6 +15,8 @@ from tidegate.errors import CheckpointError, StateError
 
 ATTRIBUTES = "the state must be of this version, which keeps attributes whole"
 
+PARTNERS = r"with what has changed(.|\n)*\+ keys that the other side does not have are shed first"
+
 REFUSED: dict[tuple[str, str], str] = {
     ("0.1.0-a", "balanced"): "the state of aggregate was made with what has changed",
     ("0.1.0-a", "process"): ATTRIBUTES,
@@ -23,6 +25,8 @@ REFUSED: dict[tuple[str, str], str] = {
     ("0.1.0-b", "shed"): "the state of aggregate does not have what represents groups",
     ("0.1.0-c", "shed"): "the state of aggregate does not have what represents groups",
     ("0.1.0-a", "shed_join"): "the state of join was made with what has changed",
+    ("0.1.0-b", "shed_join"): PARTNERS,
+    ("0.1.0-c", "shed_join"): PARTNERS,
     ("0.1.0-a", "window_process"): "the state of aggregate does not have process",
     ("0.1.0-a", "within_error"): "the state of aggregate does not have sample",
 }

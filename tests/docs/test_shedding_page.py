@@ -97,3 +97,14 @@ def test_a_sample_says_beforehand_what_is_shed(
     assert said in line
     shed = float(line.partition("sheds ")[2].partition("%")[0])
     assert (shed < 80) == (by == "CONCEPT")
+
+
+def test_a_sample_says_which_share_keeps_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "packets.sql"
+    made = "CREATE STREAM packets FROM 'generator:packets?rows=200000' TIME ts;\n"
+    script.write_text(made + queries(SQL)[1])
+    assert invoke(["explain", str(script), "--master", "none", "--sample", "100000"]) == 0
+    *_, line = capsys.readouterr().out.splitlines()
+    assert line in PAGE

@@ -18,6 +18,12 @@ from tidegate.approx.priority import seed_of
 FEWEST, PANES = 2, 4
 """Of each key so many tuples are kept at least in a part of the shorter window, by concept."""
 
+MEMORY = 16
+"""For so many panes the keys of a side are remembered, or for the length of its window."""
+
+SLACK = 2
+"""How many times the rate a key's tuples are kept with at most."""
+
 SEEDS = (seed_of("shed", "left"), seed_of("shed", "right"))
 
 
@@ -111,23 +117,47 @@ def _pairs(
     query: ShedJoin, streams: Sequence[PlainStream], answer: Answer
 ) -> list[tuple[int, Row, Row]]:
     rows = []
-    seen: dict[Any, int] = {}
+    history = History(query)
     for place, row in in_total_order(streams, answer):
         side = place.stream
         if not query.where[side](row):
             continue
         word = priority(SEEDS[side], (side << 32) + place.source, place.seq)
-        below = word < query.rate * 2**64
-        kept = query.rate
-        if query.by_concept:
-            of = (side, row["ts"] // query.pane_us, _key(query, row))
-            seen[of] = seen.get(of, 0) + 1
-            if seen[of] <= FEWEST:
-                below, kept = True, 1.0
-        if below:
+        kept = history.met(side, row) if query.by_concept else query.rate
+        if word < kept * 2**64:
             rows.append({**row, "kept": kept})
     found = pairs(query.joined, rows)
     return [pair for pair in found if query.joined.on(pair[1], pair[2]) is True]
+
+
+class History:
+    """How many tuples of each key, side and pane there were, up to the tuple at hand."""
+
+    def __init__(self, query: ShedJoin) -> None:
+        self.query = query
+        self.counts: dict[tuple[int, Any], dict[int, int]] = {}
+
+    def met(self, side: int, row: Row) -> float:
+        """Count a tuple; with which probability it is kept."""
+        key, pane = _key(self.query, row), row["ts"] // self.query.pane_us
+        if key is None:
+            return self.query.rate
+        own, other = (self.before(s, key, pane) for s in (side, 1 - side))
+        mine = self.counts.setdefault((side, key), {})
+        mine[pane] = mine.get(pane, 0) + 1
+        met = other > 0 or pane in self.counts.get((1 - side, key), {})
+        if (met or not own) and mine[pane] <= FEWEST:
+            return 1.0
+        scale = (own + other) / (2 * own) if own else SLACK if other else 1
+        return min(self.query.rate * min(scale, SLACK), 1.0)
+
+    def before(self, side: int, key: Any, pane: int) -> int:
+        """How many tuples the last pane before has, if it is remembered."""
+        window = (self.query.joined.left, self.query.joined.right)[side]
+        assert isinstance(window, Within)
+        reach = max(math.ceil(Fraction(window.range_us, self.query.pane_us)), MEMORY)
+        panes = self.counts.get((side, key), {})
+        return next((panes[p] for p in range(pane - 1, pane - reach - 1, -1) if p in panes), 0)
 
 
 def _key(query: ShedJoin, row: Row) -> Any:

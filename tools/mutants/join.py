@@ -106,6 +106,20 @@ MUTANTS = (
         CHANGES,
     ),
     Mutant(
+        "keys that the other side does not have are kept as others are",
+        "operate/join/concept.py",
+        "        return np.asarray(known.met | (known.own == 0))\n",
+        "        return np.ones(len(known.rank), np.bool_)\n",
+        "tests/query/clause/test_pairs.py",
+    ),
+    Mutant(
+        "a tuple of a thinned join knows the pane that it is in",
+        "operate/join/key_count.py",
+        "    last[1:] = np.maximum.accumulate(there)[:-1]\n",
+        "    last[:] = np.maximum.accumulate(there)\n",
+        "tests/property/test_join_shedding.py",
+    ),
+    Mutant(
         "a manifest does not say which query made it",
         "driver/change.py",
         "query=self._query, changes",

@@ -40,7 +40,8 @@ from tidegate.session.planning import plan_for
     "--sample",
     metavar="ROWS",
     type=Whole(least=1),
-    help="Run the query over its first ROWS rows, and say what WITH SHED sheds of them.",
+    help="Run the query over its first ROWS rows, and say what WITH SHED sheds of them, and what "
+    "share keeps an error.",
 )
 @answers
 def explain(
@@ -64,7 +65,7 @@ def explain(
 
     --strategy all shows instead the three ways of cutting it into subqueries, and what each costs
     on as many instances in all. --sample also runs it over its first rows, for what WITH SHED
-    would shed of them.
+    would shed of them, and which share keeps an expected error.
     """
     asked = asked_instances(instances, ())
     place = Place.at(master, exchange=exchange, conf=settings(conf))

@@ -281,7 +281,9 @@ class _SharesToShed(BatchObserver):
         if not self._shedding.follows_backlog or batch.backlog is None or batch.manifest.finished:
             return
         seconds = batch.seconds if before is None else batch.ended - max(before, batch.started)
-        seen = BacklogSeen(batch.work.cut.rows, seconds, batch.backlog.total["rows"])
+        period_s = seconds if before is None else batch.ended - before
+        waiting = batch.backlog.total["rows"]
+        seen = BacklogSeen(batch.work.cut.rows, seconds, waiting, period_s)
         self._shedding.after_batch(seen, time_of(utc_now()))
 
 

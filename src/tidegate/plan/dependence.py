@@ -17,8 +17,8 @@ from tidegate.expression.tree import Expr, describe, exact_text, renamed
 from tidegate.operate.asof.state import NEAREST
 from tidegate.operate.dedup.last import LAST_TUPLES
 from tidegate.operate.dedup.operator import FIRST_TUPLES
-from tidegate.operate.join.concept import FIRST
 from tidegate.operate.join.grid import GRIDS
+from tidegate.operate.join.key_count import FIRST
 from tidegate.operate.join.mark import MATCHED
 from tidegate.operate.join.operator import StreamJoin, qualified_name
 from tidegate.operate.join.state import SIDES

@@ -12,7 +12,7 @@ from sqlglot import exp
 from tidegate.approx.priority import seed_of
 from tidegate.approx.student import deviate
 from tidegate.errors import QueryError
-from tidegate.operate.join.concept import ConceptSieve
+from tidegate.operate.join.concept import ConceptSieve, EveryKey, KeyRule, KeysWithPartners
 from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.spec import EQUAL, JoinSpec, PairInterval
 from tidegate.operate.sieve import Sieve
@@ -32,8 +32,15 @@ PANES = 4
 pane before those they stand for, at most, so pairs that are less than the window less a pane apart
 have one that stands for them."""
 
+MEMORY = 4 * PANES
+"""For how many panes the keys of a side are remembered: four windows of the shorter kind, or one of
+its own, where that is longer."""
+
 _SEEDS = (seed_of("shed", "left"), seed_of("shed", "right"))
 """One for each side: the sides may be of one stream, and must be thinned independently."""
+
+_PARTNERS_FIRST = "keys that the other side does not have are shed first"
+"""Tells checkpoints apart from those of a time when all keys were alike."""
 
 _COLUMNS = ("lkept", "rkept")
 _SIGNS = (("lsigns", seed_of("signs", "left")), ("rsigns", seed_of("signs", "right")))
@@ -126,8 +133,8 @@ class ConceptSides(UniformSides):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        bound = () if self.bound is None else (str(self.bound).lower(),)
-        return (*super().lines, *bound)
+        asked = _PARTNERS_FIRST if self.bound is None else str(self.bound).lower()
+        return (*super().lines, asked)
 
     @property
     def names(self) -> dict[str, str]:
@@ -158,11 +165,24 @@ class ConceptSides(UniformSides):
             rate=float(self.shed.rate),
             fewest=self._fewest,
             pane_us=self.pane_us,
+            reach=(self._reach(spec, LEFT), self._reach(spec, RIGHT)),
+            rule=self._rule,
             signs=None if self.bound is None else _SIGNS,
         )
 
     def sieved(self, prefixes: Sequence[Prefix], sides: Sequence[int]) -> tuple[Prefix, ...]:
         return numbered(prefixes)
+
+    @property
+    def _rule(self) -> KeyRule:
+        """Which keys are worth more. An error is promised of new keys too, so of every key."""
+        return KeysWithPartners() if self.bound is None else EveryKey()
+
+    def _reach(self, spec: JoinSpec, side: int) -> int:
+        """For how many panes the keys of a side are remembered."""
+        range_us = spec.side(side).extent.range_us
+        assert range_us is not None, "windows of tuples shed pairs"
+        return max(-(-range_us // self.pane_us), MEMORY)
 
     @property
     def _fewest(self) -> int:

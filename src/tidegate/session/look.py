@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import floor
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow as pa
 from tidegate.connector import Connector
 from tidegate.driver.options import RunOptions
 from tidegate.driver.window_log import WindowDigest
+from tidegate.operate.aggregate.shed_figures import share_within
 from tidegate.plan.physical import Plan
 from tidegate.query.node import Node
 from tidegate.query.output import Output
@@ -25,6 +27,9 @@ from tidegate.sink.memory import MemorySink
 from tidegate.sink.shown import first_rows_text
 
 _BATCH_ROWS = 10_000
+_ERRORS = (0.01, 0.05, 0.1)
+"""Of these it is said what share they allow to shed."""
+
 _WIDTH = 100
 """Character cells of a preview where nothing says how wide the terminal is."""
 
@@ -146,9 +151,24 @@ def sampled_shedding(outputs: Sequence[Output], place: Place, read: int) -> list
         digests = loop.summary.windows()
     finally:
         loop.close()
-    lines = [f"{name}: {shed_text(of)}" for name, of in digests.items() if "kept" in of.figures]
-    lines = lines or ["no window that sheds by its groups has ended; sample more rows"]
+    lines = [line for name, of in digests.items() for line in _shed_lines(name, of)]
+    lines = lines or ["no window that sheds has ended; sample more rows"]
     return [f"of the first {seen:,} rows", *(f"  {line}" for line in lines)]
+
+
+def _shed_lines(name: str, digest: WindowDigest) -> Iterator[str]:
+    """What a subquery sheds of its windows, and what it could shed for some errors."""
+    if "kept" in digest.figures:
+        yield f"{name}: {shed_text(digest)}"
+    if "half_error" in digest.figures:
+        yield f"{name}: {error_text(digest.figures['half_error']['mean'])}"
+
+
+def error_text(half_error: float) -> str:
+    """Which share an expected error allows to shed, in a line; rounded to keep the error."""
+    shares = (floor(share_within(error, half_error) * 1000) / 10 for error in _ERRORS)
+    parts = [f"{e:.0%} takes SHED {s:.1f} PERCENT" for e, s in zip(_ERRORS, shares, strict=True)]
+    return f"an expected error of {', of '.join(parts)}"
 
 
 def shed_text(digest: WindowDigest) -> str:
@@ -156,11 +176,14 @@ def shed_text(digest: WindowDigest) -> str:
     shed = 1 - digest.figures["kept"]["mean"]
     many = f"{digest.windows:,} window{'' if digest.windows == 1 else 's'}"
     text = f"sheds {shed:.1%} of the tuples, over {many}"
+    error = digest.figures.get("error")
+    off = "" if error is None else f"; expected error {error['mean']:.1%}"
     if "groups_dropped" not in digest.figures:
-        return f"{text}, and keeps every group"
+        return f"{text}, and keeps every group{off}"
     groups = digest.figures["groups_dropped"]["mean"]
     weight = digest.figures.get("weight_dropped", {}).get("mean", 0.0)
-    return f"{text}, and drops {groups:,.0f} groups of a window, with {weight:.1%} of its tuples"
+    dropped = f"drops {groups:,.0f} groups of a window, with {weight:.1%} of its tuples"
+    return f"{text}, and {dropped}{off}"
 
 
 def planned(

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.driver.scene import loop_of, memory, plan_of
+from tests.driver.scene import loop_of, memory, plan_of, rows_of
 from tidegate.approx.concept import GroupConcept
 from tidegate.approx.drift import drift_of, drift_parts
 from tidegate.driver.metrics import Summary
+from tidegate.operate.aggregate.shed_figures import share_within
+from tidegate.sink.memory import MemorySink
 
 LENGTH = 4_000
 
@@ -102,3 +104,29 @@ def test_parts_of_the_drift_add_up() -> None:
     assert added is not None
     assert (added.overlap, added.distance) == pytest.approx((whole.overlap, whole.distance))
     assert drift_of({}) is None
+
+
+def test_the_share_that_keeps_an_error_does_so(tmp_path: Path) -> None:
+    """From mean and variance, however much is shed; the errors of 80 windows are as expected."""
+    chance = np.random.default_rng(7)
+    values = (1000 * chance.exponential(1.0, (80, 500))).astype(int)
+    rows = [(w + i / 500, "k", int(v)) for w, of in enumerate(values) for i, v in enumerate(of)]
+    plain, found = "SELECT AVG(v) AS v FROM s [RANGE 1 SECOND] WITH SHED", {}
+    for way in ("UP TO 90 PERCENT", "80 PERCENT", "80 PERCENT BY UNIFORM"):
+        loop = loop_of(plan_of(f"{plain} {way}"), [memory(*rows, end=True)], tmp_path / way)
+        found[way] = means(loop.run())["half_error"]
+    # 500 values that vary by 100 percent: 0.8 / sqrt(500).
+    assert found == {way: pytest.approx(0.0357, rel=0.05) for way in found}
+    assert found["UP TO 90 PERCENT"] == pytest.approx(0.0357, rel=0.02)
+    for wanted in (0.02, 0.1):
+        share = share_within(wanted, found["UP TO 90 PERCENT"])
+        sink, sql = MemorySink(), f"{plain} {100 * share:.3f} PERCENT"
+        loop_of(plan_of(sql), [memory(*rows, end=True)], tmp_path / sql, sink).run()
+        estimates = np.array([row[2] for row in rows_of(sink)])
+        exact = values.mean(axis=1)
+        assert np.mean(np.abs(estimates - exact) / exact) == pytest.approx(wanted, rel=0.2)
+    assert share_within(0.05, 0.0) == 1.0
+
+
+def test_groups_have_no_share_that_keeps_an_error(tmp_path: Path) -> None:
+    assert "half_error" not in means(run(BY_KEY + "WITH SHED 90 PERCENT", tmp_path))

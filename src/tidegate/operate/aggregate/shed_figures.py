@@ -6,6 +6,11 @@ in place of those that nobody knows). The mean of n of N tuples with variance v 
 sqrt(2 / pi) sqrt(v / n (1 - n / N)) on average. Groups that nothing is left of are not in it: that
 can be so where tuples are shed uniformly, and only there. Nor are other functions.
 
+The **half error** is what it would be if half of the tuples were shed, whatever is. The error grows
+with sqrt((1 - p) / p), where p is the share that is kept, so it says the share for any error
+(`share_within`). It is told of aggregates without groups, as section 5.6.2.1 of the dissertation
+has it: of small groups more is kept than the share.
+
 The **drift** is that of the concept since the window before, where the instance has both.
 """
 
@@ -47,12 +52,14 @@ SHED_SHOWN = (
     ShownFigure("error", "expected error", "share", brief=True),
     ShownFigure("overlap", "concept overlap", "share"),
     ShownFigure("distance", "concept distance", "share"),
+    ShownFigure("half_error", "error if half is shed", "share"),
 )
 
 _EXPECTED = sqrt(2 / pi)
 """The mean of what is normally distributed around 0 with deviation 1, in absolute terms."""
 
 _OF, _KEPT, _ERRORS, _ESTIMATED = "shed_of", "shed_kept", "shed_errors", "shed_estimated"
+_HALF_ERRORS = "shed_half_errors"
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,7 @@ class _Groups:
     kept: Ints
     tuples: Ints
     errors: Floats
+    half_errors: Floats
     words: Words | None
     spread: Spreads | None
 
@@ -79,7 +87,8 @@ class _Groups:
         part = slice(start, stop)
         words = None if self.words is None else self.words[part]
         spread = None if self.spread is None else [column[part] for column in self.spread]
-        return _Groups(self.kept[part], self.tuples[part], self.errors[part], words, spread)
+        errors, half_errors = self.errors[part], self.half_errors[part]
+        return _Groups(self.kept[part], self.tuples[part], errors, half_errors, words, spread)
 
     def concept(self, end_us: int) -> Concept:
         """What a window is about that these are all groups of."""
@@ -207,6 +216,7 @@ class ShedWindows(AnswerBatch):
             kept=kept,
             tuples=tuples,
             errors=self._errors(kept, rest, spreads),
+            half_errors=self._errors(kept, 1 - rest, spreads),
             words=hash_of(keys) if keys else None,
             spread=spreads[0] if spreads else None,
         )
@@ -222,7 +232,9 @@ class ShedWindows(AnswerBatch):
     def _errors(self, kept: Ints, rest: Floats, spreads: Sequence[Spreads]) -> Floats:
         """Of each group the largest error that is to be expected; NaN where nothing is estimated.
 
-        Where tuples are counted by chance, a sum is off by its count and by its values.
+        `rest` is the share of its tuples that was shed. Given the share that was kept in its place,
+        it is the half error. Where tuples are counted by chance, a sum is off by its count and by
+        its values.
         """
         columns = self._columns
         chance = np.zeros(len(kept))
@@ -248,6 +260,8 @@ class ShedWindows(AnswerBatch):
             told |= self._told_of(end_us, int(groups.tuples.sum()), int(groups.kept.sum()))
         known = np.isfinite(groups.errors)
         told |= {_ERRORS: float(groups.errors[known].sum()), _ESTIMATED: int(known.sum())}
+        if not self._columns.keys:
+            told[_HALF_ERRORS] = float(np.nan_to_num(groups.half_errors[known]).sum())
         concept = groups.concept(end_us)
         told |= self._drift(concept)
         self._newest, self._told[end_us] = concept, told
@@ -276,10 +290,19 @@ def shed_window(totals: Values) -> dict[str, float]:
         found["kept"] = totals[_KEPT] / totals[_OF]
     if totals.get(_ESTIMATED):
         found["error"] = totals[_ERRORS] / totals[_ESTIMATED]
+        if _HALF_ERRORS in totals:
+            found["half_error"] = totals[_HALF_ERRORS] / totals[_ESTIMATED]
     drift = drift_of(totals)
     if drift is not None:
         found |= {"overlap": drift.overlap, "distance": drift.distance}
     return found
+
+
+def share_within(error: float, half_error: float) -> float:
+    """The share that may be shed for an expected error, by the half error."""
+    if half_error == 0:
+        return 1.0
+    return error**2 / (error**2 + half_error**2)
 
 
 def _spread(column: pa.Array) -> Spreads:

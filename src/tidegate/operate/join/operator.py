@@ -17,10 +17,11 @@ from tidegate.duration import duration_text
 from tidegate.model.operation import Lookback, Operation
 from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.join.chain import BUCKET
-from tidegate.operate.join.concept import FIRST, ConceptSieve, FirstKeeper, FirstTuples
+from tidegate.operate.join.concept import ConceptSieve, KeptTuples
 from tidegate.operate.join.division import held_work, pair_work, stored_work
 from tidegate.operate.join.grid import GRIDS, GridKeeper
 from tidegate.operate.join.instance import InstanceJoin, SideTuples
+from tidegate.operate.join.key_count import FIRST, FirstKeeper
 from tidegate.operate.join.kind import LEFT, RIGHT
 from tidegate.operate.join.mark import MATCHED, MarkKeeper
 from tidegate.operate.join.partner import OuterRows, SidePartners
@@ -142,9 +143,11 @@ class StreamJoin(Operator):
     def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
         """Match new tuples with those held here and among themselves; keep the instance's own."""
         placement, owners = self.placement, work.mapping.owner_array
-        first = None if self.sieve is None else FirstTuples(self.sieve, work)
-        ordered = (self._in_order(side, arrived, first) for side in range(2))
-        tables, orders = zip(*ordered, strict=True)
+        in_order = [self._in_order(side, arrived) for side in range(2)]
+        tables, orders = [table for table, _ in in_order], [order for _, order in in_order]
+        sieved = None if self.sieve is None else KeptTuples(self.sieve, work)
+        if sieved is not None:
+            tables, orders = sieved.sieved(tables, orders)
         at = places(orders[0], orders[1])
         news, own, dealt = [], [], []
         for side, table in enumerate(tables):
@@ -168,8 +171,8 @@ class StreamJoin(Operator):
         rows = instance.rows(pieces)
         segments = {SIDES[i]: instance.segments(i, news[i], own[i]) for i in range(2)}
         segments |= {side.part: side.written() for side in partners}
-        if first is not None:
-            segments[FIRST] = first.written()
+        if sieved is not None:
+            segments[FIRST] = sieved.written()
         segments |= placement.written(work, arrived, news)
         if sides:
             instance.leave(sides, news)
@@ -180,7 +183,7 @@ class StreamJoin(Operator):
             SIDES[0]: int(own[0].sum()),
             SIDES[1]: int(own[1].sum()),
         }
-        counts |= {} if first is None else {"shed": first.shed}
+        counts |= {} if sieved is None else {"shed": sieved.shed}
         return Result(
             rows,
             counts[SIDES[0]] + counts[SIDES[1]],
@@ -215,7 +218,7 @@ class StreamJoin(Operator):
         kept[GRIDS] = GridKeeper(keepers[LEFT].way)
         reach: Reach | str = self._reach
         if self.sieve is not None:
-            kept[FIRST] = FirstKeeper(self.sieve.pane_us)
+            kept[FIRST] = FirstKeeper(self.sieve.pane_us, max(self.sieve.reach))
             reach = "which tuples of a key are kept depends on those before them"
         for side in self.spec.kind.tracked:
             kept[MATCHED[side]] = MarkKeeper(keepers[side])
@@ -282,13 +285,8 @@ class StreamJoin(Operator):
         ends |= {f"{other} AND {text}" for other in self.conjuncts}
         return any(index in ends for index in probed)
 
-    def _in_order(
-        self, side: int, arrived: Sequence[Arrival], first: FirstTuples | None
-    ) -> tuple[pa.Table, list[Ints]]:
-        """The new tuples of a side in the total order, and the columns that place them in it.
-
-        Where the join sheds, they are those that are kept.
-        """
+    def _in_order(self, side: int, arrived: Sequence[Arrival]) -> tuple[pa.Table, list[Ints]]:
+        """The new tuples of a side in the total order, and the columns that place them in it."""
         mine = [a.rows for a in arrived if self.sides[a.input] == side and not a.channel]
         if not mine:
             table = _schema(self.spec, side).empty_table()
@@ -298,9 +296,6 @@ class StreamJoin(Operator):
         order = np.lexsort(columns[::-1])
         if (order[1:] < order[:-1]).any():
             table, columns = table.take(pa.array(order)), [column[order] for column in columns]
-        if first is not None:
-            table, kept = first.sieved(side, table)
-            columns = [column[kept] for column in columns]
         return table, columns
 
 
