@@ -221,10 +221,11 @@ def _ranking(rules: Answering, seed: int, own: Sequence[Function], skips_null: b
 
 def _drawing(rules: Answering, seed: int, own: Sequence[Function], skips_null: bool) -> Drawing:
     assert rules.budget_rows is not None
-    ranks = (f.definition.estimate == QUANTILES and not rules.by_value for f in own)
-    rows = (rules.quantile_rows(f) if q else rules.mean_rows for f, q in zip(own, ranks))
+    ranks = [f.definition.estimate == QUANTILES and not rules.by_value for f in own]
+    pairs = list(zip(own, ranks, strict=True))
+    rows = [rules.quantile_rows(f) if by_rank else rules.mean_rows for f, by_rank in pairs]
     sampling = Sampling(seed, min(max(rows), rules.budget_rows), skips_null)
-    return Drawing(sampling, rules.budget_rows)
+    return Drawing(sampling, rules.budget_rows, min(rows) if all(ranks) else 1)
 
 
 _RULES: dict[str, Callable[[Answering, int, Sequence[Function], bool], object]] = {

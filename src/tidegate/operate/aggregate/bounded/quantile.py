@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.approx.bound import Interval
 from tidegate.approx.decision import Reason, decided
-from tidegate.operate.aggregate.bounded.cells import Cells, Looked
+from tidegate.operate.aggregate.bounded.cells import Cells, Looked, exactly
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.ranked import ROWS, TUPLES, Ranked, Ranking
 from tidegate.operate.aggregate.sampled import as_lists
@@ -43,6 +45,9 @@ def drawn_quantile(found: SampledWindows) -> Cells:
     total = np.bincount(found.windows.of_group, weights=needed, minlength=found.windows.count)
     exact = (found.crowded | (total > rules.budget_rows))[found.windows.of_group]
     sizes = np.where(exact, 0, needed)
+    if exact.all():
+        value = found.exactly(pa.nulls(len(exact), function.result), exact)
+        return replace(exactly(value), looked=found.looked(sizes, needed))
     result = _ranked(found, ranking, sizes)
     error = np.where(exact | (sizes >= tuples), 0.0, ranking.bound(sizes, tuples))
     return _cells(found, result, exact, error, found.looked(sizes, needed))
