@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.approx.simulation import DISTRIBUTIONS, Drawn
-from tidegate.approx.allowance import Absolute, Relative
 from tidegate.approx.array import Floats
 from tidegate.approx.bound import Interval, Kind, Sample, interval, least, most, needed, trusted
+from tidegate.approx.error_scale import Absolute, Relative
 from tidegate.approx.moments import Moments
 
 KINDS = pytest.mark.parametrize("kind", Kind)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tests.approx.simulation import DISTRIBUTIONS, Drawn
-from tidegate.approx.allowance import Relative
 from tidegate.approx.array import Floats, Ints, Mask
+from tidegate.approx.error_scale import Relative
 from tidegate.approx.replicate import PARTS, parts_of, replicated, replicated_rows
 
 

@@ -21,7 +21,7 @@ from tests.property.course import AT_ONCE, Course, run
 from tests.property.queries import SCHEMA, uris_of
 from tests.property.strategies import courses
 from tests.property.test_determinism import agree, bits, share
-from tidegate.approx.allowance import Absolute
+from tidegate.approx.error_scale import Absolute
 from tidegate.elastic.handover import HANDOVERS
 from tidegate.operate.aggregate.bounded.answer import BoundedAnswer
 from tidegate.operate.aggregate.bounded.figures import RankedAnswer

@@ -21,8 +21,8 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.approx.allowance import Allowance
 from tidegate.approx.array import Floats, Ints, Mask
+from tidegate.approx.error_scale import AllowedError
 from tidegate.approx.moments import Moments
 from tidegate.approx.student import deviate, normal_deviate
 
@@ -131,7 +131,7 @@ def trusted(kind: Kind, sample: Sample, alpha: npt.ArrayLike) -> Mask:
         return enough & varies & np.isfinite(moments.variance)
 
 
-def needed(kind: Kind, pilot: Sample, allowed: Allowance, alpha: npt.ArrayLike) -> Ints:
+def needed(kind: Kind, pilot: Sample, allowed: AllowedError, alpha: npt.ArrayLike) -> Ints:
     """How many rows of each group a sample needs for an error, from a first look at a few.
 
     Values are taken to vary more than they do in the pilot, by two standard errors of its variance

@@ -19,10 +19,10 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.approx.allowance import Allowance, Relative, Scale
 from tidegate.approx.array import Floats, Ints, Mask
 from tidegate.approx.bound import Interval, Kind, Sample, interval, least, needed, trusted
 from tidegate.approx.error import Metric, combined
+from tidegate.approx.error_scale import AllowedError, Relative, Scale
 
 
 class Reason(IntEnum):
@@ -47,7 +47,7 @@ class Promise:
     scale: Scale = Relative
 
     @property
-    def allowed(self) -> Allowance:
+    def allowed(self) -> AllowedError:
         return self.scale(self.error)
 
     @property

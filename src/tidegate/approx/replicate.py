@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tidegate.approx.allowance import Allowance
 from tidegate.approx.array import Floats, Ints, Mask
 from tidegate.approx.bound import SKEW, Interval, least
+from tidegate.approx.error_scale import AllowedError
 from tidegate.approx.moments import Moments
 from tidegate.approx.student import deviate
 
@@ -36,7 +36,7 @@ def replicated_rows(
     rows: Ints,
     tuples: Ints,
     alpha: npt.ArrayLike,
-    allowed: Allowance,
+    allowed: AllowedError,
 ) -> Ints:
     """How many rows of each group a sample needs for an error, from a first look; 0 for not known.
 
@@ -76,7 +76,7 @@ def replicated(
     return Interval(values, values - half, values + half), relied_on | whole
 
 
-def agrees(sample: Moments, means: Floats, rows: Ints, tuples: Ints, allowed: Allowance) -> Mask:
+def agrees(sample: Moments, means: Floats, rows: Ints, tuples: Ints, allowed: AllowedError) -> Mask:
     """Where samples of so many rows have nearly the mean that all tuples have, which is known.
 
     By so much as is allowed for means, or by chance: `_BY_CHANCE` standard errors. NaN is the mean

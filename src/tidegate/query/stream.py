@@ -365,11 +365,10 @@ class Stream(RunnableStream):
     ) -> Stream:
         """Accept aggregates with this relative error in so many of the windows, for less work.
 
-        With `absolute` in place of the error, answers may be off by so much, in their own unit.
-        `budget` is how many sampled tuples of a window are in memory, of all groups; without it
-        windows take what they need. `metric` is how the errors of a window's groups become one:
-        their "max", "mean" or "rms". After each aggregate come its low and its high end, last
-        whether the row is exact.
+        Or with an `absolute` one, in their unit. `budget` is how many sampled tuples of a window
+        are in memory, of all groups; without it windows take what they need. `metric` is how the
+        errors of a window's groups become one: their "max", "mean" or "rms". After each aggregate
+        come its low and its high end, last whether the row is exact.
         """
         return self._asked(ErrorBound.called(error, absolute, confidence, budget, metric))
 
@@ -384,12 +383,10 @@ class Stream(RunnableStream):
     ) -> Stream:
         """Trim the largest groups of uneven windows, each row with this error in so many cases.
 
-        It is for costly aggregates of groups. Where the tuples of a window are uneven among the
-        buckets, groups of the fullest ones are answered from a sample; all others are exact. The
-        columns are those of `within`. Windows of which less than the share `saving` can be trimmed
-        are exact, and so are groups of fewer tuples than `cold`, by default than the mean of their
-        window. Trimmed are aggregates of one's own; with `trim="all"` also quantiles, sums, means,
-        variances and deviations, which are cheaper exact.
+        Where the tuples of a window are uneven among the buckets, groups of the fullest ones are
+        answered from a sample; all others are exact, with the columns of `within`. Windows of which
+        less than the share `saving` can be trimmed are exact, as are groups of fewer tuples than
+        `cold`, or the mean of their window. With `trim="all"` not only one's own are trimmed.
         """
         return self._asked(Balance(error, confidence, saving, cold, trim))
 

@@ -20,8 +20,8 @@ import pytest
 
 from tests.driver.scene import loop_of
 from tests.operate.aggregate.mean import Mean, MeanAlone
-from tidegate.approx.allowance import Absolute
 from tidegate.approx.error import rank_error
+from tidegate.approx.error_scale import Absolute
 from tidegate.plan.lower import lower
 from tidegate.plan.physical import Plan
 from tidegate.query.aggregate import AggregateCall, aggregate, mean, median, quantile, sum_

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from tidegate.approx.allowance import Absolute, Relative
 from tidegate.approx.error import Metric
+from tidegate.approx.error_scale import Absolute, Relative
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.estimate import OWN
 from tidegate.query.clause.clause import Placed, check_share

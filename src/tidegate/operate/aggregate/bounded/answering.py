@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tidegate.approx.allowance import Absolute, Relative, Scale
 from tidegate.approx.bound import most
 from tidegate.approx.decision import Promise
 from tidegate.approx.error import Metric
+from tidegate.approx.error_scale import Absolute, Relative, Scale
 from tidegate.approx.rank import rank_rows
 from tidegate.operate.aggregate.drawn import DRAWN
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES

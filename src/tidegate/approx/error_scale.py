@@ -23,7 +23,7 @@ class Ends(Protocol):
     def high(self) -> Floats: ...
 
 
-class Allowance(Protocol):
+class AllowedError(Protocol):
     """The largest error that is allowed, `size`, and what it means for intervals and samples."""
 
     @property
