@@ -141,8 +141,8 @@ MUTANTS = (
     Mutant(
         "states of parts are merged in any order",
         "operate/aggregate/pane.py",
-        'names = ["window_end", *(name for name, _ in spec.keys), PART]',
-        'names = [PART, *(name for name, _ in spec.keys), "window_end"]',
+        "packed = pack([groups.ranked, rank(flat(parts.column(PART)))], parts.num_rows)",
+        "packed = groups.ranked",
         "tests/operate/aggregate/test_split_keys.py tests/operate/aggregate/test_pane.py",
     ),
     # Windows of tuples.
