@@ -53,7 +53,7 @@ def test_buckets_below_the_highest_floor_are_left_as_they_are() -> None:
 def test_unless_given_only_groups_above_the_mean_are_trimmed() -> None:
     """T_g >= |S| / G: bins without tuples are not groups."""
     tuples, needed = np.array([900, 0, 300, 200, 0]), np.array([50, 0, 50, 50, 0])
-    found = trim(np.array([0, 1, 1, 2, 2]), tuples, needed, 3, THRESHOLDS)
+    found = trim(np.array([0, 1, 0, 2, 2]), tuples, needed, 3, THRESHOLDS)
     assert found.bins.tolist() == [True, False, False, False, False]
     assert found.saving == pytest.approx(850 / 1400)
     assert THRESHOLDS.hot_from(tuples) == 467
