@@ -10,6 +10,7 @@ import pytest
 from tests.approx.simulation import DISTRIBUTIONS, Drawn
 from tidegate.approx.array import Floats
 from tidegate.approx.bound import Interval, Kind, Sample, interval, least, most, needed, trusted
+from tidegate.approx.error_scale import Absolute, Relative
 from tidegate.approx.moments import Moments
 
 KINDS = pytest.mark.parametrize("kind", Kind)
@@ -69,13 +70,14 @@ def test_a_sample_of_everything_is_the_answer(kind: Kind) -> None:
     some = slice(2 if kind.of_squares else 3)
     for one in (found.value, found.low, found.high):
         assert one[some] == pytest.approx(truth[some])
-    assert found.error[some].tolist() == [0.0] * len(truth[some])
+    assert Relative(0.1).of(found)[some].tolist() == [0.0] * len(truth[some])
+    assert Absolute(0.1).of(found)[some].tolist() == [0.0] * len(truth[some])
 
 
 def test_the_error_is_relative_to_any_truth_between_the_bounds() -> None:
     def error(low: float, value: float, high: float) -> float:
         bounds = (np.array([one]) for one in (value, low, high))
-        return float(Interval(*bounds).error[0])
+        return float(Relative(0.1).of(Interval(*bounds))[0])
 
     assert error(8.0, 10.0, 12.0) == pytest.approx(0.25)
     assert error(-12.0, -10.0, -8.0) == pytest.approx(0.25)
@@ -83,6 +85,12 @@ def test_the_error_is_relative_to_any_truth_between_the_bounds() -> None:
     assert error(0.0, 1.0, 2.0) == np.inf
     assert error(0.0, 0.0, 0.0) == 0.0
     assert error(np.nan, np.nan, np.nan) == np.inf
+
+
+def test_an_absolute_error_is_the_distance_to_the_farther_bound() -> None:
+    bounds = ([10.0, -1.0, 0.0, np.nan, 1.0], [8.0, -2.0, 0.0, np.nan, -np.inf])
+    found = Interval(*map(np.array, bounds), np.array([13.0, 0.5, 0.0, np.nan, 2.0]))
+    assert Absolute(0.1).of(found).tolist() == [3.0, 1.5, 0.0, np.inf, np.inf]
 
 
 def sample_of(values: Floats, tuples: int = 10**6) -> Sample:
@@ -110,17 +118,21 @@ def test_what_is_skewed_constant_or_scarce_is_not_relied_on() -> None:
 def test_a_first_look_says_how_many_rows_are_needed(kind: Kind) -> None:
     """A sample of that size is narrow enough in most windows, and not much too narrow."""
     error = {Kind.VARIANCE: 0.05, Kind.DEVIATION: 0.025}.get(kind, 0.02)
-    sizes = needed(kind, normal().sample(300), error, 0.05)
-    found = interval(kind, normal().sample(sizes), 0.05).error
-    assert np.mean(found <= error) > 0.9
-    assert np.mean(found) > 0.7 * error
+    truth = float(np.abs(normal().truth(kind)).mean())
+    for allowed in (Relative(error), Absolute(error * truth)):
+        sizes = needed(kind, normal().sample(300), allowed, 0.05)
+        found = allowed.of(interval(kind, normal().sample(sizes), 0.05))
+        assert np.mean(found <= allowed.size) > 0.88
+        assert np.mean(found) > 0.7 * allowed.size
 
 
 def test_needs_have_bounds() -> None:
     plain = np.random.default_rng(2).normal(10, 1, 300)
-    assert needed(Kind.MEAN, sample_of(plain), 0.5, 0.05).tolist() == [299]
-    assert needed(Kind.MEAN, sample_of(plain, 310), 1e-9, 0.05).tolist() == [310]
-    assert needed(Kind.MEAN, sample_of(plain - plain.mean()), 0.1, 0.05).tolist() == [10**6]
-    assert needed(Kind.MEAN, sample_of(plain[:1]), 0.1, 0.05).tolist() == [10**6]
-    assert needed(Kind.MEAN, sample_of(plain[:0]), 0.1, 0.05).tolist() == [10**6]
+    assert needed(Kind.MEAN, sample_of(plain), Relative(0.5), 0.05).tolist() == [299]
+    assert needed(Kind.MEAN, sample_of(plain, 310), Relative(1e-9), 0.05).tolist() == [310]
+    around_0 = sample_of(plain - plain.mean())
+    assert needed(Kind.MEAN, around_0, Relative(0.1), 0.05).tolist() == [10**6]
+    assert 299 < needed(Kind.MEAN, around_0, Absolute(0.1), 0.05)[0] < 1000
+    assert needed(Kind.MEAN, sample_of(plain[:1]), Relative(0.1), 0.05).tolist() == [10**6]
+    assert needed(Kind.MEAN, sample_of(plain[:0]), Relative(0.1), 0.05).tolist() == [10**6]
     assert [most(0.1, 0.95), most(0.15, 0.9), most(0.9, 0.95)] == [1860, 637, 299]

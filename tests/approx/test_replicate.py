@@ -8,6 +8,7 @@ import numpy as np
 
 from tests.approx.simulation import DISTRIBUTIONS, Drawn
 from tidegate.approx.array import Floats, Ints, Mask
+from tidegate.approx.error_scale import Relative
 from tidegate.approx.replicate import PARTS, parts_of, replicated, replicated_rows
 
 
@@ -70,10 +71,10 @@ def test_the_promise_is_kept_by_samples_of_the_size_that_a_first_look_asks_for()
             }
 
         first = np.full(windows, 300)
-        needed = replicated_rows(**found(first), error=error)
+        needed = replicated_rows(**found(first), allowed=Relative(error))
         sizes = np.where(needed > 0, np.clip(needed, first, most), most)
         interval, relied_on = replicated(**found(sizes))
-        answered = relied_on & (interval.error <= error)
+        answered = relied_on & (Relative(error).of(interval) <= error)
         truth = weighted(np.repeat(np.arange(windows), size), windows, drawn.values)
         off = np.abs(interval.value - truth) > error * np.maximum(abs(truth), abs(interval.value))
         assert (answered & off).mean() <= 0.05 + 0.015, name

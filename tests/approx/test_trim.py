@@ -1,6 +1,8 @@
-"""Which buckets are trimmed, beside the algorithm as it is printed."""
+"""Which bins are trimmed, beside the algorithm as it is printed."""
 
 from __future__ import annotations
+
+from math import ceil
 
 import numpy as np
 import pytest
@@ -19,20 +21,20 @@ GROUPS = st.lists(
 THRESHOLDS = TrimThresholds()
 
 
-@given(GROUPS, st.sampled_from([0.01, 0.15, 0.5]), st.sampled_from([1, 3, 200]))
+@given(GROUPS, st.sampled_from([0.01, 0.15, 0.5]), st.sampled_from([1, 3, 200, None]))
 def test_what_is_trimmed_is_what_the_printed_algorithm_trims(
-    groups: list[tuple[int, int, int]], saving: float, cold_rows: int
+    groups: list[tuple[int, int, int]], saving: float, cold_rows: int | None
 ) -> None:
     place, tuples, needed = (np.array(column) for column in zip(*groups, strict=True))
     found = trim(place, tuples, needed, 6, TrimThresholds(saving, cold_rows))
     load = np.bincount(place, tuples, 6).astype(int)
-    expected = shed_part(load.tolist(), dict(enumerate(groups)), cold_rows)
+    cold = ceil(sum(load) / len(groups)) if cold_rows is None else cold_rows
+    expected = shed_part(load.tolist(), dict(enumerate(groups)), cold)
     if found.skipped:
         assert found.saving < saving
-        assert not found.buckets.any()
+        assert not found.bins.any()
         return
-    trimmed = found.buckets[place] & (tuples >= cold_rows) & (needed < tuples)
-    assert np.flatnonzero(trimmed).tolist() == sorted(expected)
+    assert np.flatnonzero(found.bins & (needed < tuples)).tolist() == sorted(expected)
 
 
 def test_where_little_can_be_saved_nothing_is_looked_for() -> None:
@@ -43,9 +45,18 @@ def test_where_little_can_be_saved_nothing_is_looked_for() -> None:
 
 def test_buckets_below_the_highest_floor_are_left_as_they_are() -> None:
     tuples, needed = np.array([900, 300, 200]), np.array([250, 100, 100])
-    found = trim(np.array([0, 1, 2]), tuples, needed, 3, THRESHOLDS)
-    assert found.buckets.tolist() == [True, True, False]
+    found = trim(np.array([0, 1, 2]), tuples, needed, 3, TrimThresholds(cold_rows=3))
+    assert found.bins.tolist() == [True, True, False]
     assert found.saving == pytest.approx(950 / 1400)
+
+
+def test_unless_given_only_groups_above_the_mean_are_trimmed() -> None:
+    """T_g >= |S| / G: bins without tuples are not groups."""
+    tuples, needed = np.array([900, 0, 300, 200, 0]), np.array([50, 0, 50, 50, 0])
+    found = trim(np.array([0, 1, 0, 2, 2]), tuples, needed, 3, THRESHOLDS)
+    assert found.bins.tolist() == [True, False, False, False, False]
+    assert found.saving == pytest.approx(850 / 1400)
+    assert THRESHOLDS.hot_from(tuples) == 467
 
 
 def test_samples_are_as_large_as_the_equation_says() -> None:

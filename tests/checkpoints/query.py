@@ -39,7 +39,7 @@ _SQL = {
     "shed": "SELECT k, SUM(y) AS y, COUNT(*) AS n FROM l [RANGE 90 SECONDS] GROUP BY k"
     " WITH SHED 50 PERCENT BY CONCEPT",
     "balanced": "SELECT k, MEDIAN(y) AS y FROM l [RANGE 90 SECONDS] GROUP BY k"
-    " WITH BALANCE ERROR 20 PERCENT",
+    " WITH BALANCE ERROR 20 PERCENT TRIM ALL",
     "equality_join": "SELECT l.x AS a, r.x AS b FROM l [RANGE 30 SECONDS] JOIN r [RANGE 10 SECONDS]"
     " ON l.k = r.k AND l.x < r.x",
     "band_join": "SELECT l.x AS a, r.x AS b FROM l [RANGE 20 SECONDS] JOIN r [RANGE 20 SECONDS]"

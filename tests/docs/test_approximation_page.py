@@ -28,7 +28,7 @@ TEXTS = blocks(PATH, "text")
 
 def test_its_queries_can_run() -> None:
     *others, joined = SQL
-    assert len(others) == 3
+    assert len(others) == 4
     for query in others:
         operator = lower(bound(query)).subqueries[-1].operator
         assert isinstance(operator, WindowAggregate | MergeWindows)

@@ -74,7 +74,7 @@ OPTIONS = (
     "ERROR 30 PERCENT",
     "SHED 60 PERCENT BY UNIFORM",
     "SHED 60 PERCENT BY CONCEPT",
-    "BALANCE ERROR 30 PERCENT",
+    "BALANCE ERROR 30 PERCENT TRIM ALL",
     "PARTITIONER am",
     "PARTITIONER auto",
 )
@@ -86,8 +86,8 @@ OTHER_OPTIONS = (
     "ERROR 30 PERCENT BY MEAN",
     "SHED 60.00000000001 PERCENT BY UNIFORM",
     "SHED 70 PERCENT BY CONCEPT",
-    "BALANCE ERROR 20 PERCENT",
-    "BALANCE ERROR 30 PERCENT CONFIDENCE 80 PERCENT",
+    "BALANCE ERROR 20 PERCENT TRIM ALL",
+    "BALANCE ERROR 30 PERCENT CONFIDENCE 80 PERCENT TRIM ALL",
     "PARTITIONER pk",
     "PARTITIONER hash",
 )
@@ -452,7 +452,7 @@ FOUND = {
     "aggregate error 30 percent": (11, 34, 2),
     "aggregate shed 60 percent by uniform": (16, 31, 0),
     "aggregate shed 60 percent by concept": (11, 36, 0),
-    "aggregate balance error 30 percent": (10, 34, 3),
+    "aggregate balance error 30 percent trim all": (7, 37, 3),
     "aggregate partitioner am": (13, 34, 0),
     "aggregate partitioner auto": (11, 36, 0),
     "join": (16, 7, 0),

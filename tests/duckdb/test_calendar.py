@@ -53,7 +53,7 @@ def test_periods_of_a_zone(unit: str, zone: str) -> None:
         "WITH PARTITIONER cam",
         "WITH PARTITIONER auto",
         "WITH ERROR 10 PERCENT CONFIDENCE 95 PERCENT",
-        "WITH BALANCE ERROR 10 PERCENT CONFIDENCE 95 PERCENT",
+        "WITH BALANCE ERROR 10 PERCENT CONFIDENCE 95 PERCENT TRIM ALL",
     ],
 )
 @pytest.mark.parametrize("window", ["RANGE 1 DAY", "RANGE 5 DAYS SLIDE 2 DAYS"])

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from tests.oracle.sample import priority
 from tests.oracle.trim import shed_part
 from tidegate.approx.trim import TrimThresholds, sample_size
 from tidegate.operate.aggregate.bounded.answering import Answer
-from tidegate.operate.aggregate.estimate import KEPT, QUANTILES
+from tidegate.operate.aggregate.estimate import DEVIATION, KEPT, QUANTILES, VARIANCE
 from tidegate.route.bucket import hash_of
 from tidegate.route.survey import LEAST_BINS
 
@@ -49,9 +50,9 @@ def balanced(query: Balanced, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
     output = []
     for _, window in groupby(groups_of(query.spec, rows), key=lambda g: g[1]):
         groups: list[Group] = list(window)
-        chosen = _trimmed_buckets(query, groups)
+        chosen = _trimmed_bins(query, groups)
         for start, end, keys, members in groups:
-            trimmed = _bin(query, keys) % query.buckets in chosen
+            trimmed = _bin(query, keys) in chosen
             cells = _cells(query, members, trimmed)
             ends = [cell for c in cells for cell in c[:3]]
             output.append((start, end, *keys, *ends, all(c[3] for c in cells)))
@@ -63,7 +64,7 @@ def _bin(query: Balanced, keys: tuple[Any, ...]) -> int:
     return int(hash_of(columns)[0]) % (query.buckets * max(LEAST_BINS // query.buckets, 1))
 
 
-def _trimmed_buckets(query: Balanced, groups: list[Group]) -> set[int]:
+def _trimmed_bins(query: Balanced, groups: list[Group]) -> set[int]:
     bins: dict[int, list[Row]] = {}
     for *_, keys, members in groups:
         bins.setdefault(_bin(query, keys), []).extend(members)
@@ -74,10 +75,12 @@ def _trimmed_buckets(query: Balanced, groups: list[Group]) -> set[int]:
     load = [0] * query.buckets
     for bucket, tuples, _ in found.values():
         load[bucket] += tuples
-    saved = sum(n - s for _, n, s in found.values() if n >= query.thresholds.cold_rows)
+    cold = query.thresholds.cold_rows or ceil(sum(load) / len(bins))
+    saved = sum(n - s for _, n, s in found.values() if n >= cold)
     if saved / sum(load) < query.thresholds.saving:
         return set()
-    return {found[number][0] for number in shed_part(load, found, query.thresholds.cold_rows)}
+    buckets = {found[number][0] for number in shed_part(load, found, cold)}
+    return {number for number, (bucket, n, _) in found.items() if bucket in buckets and n >= cold}
 
 
 def _needed(query: Balanced, rows: list[Row]) -> int:
@@ -88,7 +91,9 @@ def _needed(query: Balanced, rows: list[Row]) -> int:
         if answer.way == QUANTILES:
             most = max(most, min(rules.quantile_rows(answer.function), count))
             continue
-        spreads = [_spread(query, rows, n) for n in answer.function.arguments if n in query.numbers]
+        by_mean = answer.way not in (VARIANCE, DEVIATION)
+        known = [n for n in answer.function.arguments if by_mean and n in query.numbers]
+        spreads = [_spread(query, rows, n) for n in known]
         for n, mean, variance in spreads:
             given = (np.array([v]) for v in (count, n, mean, variance))
             most = max(most, int(sample_size(*given, rules.error, rules.confidence)[0]))
@@ -121,7 +126,8 @@ def _cells(query: Balanced, members: list[Row], trimmed: bool) -> list[Cell]:
         rules.quantile_rows(a.function) if a.way == QUANTILES else rules.promise.pilot
         for a in _held(query)
     )
-    if not trimmed or len(members) <= fewest or len(members) < query.thresholds.cold_rows:
+    cold = query.thresholds.cold_rows or 1
+    if not trimmed or len(members) <= fewest or len(members) < cold:
         return [exact_cells(query, a, [members])[0] for a in rules.answers]
     # All tuples are there, for groups whose sample will not do.
     answers = [replace(a, state=a.state or "all of them") for a in rules.answers]

@@ -22,11 +22,19 @@ from tests.oracle.sample import priority, sample
 from tidegate.approx.allot import congress
 from tidegate.approx.bound import Interval, Kind, Sample
 from tidegate.approx.decision import Windows, decide, decided, early_fail, hopeless, sizes_for
+from tidegate.approx.error import combined
 from tidegate.approx.moments import Moments
 from tidegate.approx.replicate import PARTS, agrees, replicated, replicated_rows
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.bounded.own import PART_ROWS
-from tidegate.operate.aggregate.estimate import DRAWN_QUANTILES, KEPT, MOMENTS, OWN, QUANTILES
+from tidegate.operate.aggregate.estimate import (
+    DRAWN_QUANTILES,
+    DRAWN_VALUES,
+    KEPT,
+    MOMENTS,
+    OWN,
+    QUANTILES,
+)
 from tidegate.operate.aggregate.pane import AggregateSpec
 
 _ROUNDINGS = (ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING)
@@ -110,6 +118,23 @@ def _drawn_quantile(query: Bounded, answer: Answer, groups: list[list[Row]]) -> 
     return _quantile_of(query, answer, groups, rows)
 
 
+def _drawn_value(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
+    """Within an error of values: the farther end is at most so far from the value."""
+    exact = _kept(query, answer, groups)
+    if query.crowded(groups):
+        return exact
+    tuples = np.array([len(query.seen(answer, members)) for members in groups])
+    shares = congress(tuples, query.rules.budget_rows or 0).tolist()
+    found = [
+        _quantile_of(query, answer, [members], size)[0]
+        for members, size in zip(groups, shares, strict=True)
+    ]
+    errors = [0.0 if whole else max(v - low, high - v) for v, low, high, whole in found]
+    metric = query.rules.promise.metric
+    error = combined(metric, np.array(errors), np.zeros(len(errors), np.int64), 1)[0]
+    return found if error <= query.rules.error else exact
+
+
 def _quantile_of(
     query: Bounded, answer: Answer, groups: list[list[Row]], rows: int | None
 ) -> list[Cell]:
@@ -176,7 +201,7 @@ def _own(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
         }
 
     first = np.minimum(most, max(promise.pilot, PARTS * PART_ROWS))
-    needed = replicated_rows(**looked(first), error=promise.error)
+    needed = replicated_rows(**looked(first), allowed=promise.allowed)
     sizes = most if shared else np.where(needed > 0, np.clip(needed, first, most), most)
     failed = hopeless(needed, most, first < tuples, one)
     if falls_back and failed.any():
@@ -193,7 +218,7 @@ def _own(query: Bounded, answer: Answer, groups: list[list[Row]]) -> list[Cell]:
         ]
         cells: list[Cell] = [(value, value, value, True) for value in said]
         return _estimated(Interval(interval.value, low, high), whole, cells)
-    error = np.where(whole, 0.0, np.where(relied_on, interval.error, np.inf))
+    error = np.where(whole, 0.0, np.where(relied_on, promise.allowed.of(interval), np.inf))
     decision = decided(interval, error, promise, one, failed)
     exact = _kept(query, answer, groups)
     return _estimated(interval, whole, exact) if decision.answered.all() else exact
@@ -233,7 +258,9 @@ def _agrees(query: Bounded, answer: Answer, groups: list[list[Row]], sizes: Any)
             known = math.fsum(there) / len(there) if there else math.nan
             tuples = np.array([len(query.seen(answer, members))])
             own = Moments.of(np.zeros(len(taken), np.int64), 1, taken)
-            near = agrees(own, np.array([known]), sizes[i : i + 1], tuples, query.rules.error)
+            near = agrees(
+                own, np.array([known]), sizes[i : i + 1], tuples, query.rules.promise.allowed
+            )
             found[i] &= near[0]
     return found
 
@@ -267,6 +294,7 @@ _WAYS = {
     KEPT: _kept,
     QUANTILES: _quantile,
     DRAWN_QUANTILES: _drawn_quantile,
+    DRAWN_VALUES: _drawn_value,
     OWN: _own,
     **dict.fromkeys(MOMENTS, _moment),
 }

@@ -55,7 +55,7 @@ def test_parentheses_that_change_nothing_do_not_count() -> None:
 
 def test_who_folds_does_not_count() -> None:
     balanced = "SELECT route, MEDIAN(fare) AS q, AVG(fare) AS f FROM rides [RANGE 1 HOUR] GROUP BY "
-    balanced += "route WITH BALANCE ERROR 10 PERCENT"
+    balanced += "route WITH BALANCE ERROR 10 PERCENT TRIM ALL"
 
     def folded(text: str, partial: str | None) -> str:
         return lower(sql(text), None, Choices(partial=partial)).fingerprint

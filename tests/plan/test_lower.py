@@ -288,7 +288,10 @@ def test_plans_are_pickled_without_the_parser() -> None:
 @pytest.mark.parametrize("means", [False, True])
 @pytest.mark.parametrize(
     "clause",
-    ["", "WITH ERROR 5 PERCENT", "WITH BALANCE ERROR 10 PERCENT", "WITH SHED 50 PERCENT"],
+    [
+        *("", "WITH ERROR 5 PERCENT", "WITH SHED 50 PERCENT"),
+        *("WITH BALANCE ERROR 10 PERCENT", "WITH BALANCE ERROR 10 PERCENT TRIM ALL"),
+    ],
 )
 def test_ports_find_their_columns_where_a_checkpoint_names_states_otherwise(
     clause: str, means: bool, partitioner: str

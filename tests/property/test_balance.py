@@ -44,7 +44,7 @@ from tidegate.route.registry import partitioner_of
 
 SOURCES, SOURCE_ROWS = 3, 700
 RANGE_US, SLIDE_US, END_US = 1_000, 500, 2_000
-WIDE = Balance(0.3, 0.8)
+WIDE = Balance(0.3, 0.8, cold_rows=3, trim="all")
 """So wide that samples of some ten or hundred tuples will do."""
 WINDOW = TimeWindow(RANGE_US, SLIDE_US)
 
@@ -57,9 +57,10 @@ ASKED: dict[str, dict[str, AggregateCall]] = {
         "s": sum_("x"),
     },
     "few values": {"m": median("d"), "a": aggregate(Average(), "d"), "x": median("x")},
+    "moments": {"s": sum_("i"), "a": mean("x"), "d": stddev("x"), "n": count(), "u": mean("d")},
 }
 FOLDED: dict[str, AggregateCall] = {"s": sum_("i"), "a": mean("d"), "d": stddev("x")}
-"""What is exact, whoever folds it."""
+"""What is exact unless TRIM ALL is asked for, whoever folds it."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -139,6 +140,7 @@ def twin(plan: Plan) -> list[tuple[Any, ...]]:
         (replace(WIDE, cold_rows=300), {"a"}),
         (replace(WIDE, cold_rows=10_000), set()),
         (replace(WIDE, saving=0.99), set()),
+        (replace(WIDE, cold_rows=None), {"a", "b"}),
     ],
 )
 def test_thresholds_say_what_is_trimmed(balance: Balance, trims: set[str]) -> None:
@@ -184,7 +186,9 @@ def test_rows_do_not_depend_on_the_run(
 def test_sums_and_means_are_exact_whoever_folds_them(partitioner: str, partial: str) -> None:
     choices = Choices(partitioner=partitioner_of(partitioner), partial=partial)
     exact = run(plan_of(FOLDED, balance=None), [stream()], AT_ONCE).rows
-    found = run(plan_of(FOLDED, choices), [stream()], Course(170, (), 3, ((2, 5), (5, 1)))).rows
+    costly = Balance(WIDE.error, WIDE.confidence)
+    plan = plan_of(FOLDED, choices, balance=costly)
+    found = run(plan, [stream()], Course(170, (), 3, ((2, 5), (5, 1)))).rows
     assert {row[-1] for row in found} == {True}
     for place in range(len(FOLDED)):
         value, low, high = ([row[3 + 3 * place + end] for row in found] for end in range(3))
@@ -194,7 +198,7 @@ def test_sums_and_means_are_exact_whoever_folds_them(partitioner: str, partial: 
 def test_overlapping_windows_share_the_exact_work_of_quantiles() -> None:
     window = TimeWindow(RANGE_US, RANGE_US // 25)
     asked = {"m": median("x"), "n": count()}
-    found = run(plan_of(asked, window=window), [stream()], AT_ONCE).rows
+    found = run(plan_of(asked, window=window, balance=Balance(0.3)), [stream()], AT_ONCE).rows
     exact = run(plan_of(asked, window=window, balance=None), [stream()], AT_ONCE).rows
     assert [(*row[:4], row[6]) for row in found] == exact
     assert {row[-1] for row in found} == {True}

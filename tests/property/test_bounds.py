@@ -21,6 +21,7 @@ from tests.property.course import AT_ONCE, Course, run
 from tests.property.queries import SCHEMA, uris_of
 from tests.property.strategies import courses
 from tests.property.test_determinism import agree, bits, share
+from tidegate.approx.error_scale import Absolute
 from tidegate.elastic.handover import HANDOVERS
 from tidegate.operate.aggregate.bounded.answer import BoundedAnswer
 from tidegate.operate.aggregate.bounded.figures import RankedAnswer
@@ -175,6 +176,18 @@ ASKED = {
     "users alone with a budget": asked(replace(WIDE, budget_rows=400), a=aggregate(Alone(), "i")),
     "users alone": asked(WIDE, "k", a=aggregate(Alone(), "i"), n=count()),
     "users of groups": asked(replace(WIDE, metric="rms"), "k", a=aggregate(Average(), "i")),
+    "an absolute error": asked(
+        ErrorBound(Absolute(15.0), 0.8, 400), m=median("x"), a=aggregate(Average(), "i")
+    ),
+    "an absolute error of groups": asked(
+        ErrorBound(Absolute(15.0), 0.8, 800, "mean"), "k", m=median("x"), few=median("d")
+    ),
+    "an absolute error without a budget": asked(
+        ErrorBound(Absolute(20.0), 0.8), "k", m=median("x"), a=aggregate(Average(), "i")
+    ),
+    "moments within an absolute error": estimated(
+        asked(ErrorBound(Absolute(10.0), 0.8), "k", a=mean("x"), s=sum_("x"), d=stddev("x"))
+    ),
     "overlapping users": overlapping(asked(WIDE, a=aggregate(Average(), "i"), m=median("x"))),
     "overlapping users alone": overlapping(asked(WIDE, "k", a=aggregate(Alone(), "i"))),
 }
@@ -231,9 +244,10 @@ def test_rows_are_those_of_the_twin(name: str) -> None:
 def test_some_windows_are_answered_from_samples_and_some_are_not() -> None:
     exact = {name: {row[-1] for row in reference(name)} for name in ASKED}
     both = {"moments", "moments of groups", "users", "users of groups"}
+    both |= {"an absolute error of groups", "an absolute error without a budget"}
     assert {name for name, found in exact.items() if found == {True, False}} >= both
     sampled = {"quantiles", "overlapping quantiles", "overlapping users", "users alone"}
-    sampled |= {"a budget for groups", "a budget for overlapping quantiles"}
+    sampled |= {"a budget for groups", "a budget for overlapping quantiles", "an absolute error"}
     assert all(False in exact[name] for name in sampled)
     none = {"more groups than budget", "users of more groups than budget", "exact moments"}
     assert all(exact[name] == {True} for name in none)

@@ -32,8 +32,8 @@ MUTANTS = (
     Mutant(
         "a bucket is trimmed where it is above its own floor",
         "approx/trim.py",
-        "return Trim(load > floor.max(), saving, False)",
-        "return Trim(load > floor, saving, False)",
+        "return Trim(hot & (load > floor.max())[place], saving, False)",
+        "return Trim(hot & (load > floor)[place], saving, False)",
         "tests/approx/test_trim.py",
     ),
     Mutant(
@@ -44,10 +44,10 @@ MUTANTS = (
         "tests/approx/test_trim.py",
     ),
     Mutant(
-        "the keys of a trimmed bucket are those where they are, not those of their hash",
-        f"{_BALANCED}/batch.py",
-        "place = bucket_of(keys, buckets).astype(np.int64)",
-        "place = place.copy()",
-        _TESTS,
+        "cold groups of a trimmed bucket are trimmed too",
+        "approx/trim.py",
+        "return Trim(hot & (load > floor.max())[place], saving, False)",
+        "return Trim((load > floor.max())[place], saving, False)",
+        "tests/approx/test_trim.py",
     ),
 )

@@ -139,10 +139,10 @@ MUTANTS = (
         DETERMINISM,
     ),
     Mutant(
-        "states of parts are merged in any order",
+        "parts of windows stay in the order in which they came",
         "operate/aggregate/pane.py",
-        'names = ["window_end", *(name for name, _ in spec.keys), PART]',
-        'names = [PART, *(name for name, _ in spec.keys), "window_end"]',
+        "if not bool(np.all(packed.codes[1:] >= packed.codes[:-1])):",
+        "if not parts.num_rows:",
         "tests/operate/aggregate/test_split_keys.py tests/operate/aggregate/test_pane.py",
     ),
     # Windows of tuples.

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.approx.array import Floats, Ints, Mask
+from tidegate.approx.error_scale import AllowedError
 from tidegate.approx.moments import Moments
 from tidegate.approx.student import deviate, normal_deviate
 
@@ -85,20 +86,6 @@ class Interval:
     low: Floats
     high: Floats
 
-    @property
-    def error(self) -> Floats:
-        """The largest error of the value, relative to any truth between the bounds.
-
-        Infinite where that may be 0, or where nothing is known.
-        """
-        with np.errstate(all="ignore"):
-            below = np.abs(self.value - self.low) / np.abs(self.low)
-            above = np.abs(self.high - self.value) / np.abs(self.high)
-            bounded = np.isfinite(self.low) & np.isfinite(self.high)
-            apart = bounded & (np.sign(self.low) * np.sign(self.high) > 0)
-            error: Floats = np.where(apart, np.maximum(below, above), np.inf)
-        return np.where(bounded & (self.low == self.high), 0.0, error)
-
 
 def least(alpha: npt.ArrayLike) -> Ints:
     """The fewest values of which an interval is made that may miss with the probability alpha.
@@ -144,7 +131,7 @@ def trusted(kind: Kind, sample: Sample, alpha: npt.ArrayLike) -> Mask:
         return enough & varies & np.isfinite(moments.variance)
 
 
-def needed(kind: Kind, pilot: Sample, error: float, alpha: npt.ArrayLike) -> Ints:
+def needed(kind: Kind, pilot: Sample, allowed: AllowedError, alpha: npt.ArrayLike) -> Ints:
     """How many rows of each group a sample needs for an error, from a first look at a few.
 
     Values are taken to vary more than they do in the pilot, by two standard errors of its variance
@@ -156,10 +143,12 @@ def needed(kind: Kind, pilot: Sample, error: float, alpha: npt.ArrayLike) -> Int
     with np.errstate(all="ignore"):
         value, spread = _of_squares(moments) if kind.of_squares else _of_values(moments)
         unsure = np.sqrt(np.maximum(moments.kurtosis - 1, 0.0) / np.maximum(moments.n, 1))
-        variation = spread / np.abs(value) * np.sqrt(1 + (3 if kind.of_squares else 2) * unsure)
-        part = 2 * error if kind is Kind.DEVIATION else error
-        without = (normal_deviate(alpha) * variation * (1 + part) / part) ** 2
+        spread = spread * np.sqrt(1 + (3 if kind.of_squares else 2) * unsure)
         tuples = pilot.tuples
+        if kind is Kind.SUM:  # of so many values
+            value, spread = tuples * value, tuples * spread
+        half = allowed.half_of_square if kind is Kind.DEVIATION else allowed.half
+        without = (normal_deviate(alpha) * spread / half(value)) ** 2
         size = without / (1 + without / tuples)
         size = np.maximum(size, np.minimum(2 * SKEW * _skewness(kind, moments) ** 2, tuples))
         size = np.maximum(size, least(alpha))

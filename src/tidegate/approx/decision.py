@@ -22,6 +22,7 @@ import numpy.typing as npt
 from tidegate.approx.array import Floats, Ints, Mask
 from tidegate.approx.bound import Interval, Kind, Sample, interval, least, needed, trusted
 from tidegate.approx.error import Metric, combined
+from tidegate.approx.error_scale import AllowedError, Relative, Scale
 
 
 class Reason(IntEnum):
@@ -38,11 +39,16 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True)
 class Promise:
-    """The error that is allowed and how often it must be kept; error and confidence in (0, 1)."""
+    """The error that is allowed, on a scale, and how often it must be kept."""
 
     error: float
     confidence: float
     metric: Metric = Metric.MAX
+    scale: Scale = Relative
+
+    @property
+    def allowed(self) -> AllowedError:
+        return self.scale(self.error)
 
     @property
     def pilot(self) -> int:
@@ -119,7 +125,8 @@ def decide(
     alpha = promise.alphas(windows.groups(~sample.whole))[windows.of_group]
     found = interval(kind, sample, alpha)
     relied_on = trusted(kind, sample, alpha) | sample.whole
-    error = np.where(relied_on, np.where(sample.whole, 0.0, found.error), np.inf)
+    error = np.where(sample.whole, 0.0, promise.allowed.of(found))
+    error = np.where(relied_on, error, np.inf)
     return decided(found, error, promise, windows, failed, relied_on)
 
 
@@ -178,4 +185,4 @@ def sizes_for(kind: Kind, pilot: Sample, promise: Promise, windows: Windows | No
     """
     windows = windows or Windows.single(len(pilot.tuples))
     alpha = promise.alphas(windows.groups(~pilot.whole))[windows.of_group]
-    return needed(kind, pilot, promise.error, alpha)
+    return needed(kind, pilot, promise.allowed, alpha)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tidegate.approx.array import Floats, Ints, Mask
 from tidegate.approx.bound import SKEW, Interval, least
+from tidegate.approx.error_scale import AllowedError
 from tidegate.approx.moments import Moments
 from tidegate.approx.student import deviate
 
@@ -35,7 +36,7 @@ def replicated_rows(
     rows: Ints,
     tuples: Ints,
     alpha: npt.ArrayLike,
-    error: float,
+    allowed: AllowedError,
 ) -> Ints:
     """How many rows of each group a sample needs for an error, from a first look; 0 for not known.
 
@@ -47,7 +48,7 @@ def replicated_rows(
     with np.errstate(all="ignore"):
         unsure = np.sqrt(np.maximum(spread.kurtosis - 1, 0.0) / PARTS)
         half = deviate(alpha, PARTS - 1) * np.sqrt(spread.variance / PARTS * (1 + 2 * unsure))
-        without = rows * (half * (1 + error) / (error * np.abs(values))) ** 2
+        without = rows * (half / allowed.half(values)) ** 2
         size = without / (1 + without / tuples)
         size = np.maximum(size, rows * 2 * SKEW * spread.skewness**2 / PARTS)
         size = np.minimum(np.maximum(size, least(alpha)), tuples)
@@ -75,16 +76,18 @@ def replicated(
     return Interval(values, values - half, values + half), relied_on | whole
 
 
-def agrees(sample: Moments, means: Floats, rows: Ints, tuples: Ints, error: float) -> Mask:
+def agrees(sample: Moments, means: Floats, rows: Ints, tuples: Ints, allowed: AllowedError) -> Mask:
     """Where samples of so many rows have nearly the mean that all tuples have, which is known.
 
-    By so much as the error allows, or by chance: `_BY_CHANCE` standard errors. NaN is the mean of
-    nothing, and agrees with no sampled values.
+    By so much as is allowed for means, or by chance: `_BY_CHANCE` standard errors. NaN is the mean
+    of nothing, and agrees with no sampled values.
     """
     with np.errstate(all="ignore"):
         off = np.abs(sample.mean - means)
         rest = 1 - rows / np.maximum(tuples, 1)
         chance = _BY_CHANCE * np.sqrt(sample.variance / sample.n * rest)
-        allowed = np.fmax(error * np.maximum(np.abs(means), np.abs(sample.mean)), chance)
-        near: Mask = (off <= allowed) | (np.isnan(means) & (sample.n == 0))
+        larger = np.maximum(np.abs(means), np.abs(sample.mean))
+        near: Mask = (off <= np.fmax(allowed.of_means(larger), chance)) | (
+            np.isnan(means) & (sample.n == 0)
+        )
     return near

@@ -1,4 +1,4 @@
-"""Chooses the buckets to be trimmed in a window, as ShedPart does.
+"""Chooses the groups to be trimmed in a window, bin by bin, as ShedPart does.
 
 Algorithm 10 of the dissertation takes the fullest worker, trims all of its groups that a sample can
 stand for, and goes on with the fullest then, until that one has nothing left to trim. A worker goes
@@ -21,25 +21,36 @@ from tidegate.approx.student import deviate
 
 @dataclass(frozen=True)
 class TrimThresholds:
-    """From where on trimming is looked for; the defaults are those of the dissertation's section
-    7.5.
+    """From where on trimming is looked for.
 
-    `saving` is T: where less than this share of a window's tuples can be trimmed, none is.
-    `cold_rows` is T_g: what has fewer tuples is cold, and is not trimmed.
+    `saving` is T: where less than this share of a window's tuples can be trimmed, none is; by
+    default as in section 7.5 of the dissertation. `cold_rows` is T_g: what has fewer tuples is
+    cold, and is not trimmed. None derives it for each window (section 7.4.3.1).
     """
 
     saving: float = 0.15
-    cold_rows: int = 3
+    cold_rows: int | None = None
+
+    def hot_from(self, tuples: Ints) -> int:
+        """T_g for a window with so many tuples in its bins.
+
+        Where it is derived, it is the mean of the bins that have any. Groups share bins, so it is
+        at least |S| / G.
+        """
+        if self.cold_rows is not None:
+            return self.cold_rows
+        groups = max(int(np.count_nonzero(tuples)), 1)
+        return -(-int(tuples.sum()) // groups)
 
 
 @dataclass(frozen=True)
 class Trim:
-    """What is trimmed of a window: by bucket whether it is, and what share could be saved at all.
+    """What is trimmed of a window: by bin whether it is, and what share could be saved at all.
 
     `skipped` where that is so little that nothing was looked for.
     """
 
-    buckets: Mask
+    bins: Mask
     saving: float
     skipped: bool
 
@@ -64,16 +75,17 @@ def sample_size(
 
 
 def trim(place: Ints, tuples: Ints, needed: Ints, buckets: int, thresholds: TrimThresholds) -> Trim:
-    """Which buckets of a window are trimmed.
+    """Which bins of a window are trimmed: the hot ones of the buckets that are.
 
     `place` is the bucket of each bin of groups, `tuples` how many it has, `needed` how many of
     these a sample takes, at most all. Takes O(bins + buckets).
     """
-    sizes = np.where(tuples >= thresholds.cold_rows, np.minimum(needed, tuples), tuples)
+    hot = tuples >= thresholds.hot_from(tuples)
+    sizes = np.where(hot, np.minimum(needed, tuples), tuples)
     whole = int(tuples.sum())
     saving = float(whole - int(sizes.sum())) / max(whole, 1)
     if saving < thresholds.saving:
-        return Trim(np.zeros(buckets, np.bool_), saving, True)
+        return Trim(np.zeros(len(tuples), np.bool_), saving, True)
     load = np.bincount(place, tuples, buckets)
     floor = np.bincount(place, sizes, buckets)
-    return Trim(load > floor.max(), saving, False)
+    return Trim(hot & (load > floor.max())[place], saving, False)

@@ -195,7 +195,7 @@ class ConceptSides(UniformSides):
         if self.bound is None:
             return FEWEST
         rate = float(self.shed.rate)
-        width = float(deviate(1 - self.bound.confidence, SIGNS)) / self.bound.error
+        width = float(deviate(1 - self.bound.confidence, SIGNS)) / self.bound.allowed.size
         return max(ceil(width**2 * (1 - rate) / (2 * rate)), LEAST_ROWS)
 
 

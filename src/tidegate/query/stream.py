@@ -356,19 +356,21 @@ class Stream(RunnableStream):
     @called_as(".within(error=0.1, confidence=0.95)")
     def within(
         self,
-        error: float,
+        error: float | None = None,
         confidence: float = 0.95,
         budget: int | None = None,
         metric: str = ErrorBound.metric,
+        *,
+        absolute: float | None = None,
     ) -> Stream:
         """Accept aggregates with this relative error in so many of the windows, for less work.
 
-        `budget` is how many sampled tuples of a window are in memory, of all groups; without it
-        windows take what they need. `metric` is how the errors of a window's groups become one:
-        their "max", "mean" or "rms". After each aggregate come its low and its high end, last
-        whether the row is exact.
+        Or with an `absolute` one, in their unit. `budget` is how many sampled tuples of a window
+        are in memory, of all groups; without it windows take what they need. `metric` is how the
+        errors of a window's groups become one: their "max", "mean" or "rms". After each aggregate
+        come its low and its high end, last whether the row is exact.
         """
-        return self._asked(ErrorBound(error, confidence, budget, metric))
+        return self._asked(ErrorBound.called(error, absolute, confidence, budget, metric))
 
     @called_as(".balance(error=0.1, confidence=0.95)")
     def balance(
@@ -376,16 +378,17 @@ class Stream(RunnableStream):
         error: float,
         confidence: float = 0.95,
         saving: float = Balance.saving,
-        cold: int = Balance.cold_rows,
+        cold: int | None = Balance.cold_rows,
+        trim: str = Balance.trim,
     ) -> Stream:
         """Trim the largest groups of uneven windows, each row with this error in so many cases.
 
-        It is for costly aggregates of groups. Where the tuples of a window are uneven among the
-        buckets, groups of the fullest ones are answered from a sample; all others are exact. The
-        columns are those of `within`. Windows of which less than the share `saving` can be trimmed
-        are exact, and so are groups of fewer tuples than `cold`.
+        Where the tuples of a window are uneven among the buckets, groups of the fullest ones are
+        answered from a sample; all others are exact, with the columns of `within`. Windows of which
+        less than the share `saving` can be trimmed are exact, as are groups of fewer tuples than
+        `cold`, or the mean of their window. With `trim="all"` not only one's own are trimmed.
         """
-        return self._asked(Balance(error, confidence, saving, cold))
+        return self._asked(Balance(error, confidence, saving, cold, trim))
 
     @called_as('.shed(0.98), .shed(0.98, by="uniform"), or .shed(up_to=0.98)')
     def shed(

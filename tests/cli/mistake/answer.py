@@ -129,12 +129,17 @@ ANSWERS = {
     ),
     "query: WITH ERROR of no percent": "00:00:00,00:00:10,2,2,2,true",
     "query: WITH ERROR of nothing": "00:00:00,00:00:10,2,2,2,true",
+    "query: WITH ERROR of nothing, ABSOLUTE": "00:00:00,00:00:10,2,2,2,true",
+    "query: WITH ERROR ABSOLUTE over a join that sheds": "00:00:00,01:00:00,2,2,2,1,true",
     "query: WITH ERROR and CONFIDENCE misspelt": "00:00:00,00:00:10,2,2,2,true",
     "query: WITH ERROR and a budget of nothing": "00:00:00,00:00:10,2,2,2,true",
     "query: WITH BALANCE and no COLD rows": (
         "00:00:00,00:00:10,1,1,1,true; 00:00:00,00:00:10,1,1,1,true"
     ),
     "query: WITH BALANCE and SAVING everything": (
+        "00:00:00,00:00:10,1,1,1,true; 00:00:00,00:00:10,1,1,1,true"
+    ),
+    "query: WITH BALANCE and TRIM of some": (
         "00:00:00,00:00:10,1,1,1,true; 00:00:00,00:00:10,1,1,1,true"
     ),
     "query: ERROR without WITH": "00:00:00,00:00:10,1,1,1,true; 00:00:00,00:00:10,1,1,1,true",

@@ -887,8 +887,8 @@ MISTAKES = {
     ),
     "WITH ERROR of no percent": Mistake(
         message=(
-            "SQL line 1, column 65: expected PERCENT; got the end of the statement. Write for "
-            "example 10 PERCENT."
+            "SQL line 1, column 65: expected PERCENT or ABSOLUTE; got the end of the statement. "
+            "Write for example 10 PERCENT."
         ),
         sql=COUNT + " WITH ERROR 10",
     ),
@@ -898,6 +898,25 @@ MISTAKES = {
             "example ERROR 10 PERCENT, in Python error=0.1."
         ),
         sql=COUNT + " WITH ERROR 0 PERCENT",
+    ),
+    "WITH ERROR of nothing, ABSOLUTE": Mistake(
+        message=(
+            "WITH ERROR: an absolute error must be a number above 0; got 0.0. Write for example "
+            "ERROR 0.5 ABSOLUTE, in Python absolute=0.5."
+        ),
+        sql=COUNT + " WITH ERROR 0 ABSOLUTE",
+    ),
+    "WITH ERROR ABSOLUTE over a join that sheds": Mistake(
+        message=(
+            "WITH ERROR 5.0 ABSOLUTE CONFIDENCE 95 PERCENT: over a join that sheds an error must "
+            "be relative, because it says how many tuples of a key are kept; got ERROR 5.0 "
+            "ABSOLUTE CONFIDENCE 95 PERCENT. Write for example WITH ERROR 10 PERCENT."
+        ),
+        sql=(
+            "SELECT COUNT(*) AS n FROM (SELECT a.route FROM rides AS a [RANGE 5 MINUTES] "
+            "JOIN rides AS b [RANGE 5 MINUTES] ON a.route = b.route) [RANGE 1 HOUR] "
+            "WITH SHED 50 PERCENT WITH ERROR 5 ABSOLUTE"
+        ),
     ),
     "WITH ERROR and CONFIDENCE misspelt": Mistake(
         message=(
@@ -926,6 +945,12 @@ MISTAKES = {
             "for example SAVING 15 PERCENT, in Python saving=0.15."
         ),
         sql=COUNT + " GROUP BY route WITH BALANCE ERROR 10 PERCENT SAVING 100 PERCENT",
+    ),
+    "WITH BALANCE and TRIM of some": Mistake(
+        message=(
+            "SQL line 1, column 102: expected COSTLY or ALL after TRIM; got ALLS. Did you mean ALL?"
+        ),
+        sql=COUNT + " GROUP BY route WITH BALANCE ERROR 10 PERCENT TRIM ALLS",
     ),
     "ERROR without WITH": Mistake(
         message=(

@@ -158,10 +158,13 @@ EDITS = {
     "query: WITH ERROR and a name that is taken": ("n_low", "s"),
     "query: WITH ERROR of no percent": ("ERROR 10", "ERROR 10 PERCENT"),
     "query: WITH ERROR of nothing": ("ERROR 0 PERCENT", "ERROR 10 PERCENT"),
+    "query: WITH ERROR of nothing, ABSOLUTE": ("ERROR 0 ABSOLUTE", "ERROR 0.5 ABSOLUTE"),
+    "query: WITH ERROR ABSOLUTE over a join that sheds": ("ERROR 5 ABSOLUTE", "ERROR 10 PERCENT"),
     "query: WITH ERROR and CONFIDENCE misspelt": ("CONFIDANCE", "CONFIDENCE"),
     "query: WITH ERROR and a budget of nothing": ("BUDGET 5", "BUDGET 1000 ROWS"),
     "query: WITH BALANCE and no COLD rows": ("COLD 0", "COLD 1000"),
     "query: WITH BALANCE and SAVING everything": ("SAVING 100", "SAVING 15"),
+    "query: WITH BALANCE and TRIM of some": ("ALLS", "ALL"),
     "query: ERROR without WITH": ("ERROR 10", "WITH ERROR 10"),
     "query: CONFIDENCE without ERROR": (
         "SHED 98 PERCENT CONFIDENCE 95 PERCENT",

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import tidegate as tg
 from tests.approx.simulation import DISTRIBUTIONS
 from tests.driver.scene import loop_of, memory, plan_of
 from tests.operate.aggregate.mean import Mean
@@ -30,7 +31,7 @@ from tidegate.schema import TIME
 LENGTH = 3_000
 MEDIANS = (
     "SELECT k, MEDIAN(v) AS m, COUNT(*) AS n FROM s [RANGE 10 SECONDS] GROUP BY k "
-    "WITH BALANCE ERROR 10 PERCENT CONFIDENCE 95 PERCENT"
+    "WITH BALANCE ERROR 10 PERCENT CONFIDENCE 95 PERCENT TRIM ALL"
 )
 
 
@@ -94,10 +95,63 @@ SUMS = (
 def test_what_is_folded_where_it_is_read_is_exact(tmp_path: Path) -> None:
     plan = plan_of(SUMS)
     (subquery,) = plan.subqueries
-    assert "nothing is trimmed, for all work is shared or folded" in "\n".join(
-        subquery.operator.details({})
-    )
-    assert not {"trimmed", "largest_before"} & set(means(run(SUMS, tmp_path)))
+    text = "\n".join(subquery.operator.details({}))
+    assert "balance: trimming is pointless and not done, as the work of all aggregates is" in text
+    summary = run(SUMS, tmp_path)
+    assert means(summary)["trimmed"] == 0
+    told = "aggregate, 2 windows: trimmed 0%, windows where trimming is pointless 100%"
+    assert told in summary.text()
+
+
+@pytest.mark.parametrize("partitioner", ["hash", "shuffle"])
+def test_a_median_costs_what_it_does_without_balance(partitioner: str) -> None:
+    """The same states go the same way; only the columns of the interval come to it."""
+    exact = MEDIANS.split("WITH")[0] + f"WITH PARTITIONER {partitioner}"
+    balanced = f"{exact} WITH BALANCE ERROR 10 PERCENT"
+    one, other = (plan_of(sql).subqueries[0].operator for sql in (exact, balanced))
+    assert isinstance(one, WindowAggregate)
+    assert isinstance(other, WindowAggregate)
+    assert one.spec == other.spec
+    assert one.placement == other.placement
+
+
+TASKS = (
+    "SELECT scheduling_class, AVG(cpu) AS cpu FROM tasks [RANGE 60 MINUTES SLIDE 30 MINUTES] "
+    "GROUP BY scheduling_class"
+)
+"""The query of section 7.5.2, on the tasks of a cluster."""
+
+
+def test_the_query_of_the_dissertation_is_balanced_where_that_is_asked_for() -> None:
+    """Within 10 percent at 95, T_g = 3, T = 15 percent, four workers: its imbalance is removed."""
+    ways = {
+        "exact": TASKS,
+        "folded": f"{TASKS} WITH BALANCE ERROR 10 PERCENT",
+        "trimmed": f"{TASKS} WITH BALANCE ERROR 10 PERCENT COLD 3 ROWS TRIM ALL",
+    }
+    rows, figures = {}, {}
+    for way, sql in ways.items():
+        session = tg.Session(master="none")
+        tasks = session.stream("generator:tasks?rows=72000&rate=5&seed=3", name="tasks")
+        sink = tg.sink.memory()
+        running = session.sql(sql, tasks=tasks).start(
+            sink=sink, instances=4, buckets=4, batch_rows=24_000
+        )
+        figures[way] = means(running.wait())
+        rows[way] = sink.table().to_pylist()
+    assert figures["folded"]["pointless"] == 1
+    told = figures["trimmed"]
+    assert told["trimmed"] > 0.8
+    assert told["imbalance_before"] > 5 * told["imbalance_after"]
+    assert told["largest_before"] > 5 * told["largest_after"]
+    exact = [row["cpu"] for row in rows["exact"]]
+    assert [row["cpu"] for row in rows["folded"]] == exact
+    assert all(row["exact"] for row in rows["folded"])
+    estimated = list(zip(rows["trimmed"], exact, strict=True))
+    sampled = [(row, cpu) for row, cpu in estimated if not row["exact"]]
+    assert len(sampled) > 20
+    assert sum(abs(row["cpu"] - cpu) > 0.1 * cpu for row, cpu in sampled) <= 0.1 * len(sampled)
+    assert all(row["cpu"] == cpu for row, cpu in estimated if row["exact"])
 
 
 def rules_of(call: AggregateCall, error: float, confidence: float) -> Balancing:
@@ -108,7 +162,7 @@ def rules_of(call: AggregateCall, error: float, confidence: float) -> Balancing:
         TimeWindow(10_000_000, 10_000_000),
         (("k", column("k")),),
         (("a", call),),
-        clauses=(Balance(error, confidence),),
+        clauses=(Balance(error, confidence, trim="all"),),
     )
     operator = lower(node).subqueries[0].operator
     assert isinstance(operator, WindowAggregate)

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import tidegate as tg
+from tests.operate.aggregate.mean import MeanAlone
 from tests.query.test_stream import rides
-from tidegate.errors import OptionError, QueryError
+from tidegate.errors import QueryError
 from tidegate.query.stream import Stream
 
 HOUR = rides.window("1 hour")
@@ -142,5 +143,14 @@ def test_arguments_are_told() -> None:
         counts.within(error="ten")  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="WITH BALANCE: the error must be between 0 and 100 perce"):
         counts.balance(error=0)
-    with pytest.raises(OptionError, match="within: needs error; got none"):
-        counts.within()  # type: ignore[call-arg]
+    with pytest.raises(QueryError, match="needs a relative error, or an absolute one; got neither"):
+        counts.within()
+    with pytest.raises(QueryError, match="needs a relative error, or an absolute one; got both"):
+        counts.within(error=0.1, absolute=3)
+    for size in (0, -1, float("inf"), True, "much"):
+        with pytest.raises(QueryError, match="an absolute error must be a number above 0; got"):
+            counts.within(absolute=size)  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="WITH BALANCE: TRIM must be COSTLY or ALL; got 'means'"):
+        GROUPS.agg(n=tg.count()).balance(error=0.1, trim="means")
+    with pytest.raises(QueryError, match="an absolute error needs exact answers to fall back on"):
+        HOUR.agg(t=tg.aggregate(MeanAlone(), "fare")).within(absolute=3)

@@ -2,8 +2,8 @@
 
 With a budget nobody knows how much of it a group gets before the window is complete. So no sample
 is held until then: tuples are stored on disk alone (`AggregateSpec.spills`), as an exact answer may
-need them anyway, and those that may be drawn have their priorities beside them. In panes with more
-groups than the budget has rows there is nothing to draw (`release`).
+need them anyway, and those that may be drawn have their priorities beside them. In panes whose
+groups take more than the budget has rows there is nothing to draw (`release`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tidegate.approx.array import Words
 from tidegate.approx.priority import priorities
 from tidegate.approx.sample import sampled
 from tidegate.operate.aggregate.definition import RuledFunction
+from tidegate.operate.aggregate.functions.unfolded import listed
 from tidegate.operate.aggregate.sampled import (
     Sampled,
     SampledRows,
@@ -32,10 +33,14 @@ from tidegate.operate.kernels.order import Ints, Mask
 
 @dataclass(frozen=True)
 class Drawing:
-    """Which tuples of a group a window may draw, and how many it draws from all of its groups."""
+    """Which tuples of a group a window may draw, and how many it draws from all of its groups.
+
+    Of each group a window draws so many at `least`, or all, or it draws none of any group.
+    """
 
     sampling: Sampling
     budget_rows: int
+    least: int = 1
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,10 @@ class Drawn:
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         count, priority, *arguments = states
         tuples: Ints = count.to_numpy()
+        if len(priority.flatten()) == 0:  # all of it is released
+            inside = Groups(np.repeat(groups.codes, tuples), groups.n)
+            counts, *lists = listed(inside, [column.flatten() for column in arguments])
+            return [counts, *as_lists(np.zeros(groups.n, np.int64), [priority.flatten()]), *lists]
         lost = (list_sizes(priority) == 0) & (tuples > 0)
         gone = np.bincount(groups.codes[lost], minlength=groups.n) > 0
         kept = emptied(priority, gone[groups.codes])

@@ -16,9 +16,12 @@ QUANTILES = "quantile"
 DRAWN_QUANTILES = "drawn quantile"
 """The same with a budget that the groups of a window share, else exactly."""
 
+DRAWN_VALUES = "drawn quantile by value"
+"""The same within an error of values, not of ranks."""
+
 OWN = "own"
 """A user's own aggregate: as it is, of the sample and of parts of the sample."""
 
 MOMENTS = (MEAN, SUM, VARIANCE, DEVIATION)
-"""Exactly too. From a sample only where `tidegate.testing.sampled_means` asks for it: by sums over
-the sample, with an interval that its own variance gives."""
+"""Exactly too. From a sample only where `tidegate.testing.sampled_means` or WITH BALANCE ... TRIM
+ALL asks for it: by sums over the sample, with an interval that its own variance gives."""

@@ -118,9 +118,11 @@ class WindowAggregate(Operator):
         spec, placement, came = self.spec, self.placement, by_channel(arrived)
         dealt, answer = came[""], self.answer.batch(spec, work, came)
         thinning = Thinning(spec, work)
-        news = released(spec, thinning.thinned(placement.folding.partials(spec, dealt)))
+        splits_keys = placement.splits_keys
+        news = thinning.thinned(placement.folding.partials(spec, dealt))
+        news = released(spec, news, splits_keys=splits_keys)
         work.spans.mark("instance merge")
-        turn = turned(spec, work, news)
+        turn = turned(spec, work, news, splits_keys=splits_keys)
         beside = placement.written(work, spec, came) | answer.segments()
         segments = {PANES: turn.written(spec, work), **beside}
         work.spans.mark("instance write")

@@ -252,16 +252,19 @@ def merged_parts(spec: AggregateSpec, parts: pa.Table) -> tuple[list[pa.Array], 
     Their ends and keys by column, in the order of these, the states by function, and how many parts
     each was in.
     """
-    names = ["window_end", *(name for name, _ in spec.keys), PART]
-    ranks = [rank(flat(parts.column(name))) for name in names]
-    parts = parts.take(pa.array(dense(pack(ranks, parts.num_rows)).order))
-    groups = dense(pack([rank(flat(parts.column(n))) for n in names[:-1]], parts.num_rows))
+    names = ["window_end", *(name for name, _ in spec.keys)]
+    groups = dense(pack([rank(flat(parts.column(name))) for name in names], parts.num_rows))
+    packed = pack([groups.ranked, rank(flat(parts.column(PART)))], parts.num_rows)
+    if not bool(np.all(packed.codes[1:] >= packed.codes[:-1])):
+        order = dense(packed).order
+        parts, groups = parts.take(pa.array(order)), Groups(groups.codes[order], groups.n)
     heads = [flat(parts.column(n)) for n in spec.result_schema.names[: 2 + len(spec.keys)]]
-    states = []
-    for function in spec.functions:
-        columns = [flat(parts.column(name)) for name, _ in function.state]
-        states.append(function.family.merge(groups, columns))
-    return _take(heads, groups.rows), states, groups.counts
+    states = [[flat(parts.column(name)) for name, _ in f.state] for f in spec.functions]
+    if groups.n == parts.num_rows:  # no group has several
+        return heads, states, groups.counts
+    pairs = zip(spec.functions, states, strict=True)
+    merged = [function.family.merge(groups, columns) for function, columns in pairs]
+    return _take(heads, groups.rows), merged, groups.counts
 
 
 def with_finished(

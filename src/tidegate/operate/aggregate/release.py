@@ -1,8 +1,9 @@
 """Releases what was stored for the samples of windows that have too many groups for a budget.
 
-A pane with more groups than the budget has rows is in no window that a sample answers, so the
-priorities of its tuples are of no more use. They go at the batch that shows it, and again where the
-partials of a pane are merged.
+A pane whose groups take more rows than the budget has, one each at least, is in no window that a
+sample answers: its groups have no fewer tuples in the window. So the priorities of its tuples are
+of no more use. They go at the batch that shows it, and again where the partials of a pane are
+merged.
 """
 
 from __future__ import annotations
@@ -11,28 +12,52 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ints
-from tidegate.operate.aggregate.drawn import DRAWN, emptied
+from tidegate.operate.aggregate.drawn import DRAWN, Drawing, emptied
 from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.kernels.group import dense, pack, rank
-from tidegate.operate.kernels.order import flat
+from tidegate.operate.aggregate.sampled import list_sizes
+from tidegate.operate.kernels.group import Groups, dense, pack, rank, rank_integers
+from tidegate.operate.kernels.order import Ints, flat
+from tidegate.operate.kernels.total import sum_integers
 
 
-def released(spec: AggregateSpec, partials: pa.Table) -> pa.Table:
-    """Partials without the priorities of panes that have more groups than a budget has rows.
+def released(spec: AggregateSpec, partials: pa.Table, *, splits_keys: bool = False) -> pa.Table:
+    """Partials without the priorities of panes whose groups take more rows than a budget has.
 
-    Who sees some of the groups of a pane only may find fewer of them, and releases nothing.
+    Who sees some of the groups of a pane only may find fewer of them, and releases nothing. A row
+    is a group, unless a placement `splits_keys`: then groups are counted, which costs. Nothing
+    is counted again of what was released before.
     """
     for function in (f for f in spec.functions if f.definition is DRAWN):
-        budget = function.parameters[0].budget_rows
-        if partials.num_rows <= budget:
+        drawing: Drawing = function.parameters[0]
+        name, tuples = f"{function.name}.priority", ints(partials, f"{function.name}.tuples")
+        if int(tuples.sum()) <= drawing.budget_rows:
             continue
-        pane = rank(pa.array(ints(partials, "pane")))
-        keys = [rank(flat(partials.column(name))) for name, _ in spec.keys]
-        groups = dense(pack([pane, *keys], partials.num_rows))
-        panes = dense(pack([pane], partials.num_rows))
-        crowded = np.bincount(panes.codes[groups.rows], minlength=panes.n) > budget
+        priority = flat(partials.column(name))
+        panes = dense(rank_integers(ints(partials, "pane")))
+        drawable = np.bincount(panes.codes[list_sizes(priority) > 0], minlength=panes.n) > 0
+        taken = _taken(panes.codes, panes.n, tuples, drawing)
+        crowded = (taken > drawing.budget_rows) & drawable
+        if splits_keys and crowded.any():
+            crowded &= (
+                _taken_of_groups(spec, partials, panes, tuples, drawing) > drawing.budget_rows
+            )
         if crowded.any():
-            name = f"{function.name}.priority"
-            empty = emptied(flat(partials.column(name)), crowded[panes.codes])
+            empty = emptied(priority, crowded[panes.codes])
             partials = partials.set_column(partials.schema.get_field_index(name), name, empty)
     return partials
+
+
+def _taken(pane: Ints, panes: int, tuples: Ints, drawing: Drawing) -> Ints:
+    """How many rows the groups of each pane take, with their panes and tuples."""
+    rows = np.minimum(np.maximum(tuples, 1), drawing.least)
+    return np.bincount(pane, rows, panes).astype(np.int64)
+
+
+def _taken_of_groups(
+    spec: AggregateSpec, partials: pa.Table, panes: Groups, tuples: Ints, drawing: Drawing
+) -> Ints:
+    """The same where a group may be in several buckets."""
+    keys = [rank(flat(partials.column(name))) for name, _ in spec.keys]
+    groups = dense(pack([panes.ranked, *keys], partials.num_rows))
+    whole = sum_integers(groups, tuples)
+    return _taken(panes.codes[groups.rows], panes.n, whole, drawing)

@@ -144,10 +144,13 @@ class PaneTurn:
         work.kept.leave(PANES, held, held.nbytes)
 
 
-def turned(spec: AggregateSpec, work: InstanceWork, news: pa.Table) -> PaneTurn:
+def turned(
+    spec: AggregateSpec, work: InstanceWork, news: pa.Table, *, splits_keys: bool = False
+) -> PaneTurn:
     """Add the partials of a batch to the open panes, and complete those that the frontier passed.
 
-    The state is read only where a pane becomes complete and nothing is in memory.
+    The state is read only where a pane becomes complete and nothing is in memory. With
+    `splits_keys` a key may be in several buckets.
     """
     sealed = spec.window.sealed_before(work.frontier_us)
     held: OpenPanes | None = work.kept.take(PANES)
@@ -160,7 +163,7 @@ def turned(spec: AggregateSpec, work: InstanceWork, news: pa.Table) -> PaneTurn:
     needed = spec.window.needed_from(work.frontier_us)
     complete, later = split(news, sealed)
     due, held = held.due(sealed)
-    ended = released(spec, with_due(spec, due, complete))
+    ended = released(spec, with_due(spec, due, complete), splits_keys=splits_keys)
     panes = pa.concat_tables([*(part.rows for part in held.complete), ended])
     _, lasting = split(ended, needed)
     # Where there is much, dividing it costs, and is in vain.

@@ -9,9 +9,9 @@ from sqlglot import exp
 from tidegate.approx.error import Metric
 from tidegate.approx.priority import seed_of
 from tidegate.approx.trim import TrimThresholds
-from tidegate.operate.aggregate.answer import ExactAnswer, WindowAnswer
+from tidegate.operate.aggregate.answer import WindowAnswer
 from tidegate.operate.aggregate.balanced.balancing import Balancing, folded_details
-from tidegate.operate.aggregate.balanced.batch import BalancedAnswer
+from tidegate.operate.aggregate.balanced.batch import BalancedAnswer, PointlessAnswer
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
 from tidegate.operate.aggregate.function import Function
@@ -22,7 +22,7 @@ from tidegate.plan.aggregate.asked import AskedAggregate, PlannedAnswer
 from tidegate.plan.aggregate.bound import argument_means, interval_ports
 from tidegate.plan.aggregate.shed import numbered
 from tidegate.plan.aggregate.window import WindowPlan
-from tidegate.query.clause.balance import Balance
+from tidegate.query.clause.balance import ALL, COSTLY, TRIMMED, Balance
 from tidegate.query.clause.column import EXACT, interval_names
 from tidegate.query.name import column
 from tidegate.query.node import Aggregate
@@ -31,9 +31,10 @@ from tidegate.query.node import Aggregate
 def plan_balance(asked: AskedAggregate, window: WindowPlan, balance: Balance) -> PlannedAnswer:
     """How the functions of an aggregate are balanced, and the functions whose states that takes.
 
-    One state holds the tuples for all that are trimmed: quantiles and users' aggregates, unless
-    windows overlap so much that they share the exact work. All others are folded where tuples are
-    read, which makes a group one partial however many tuples it has.
+    One state holds the tuples for all that are trimmed: users' aggregates, unless windows overlap
+    so much that they share the exact work, or whatever a sample can answer where that is asked for.
+    All others are folded where tuples are read, which makes a group one partial however many tuples
+    it has.
     """
     functions, texts = asked.functions, asked.texts
     rules = Answering(
@@ -47,13 +48,14 @@ def plan_balance(asked: AskedAggregate, window: WindowPlan, balance: Balance) ->
     held = [
         f
         for f in functions
-        if f.definition.estimate in (QUANTILES, OWN) and not window.shares_work(f)
+        if f.definition.estimate in TRIMMED[balance.trim]
+        and (balance.trim == ALL or not window.shares_work(f))
     ]
     given = {n: t for f in held for n, t in zip(f.arguments, f.types, strict=True)}
     seed = seed_of("balance", asked.base.window, *(texts[n] for n in given))
     answers = [_answer(rules, f, f in held, seed, texts[f.name]) for f in functions]
     rules = replace(rules, answers=tuple(answers))
-    answer: WindowAnswer = ExactAnswer(folded_details(rules))
+    answer: WindowAnswer = PointlessAnswer(folded_details(rules))
     ports, prefixes = interval_ports(asked, _exact_places(asked.base)), asked.prefixes
     if held:
         state = Function(
@@ -65,13 +67,14 @@ def plan_balance(asked: AskedAggregate, window: WindowPlan, balance: Balance) ->
         functions = (*(f for f in functions if f not in held), state)
         ports, prefixes = interval_ports(asked), numbered(prefixes)
     trimmed = ", ".join(a.text for a in rules.sampled) or "nothing"
+    clause = replace(balance, trim=COSTLY)  # what is trimmed is said itself
     return PlannedAnswer(
         answer,
         functions,
         prefixes,
         *ports,
-        lines=(f"balance {balance} of {trimmed}",),
-        clauses=(f"{str(balance).lower()} of {trimmed}",),
+        lines=(f"balance {clause} of {trimmed}",),
+        clauses=(f"{str(clause).lower()} of {trimmed}",),
     )
 
 
@@ -89,8 +92,9 @@ def _sample(rules: Answering, function: Function, seed: int) -> Function:
     if function.definition.estimate == QUANTILES:
         kind, rule = RANKED.name, Ranking(seed, function.parameters, rules.error, rules.confidence)
     else:
-        user = function.parameters[0]
-        kind, rule = SAMPLED.name, Sampling(seed, rules.mean_rows, user.skips_null)
+        own = function.definition.estimate == OWN
+        skips_null = not own or function.parameters[0].skips_null
+        kind, rule = SAMPLED.name, Sampling(seed, rules.mean_rows, skips_null)
     return Function(f"sample of {function.name}", kind, function.arguments, function.types, (rule,))
 
 

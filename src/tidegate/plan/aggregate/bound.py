@@ -23,7 +23,14 @@ from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.bounded.figures import RankedAnswer
 from tidegate.operate.aggregate.definition import NUMBER
 from tidegate.operate.aggregate.drawn import DRAWN, Drawing
-from tidegate.operate.aggregate.estimate import DRAWN_QUANTILES, KEPT, MOMENTS, OWN, QUANTILES
+from tidegate.operate.aggregate.estimate import (
+    DRAWN_QUANTILES,
+    DRAWN_VALUES,
+    KEPT,
+    MOMENTS,
+    OWN,
+    QUANTILES,
+)
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.functions.total import MEAN
 from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
@@ -65,7 +72,8 @@ def plan_bound(asked: AskedAggregate, window: WindowPlan, bound: ErrorBound) -> 
     """
     base, texts = asked.base, asked.texts
     rules = Answering(
-        error=bound.error,
+        error=bound.allowed.size,
+        scale=type(bound.allowed),
         confidence=bound.confidence,
         metric=bound.metric,
         budget_rows=bound.budget_rows,
@@ -107,7 +115,11 @@ def _answer(rules: Answering, function: Function, window: WindowPlan, texts: Tex
         unfolded = function.parameters[0].exact_fallback and not _draws(rules, function)
         state = f"{function.name}x" if unfolded else None
         return replace(answer, state=state, means=argument_means(function))
-    return answer if way in (QUANTILES, DRAWN_QUANTILES) else replace(answer, state=function.name)
+    return (
+        answer
+        if way in (QUANTILES, DRAWN_QUANTILES, DRAWN_VALUES)
+        else replace(answer, state=function.name)
+    )
 
 
 def _divided(rules: Answering, functions: Sequence[Function]) -> int | None:
@@ -126,7 +138,9 @@ def _draws(rules: Answering, function: Function) -> bool:
     if rules.budget_rows is None:
         return False
     own = function.definition.estimate == OWN
-    return bool(function.parameters[0].exact_fallback) if own else rules.grouped
+    if own:
+        return bool(function.parameters[0].exact_fallback)
+    return rules.grouped or rules.by_value
 
 
 def _places(rules: Answering, base: Aggregate) -> dict[str, exp.Expression]:
@@ -160,7 +174,9 @@ def _quantile_way(rules: Answering, function: Function, window: WindowPlan) -> s
         return KEPT
     if not _draws(rules, function):
         return QUANTILES
-    return KEPT if window.shares_work(function) else DRAWN_QUANTILES
+    if window.shares_work(function):
+        return KEPT
+    return DRAWN_VALUES if rules.by_value else DRAWN_QUANTILES
 
 
 _Key = tuple[str, tuple[str, ...], bool]
@@ -205,10 +221,11 @@ def _ranking(rules: Answering, seed: int, own: Sequence[Function], skips_null: b
 
 def _drawing(rules: Answering, seed: int, own: Sequence[Function], skips_null: bool) -> Drawing:
     assert rules.budget_rows is not None
-    ranks = (f.definition.estimate == QUANTILES for f in own)
-    rows = (rules.quantile_rows(f) if q else rules.mean_rows for f, q in zip(own, ranks))
+    ranks = [f.definition.estimate == QUANTILES and not rules.by_value for f in own]
+    pairs = list(zip(own, ranks, strict=True))
+    rows = [rules.quantile_rows(f) if by_rank else rules.mean_rows for f, by_rank in pairs]
     sampling = Sampling(seed, min(max(rows), rules.budget_rows), skips_null)
-    return Drawing(sampling, rules.budget_rows)
+    return Drawing(sampling, rules.budget_rows, min(rows) if all(ranks) else 1)
 
 
 _RULES: dict[str, Callable[[Answering, int, Sequence[Function], bool], object]] = {

@@ -7,10 +7,18 @@ from typing import ClassVar
 
 from tidegate.approx.trim import TrimThresholds
 from tidegate.errors import QueryError
+from tidegate.operate.aggregate.estimate import MOMENTS, OWN, QUANTILES
 from tidegate.query.clause.clause import check_share
 from tidegate.query.clause.within import Within
-from tidegate.query.grammar import PERCENT, RowsValue, SyntaxPart
+from tidegate.query.grammar import PERCENT, RowsValue, SyntaxPart, WordValue, listed
 from tidegate.query.node import Aggregate
+
+COSTLY, ALL = "costly", "all"
+TRIMMED = {COSTLY: (OWN,), ALL: (OWN, QUANTILES, *MOMENTS)}
+"""Which aggregates are trimmed, by how they are estimated.
+
+All but a user's own are so cheap where tuples are read that holding the tuples, for a sample to be
+drawn from them later, costs more than trimming saves."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +26,8 @@ class Balance(Within):
     """Trim groups of the fullest buckets, each row within `error` in this share of cases.
 
     A window is trimmed where that saves at least the share `saving` of its tuples. Groups of fewer
-    tuples than `cold_rows` are exact.
+    tuples than `cold_rows` are exact; None takes the mean of the groups of each window. `trim` says
+    which aggregates are trimmed, a key of `TRIMMED`.
     """
 
     word: ClassVar = "BALANCE"
@@ -27,13 +36,15 @@ class Balance(Within):
         SyntaxPart("error", PERCENT, "ERROR", required=True),
         SyntaxPart("confidence", PERCENT, "CONFIDENCE"),
         SyntaxPart("saving", PERCENT, "SAVING", quiet=True),
-        SyntaxPart("cold_rows", RowsValue(), "COLD", quiet=True),
+        SyntaxPart("cold_rows", RowsValue(), "COLD"),
+        SyntaxPart("trim", WordValue(words=tuple(TRIMMED)), "TRIM", quiet=True),
     )
 
     error: float
     confidence: float = 0.95
     saving: float = TrimThresholds.saving
-    cold_rows: int = TrimThresholds.cold_rows
+    cold_rows: int | None = TrimThresholds.cold_rows
+    trim: str = COSTLY
 
     def __post_init__(self) -> None:
         example = "BALANCE ERROR 10 PERCENT, in Python .balance(error=0.1)"
@@ -43,12 +54,21 @@ class Balance(Within):
         example = "SAVING 15 PERCENT, in Python saving=0.15"
         check_share("WITH BALANCE", "the saving", self.saving, example)
         rows = self.cold_rows
-        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
             raise QueryError(
                 "WITH BALANCE",
                 "COLD must be a whole number of rows, 1 or more",
                 repr(rows),
                 "Write for example COLD 1000 ROWS, in Python cold=1000.",
+            )
+
+        if self.trim not in TRIMMED:
+            words = tuple(word.upper() for word in TRIMMED)
+            raise QueryError(
+                "WITH BALANCE",
+                f"TRIM must be {listed(words)}",
+                repr(self.trim),
+                "Write for example TRIM ALL, in Python trim='all'.",
             )
 
     def check(self, aggregate: Aggregate) -> None:

@@ -278,7 +278,9 @@ class _Estimate:
         root = exp.Sqrt(this=exp.Div(this=exp.Paren(this=total), expression=_number(SIGNS)))
         width = float(deviate(1 - bound.confidence, SIGNS))
         told = exp.Mul(this=root, expression=_number(width))
-        allowed = exp.Mul(this=exp.Abs(this=self.value.copy()), expression=_number(bound.error))
+        allowed = exp.Mul(
+            this=exp.Abs(this=self.value.copy()), expression=_number(bound.allowed.size)
+        )
         return exp.Greatest(this=told, expressions=[allowed])
 
 

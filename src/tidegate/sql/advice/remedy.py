@@ -21,6 +21,7 @@ _OF_ERROR = ("CONFIDENCE", "BUDGET")
 _ORDER = ("WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT")
 _EXAMPLES = {
     "expected PERCENT": "Write for example 10 PERCENT.",
+    "expected PERCENT or ABSOLUTE": "Write for example 10 PERCENT.",
     "expected a number and PERCENT": "Write for example 10 PERCENT.",
     "expected GAP after SESSION": "Write for example [SESSION GAP 30 MINUTES].",
     "expected ROWS": "Write for example BUDGET 1000 ROWS.",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -178,3 +178,41 @@ def test_a_pane_of_too_many_groups_releases_its_priorities() -> None:
     assert rows.sizes.tolist() == [0] * 5 + [2] * 3  # released in a part, and so in the whole
     assert sorted(rows.columns[0].to_pylist()) == list(range(12, 18))
     assert merged[0].to_pylist() == [4, *[2] * 7]
+
+
+def test_a_pane_whose_groups_need_more_than_the_budget_releases_its_priorities() -> None:
+    """At least 3 tuples of a group, or all: 2 + 3 + 1 of one pane, 3 + 1 of the other."""
+    sizes = [2, 4, 1, 9, 1]
+    rows = {
+        budget: _left(sizes, [7, 7, 7, 8, 8], range(5), Drawing(Sampling(1, 3), budget, 3))
+        for budget in (3, 4, 5, 6)
+    }
+    assert rows[6] == sizes
+    assert rows[5] == rows[4] == [0, 0, 0, 9, 1]
+    assert rows[3] == [0] * 5
+
+
+@pytest.mark.parametrize("splits_keys", [False, True])
+def test_parts_of_one_group_need_no_more_than_the_group(splits_keys: bool) -> None:
+    drawing = Drawing(Sampling(1, 3), 5, 3)
+    left = _left([2, 2, 2], [7, 7, 7], [4, 4, 4], drawing, splits_keys=splits_keys)
+    assert left == ([2, 2, 2] if splits_keys else [0, 0, 0])
+
+
+def _left(
+    sizes: list[int], panes: list[int], keys: Iterable[int], rule: Drawing, **how: bool
+) -> list[int]:
+    """How many priorities each partial has left, of as many tuples."""
+    function = Function("f", "drawn", ("x",), (pa.int64(),), (rule,))
+    spec = AggregateSpec(PaneWindow(10, 10), (("k", pa.int64()),), (function,))
+    n = sum(sizes)
+    order = [pa.array(np.arange(n)), pa.array(np.zeros(n, np.int64)), pa.array(np.arange(n))]
+    groups = Groups(np.repeat(np.arange(len(sizes)), sizes), len(sizes))
+    # More may be drawn of a group than it takes at least.
+    family = Drawn((pa.int64(),), replace(rule, sampling=Sampling(1, 100)))
+    states = family.fold(groups, [pa.array(np.arange(n)), *order])
+    heads = [pa.array(range(len(sizes)), pa.int32()), pa.array(panes), pa.array(list(keys))]
+    partials = pa.Table.from_arrays([*heads, *states], schema=spec.partial_schema)
+    left = released(spec, partials, **how).column("f.priority")
+    counts: list[int] = pa.compute.list_value_length(left).to_pylist()
+    return counts

@@ -8,7 +8,7 @@ it is to be trimmed; on nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,10 +18,11 @@ from tidegate.approx.decision import Windows
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.bounded.answering import Answer
 from tidegate.operate.aggregate.bounded.cells import Cells, exactly
+from tidegate.operate.aggregate.bounded.moment import moment
 from tidegate.operate.aggregate.bounded.own import own
 from tidegate.operate.aggregate.bounded.quantile import quantile
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
-from tidegate.operate.aggregate.estimate import KEPT, QUANTILES
+from tidegate.operate.aggregate.estimate import KEPT, MOMENTS, OWN, QUANTILES
 from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
 from tidegate.operate.aggregate.sampled import Sampled, lowest_rows
 from tidegate.operate.kernels.family import States
@@ -110,9 +111,23 @@ def _sampled_cells(rules: Balancing, states: States) -> dict[str, Cells]:
             if mean is not None:
                 known[mean.name] = mean.family.fold(groups, [column.flatten()])
         whole = replace(answer, state=_ALL)
-        found = SampledWindows(rules.answering, whole, known, Windows(np.arange(count), count))
-        cells[answer.function.name] = (quantile if answer.way == QUANTILES else own)(found)
+        found = _HeldWindows(rules.answering, whole, known, Windows(np.arange(count), count))
+        cells[answer.function.name] = _WAYS[answer.way](found)
     return cells
+
+
+_WAYS: dict[str, Callable[[SampledWindows], Cells]] = {
+    QUANTILES: quantile,
+    OWN: own,
+    **dict.fromkeys(MOMENTS, moment),
+}
+
+
+class _HeldWindows(SampledWindows):
+    """Rows whose tuples are all held; nothing is folded before it is wanted."""
+
+    def exact_where(self, wanted: Mask) -> pa.Array:
+        return self.exactly(pa.nulls(len(wanted), self.answer.function.result), wanted)
 
 
 _ALL = "all"

@@ -46,7 +46,7 @@ class Balancing:
             rules.quantile_rows(a.function) if a.way == QUANTILES else rules.promise.pilot
             for a in self.held
         )
-        return max(self.thresholds.cold_rows - 1, *sizes)
+        return max((self.thresholds.cold_rows or 1) - 1, *sizes)
 
     @cached_property
     def surveyed(self) -> tuple[tuple[str, pa.DataType], ...]:
@@ -81,7 +81,11 @@ class Balancing:
 
 def folded_details(rules: Answering) -> tuple[str, ...]:
     """The same where no aggregate is held."""
-    return "balance: nothing is trimmed, for all work is shared or folded", *_fates(rules)
+    head = (
+        "balance: trimming is pointless and not done, as the work of all aggregates is folded or "
+        "shared; TRIM ALL does it nevertheless"
+    )
+    return head, *_fates(rules)
 
 
 def _fates(rules: Answering) -> list[str]:
@@ -90,10 +94,16 @@ def _fates(rules: Answering) -> list[str]:
 
 def _said(rules: Answering, answer: Answer) -> str:
     if answer.way == KEPT:
-        if answer.function.definition.estimate in (QUANTILES, OWN):
-            return "exact, as overlapping windows share its work"
-        return "exact, as tuples are folded where they come"
+        return _EXACT_BECAUSE.get(answer.function.definition.estimate, _FOLDED)
     if answer.way == QUANTILES:
         rows = rules.quantile_rows(answer.function)
         return f"of all tuples, of a trimmed group from {rows:,} by rank"
     return f"of all tuples, of a trimmed group from up to {rules.mean_rows:,}"
+
+
+_FOLDED = "exact, as tuples are folded where they come"
+_EXACT_BECAUSE = {
+    QUANTILES: "exact, as sorting its values costs less than keeping what a sample takes",
+    OWN: "exact, as overlapping windows share its work",
+}
+"""Why an aggregate is not trimmed, by how it could be estimated."""

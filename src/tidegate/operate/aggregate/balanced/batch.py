@@ -14,13 +14,14 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import ints
-from tidegate.operate.aggregate.answer import AnswerBatch, Channels, WindowAnswer
+from tidegate.operate.aggregate.answer import AnswerBatch, Channels, ExactAnswer, WindowAnswer
 from tidegate.operate.aggregate.balanced.answer import balanced
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.balanced.decide import Surveyed
 from tidegate.operate.aggregate.balanced.figures import (
     BALANCED_SHOWN,
+    POINTLESS,
+    POINTLESS_SHOWN,
     SKIPPED,
     BalancedCounts,
     balanced_window,
@@ -29,17 +30,27 @@ from tidegate.operate.aggregate.balanced.survey import (
     SURVEY,
     SURVEYS,
     SurveyState,
+    bins_of,
 )
 from tidegate.operate.aggregate.figures import MERGED_SHOWN
 from tidegate.operate.aggregate.folding import Folding
-from tidegate.operate.aggregate.pane import PART, AggregateSpec, named_states
+from tidegate.operate.aggregate.pane import AggregateSpec, named_states
 from tidegate.operate.figures import ShownFigure, ToldWindow, WindowFigures
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.order import Ints, Mask, flat, integers
 from tidegate.operate.operator import InstanceWork, MapWork, Share
-from tidegate.route.bucket import bucket_of
 from tidegate.state.segment import Segment
+
+
+@dataclass(frozen=True)
+class PointlessAnswer(ExactAnswer):
+    """Exact, as nothing is held that trimming would save; plans and summaries say so."""
+
+    shown: ClassVar[tuple[ShownFigure, ...]] = POINTLESS_SHOWN
+
+    def window(self, told: ToldWindow) -> dict[str, float]:
+        return dict(POINTLESS)
 
 
 @dataclass(frozen=True)
@@ -120,7 +131,7 @@ class BalancedBatch(AnswerBatch):
     def closed(self, windows: pa.Table, partly: bool) -> pa.Table:
         """Windows closed in part, answered; or with `partly` marked, for who has all parts."""
         ends = integers(flat(windows.column("window_end")))
-        marked, skipped = self._marked(windows, ends, partly)
+        marked, skipped = self._marked(windows, ends)
         if partly:
             return marked
         heads = [marked.column(field.name) for field in self._spec.heads]
@@ -145,22 +156,18 @@ class BalancedBatch(AnswerBatch):
     def figures(self) -> tuple[WindowFigures, ...]:
         return self._counts.figures()
 
-    def _marked(self, states: pa.Table, ends: Ints, split: bool) -> tuple[pa.Table, Mask]:
-        """States that say which groups are to be trimmed; and where nothing was looked for.
-
-        Where keys are `split`, their tuples may be in other buckets than that of their hash.
-        """
+    def _marked(self, states: pa.Table, ends: Ints) -> tuple[pa.Table, Mask]:
+        """States that say which groups are to be trimmed; and where nothing was looked for."""
         buckets = self._work.mapping.buckets
-        place = ints(states, PART)
-        if split:
-            keys = [flat(states.column(name)) for name, _ in self._spec.keys]
-            place = bucket_of(keys, buckets).astype(np.int64)
         windows, codes = np.unique(ends, return_inverse=True)
         if self._surveyed is None:
             self._surveyed = Surveyed(self._rules, self._kept.survey, self._known, buckets)
         found = [self._surveyed.trim(end_us) for end_us in windows.tolist()]
-        chosen = np.array([one.buckets for one in found]).reshape(-1, buckets)[codes, place]
         skipped = np.array([one.skipped for one in found], np.bool_)[codes]
+        if skipped.all():  # no state says otherwise
+            return states, skipped
+        keys = [flat(states.column(name)) for name, _ in self._spec.keys]
+        chosen = np.array([one.bins for one in found])[codes, bins_of(keys, buckets)]
         name = f"{self._rules.state.name}.trim"
         at = states.schema.get_field_index(name)
         return states.set_column(at, states.schema.field(at), pa.array(chosen)), skipped

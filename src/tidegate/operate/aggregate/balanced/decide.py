@@ -1,4 +1,4 @@
-"""Decides which buckets of a closing window are trimmed.
+"""Decides which bins of groups of a closing window are trimmed.
 
 It is decided by every instance from the same counts, so all of them decide the same.
 """
@@ -14,7 +14,7 @@ from tidegate.approx.trim import Trim, sample_size, trim
 from tidegate.batch import ints
 from tidegate.operate.aggregate.balanced.balancing import Balancing
 from tidegate.operate.aggregate.balanced.survey import bins_in
-from tidegate.operate.aggregate.estimate import QUANTILES
+from tidegate.operate.aggregate.estimate import DEVIATION, QUANTILES, VARIANCE
 from tidegate.operate.aggregate.pane import AggregateSpec, close_steps
 from tidegate.operate.kernels.exact_sum import covariances, round_sums
 from tidegate.operate.kernels.order import Floats, Ints, Mask, flat
@@ -47,8 +47,11 @@ class Surveyed:
         # Most bins are smaller than any sample; often that settles it.
         hot, sizes = tuples > self._rules.fewest, tuples.copy()
         sizes[hot] = self._rules.fewest
-        if tuples.sum() - sizes.sum() >= self._rules.thresholds.saving * tuples.sum():
-            sizes[hot] = _needed(self._rules, self._spreads(of, hot, end_us), tuples[hot])
+        whole = int(tuples.sum())
+        saving = (whole - int(sizes.sum())) / max(whole, 1)
+        if saving < self._rules.thresholds.saving:
+            return Trim(np.zeros(bins, np.bool_), saving, True)
+        sizes[hot] = _needed(self._rules, self._spreads(of, hot, end_us), tuples[hot])
         place = np.arange(bins) % buckets
         return trim(place, tuples, sizes, buckets, self._rules.thresholds)
 
@@ -70,7 +73,8 @@ def _needed(rules: Balancing, bins: pa.Table | None, tuples: Ints) -> Ints:
             most = answering.quantile_rows(answer.function)
             needed = np.maximum(needed, np.minimum(most, tuples))
             continue
-        known = [places[n] for n in answer.function.arguments if n in places]
+        by_mean = answer.way not in (VARIANCE, DEVIATION)
+        known = [places[n] for n in answer.function.arguments if by_mean and n in places]
         spreads = [] if bins is None else [_spread(bins, number) for number in known]
         for rows, mean, variance in spreads:
             size = sample_size(tuples, rows, mean, variance, answering.error, answering.confidence)

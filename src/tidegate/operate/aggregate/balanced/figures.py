@@ -29,6 +29,14 @@ BALANCED_SHOWN = (
 )
 
 
+POINTLESS_SHOWN = (
+    ShownFigure("trimmed", "trimmed", "share", brief=True),
+    ShownFigure("pointless", "windows where trimming is pointless", "share"),
+)
+POINTLESS = {"trimmed": 0.0, "pointless": 1.0}
+"""The figures of a window of a query in which nothing is held that could be trimmed."""
+
+
 class BalancedCounts(WindowTotals):
     """How many tuples windows have, and how many of them are evaluated."""
 

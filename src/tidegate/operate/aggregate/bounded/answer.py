@@ -20,15 +20,23 @@ from tidegate.operate.aggregate.answer import AnswerBatch, Channels, WindowAnswe
 from tidegate.operate.aggregate.bounded.answering import Answering
 from tidegate.operate.aggregate.bounded.cells import Cells, exactly
 from tidegate.operate.aggregate.bounded.figures import (
+    ABSOLUTE_SHOWN,
     ANSWERED_SHOWN,
     AnsweredWindows,
     answered_window,
 )
 from tidegate.operate.aggregate.bounded.moment import moment
 from tidegate.operate.aggregate.bounded.own import own
-from tidegate.operate.aggregate.bounded.quantile import drawn_quantile, quantile
+from tidegate.operate.aggregate.bounded.quantile import drawn_quantile, drawn_value, quantile
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
-from tidegate.operate.aggregate.estimate import DRAWN_QUANTILES, KEPT, MOMENTS, OWN, QUANTILES
+from tidegate.operate.aggregate.estimate import (
+    DRAWN_QUANTILES,
+    DRAWN_VALUES,
+    KEPT,
+    MOMENTS,
+    OWN,
+    QUANTILES,
+)
 from tidegate.operate.aggregate.pane import AggregateSpec, named_states
 from tidegate.operate.figures import ShownFigure, ToldWindow, Values, WindowFigures
 from tidegate.operate.kernels.family import States
@@ -74,6 +82,7 @@ _WAYS: dict[str, Callable[[SampledWindows], Cells]] = {
     **dict.fromkeys(MOMENTS, moment),
     QUANTILES: quantile,
     DRAWN_QUANTILES: drawn_quantile,
+    DRAWN_VALUES: drawn_value,
     OWN: own,
 }
 
@@ -92,8 +101,11 @@ class BoundedAnswer(WindowAnswer):
     together: ClassVar[bool] = True
     piecewise: ClassVar[bool] = False
     counts_groups: ClassVar[bool] = False
-    shown: ClassVar[tuple[ShownFigure, ...]] = ANSWERED_SHOWN
     finish: ClassVar[str] = "finish windows: one task per instance, shuffle by window"
+
+    @property
+    def shown(self) -> tuple[ShownFigure, ...]:  # type: ignore[override]
+        return ABSOLUTE_SHOWN if self.answering.by_value else ANSWERED_SHOWN
 
     def renamed(self, names: Mapping[str, str]) -> BoundedAnswer:
         return BoundedAnswer(self.answering.renamed(names))
@@ -108,7 +120,7 @@ class BoundedAnswer(WindowAnswer):
         return _BoundedBatch(self, spec, work)
 
     def merged_window(self, told: ToldWindow) -> Values:
-        return answered_window(told, self.answering.window_rows)
+        return answered_window(told, self.answering)
 
     @property
     def merged_shown(self) -> tuple[ShownFigure, ...]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from tidegate.approx.bound import most
 from tidegate.approx.decision import Promise
 from tidegate.approx.error import Metric
+from tidegate.approx.error_scale import Absolute, Relative, Scale
 from tidegate.approx.rank import rank_rows
 from tidegate.operate.aggregate.drawn import DRAWN
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
@@ -82,18 +83,22 @@ class Answering:
     grouped: bool
     window_rows: int | None = None
     answers: tuple[Answer, ...] = ()
+    scale: Scale = Relative
 
     def __str__(self) -> str:
         of = f", by the {self.metric} of its groups" if self.grouped else ""
-        return (
-            f"within {self.error * 100:.4g} percent in {self.confidence * 100:.4g} percent of "
-            f"windows{of}"
-        )
+        how_far = f"{self.error:g}" if self.by_value else f"{self.error * 100:.4g} percent"
+        return f"within {how_far} in {self.confidence * 100:.4g} percent of windows{of}"
+
+    @property
+    def by_value(self) -> bool:
+        """Whether quantiles too have errors of their values, which are known at the end only."""
+        return self.scale is Absolute
 
     @property
     def promise(self) -> Promise:
         """What was asked for, in the terms of samples."""
-        return Promise(self.error, self.confidence, Metric(self.metric))
+        return Promise(self.error, self.confidence, Metric(self.metric), self.scale)
 
     @property
     def rank_confidence(self) -> float:
@@ -107,13 +112,21 @@ class Answering:
         return rank_rows(self.error, self.rank_confidence, fraction)
 
     def samples_quantile(self, function: Function) -> bool:
-        """Whether the sample that a quantile of one group takes is in the budget."""
+        """Whether samples can answer a quantile: that of one group is in the budget.
+
+        Nobody knows before how large one has to be that bounds values. So it is drawn from all of
+        them, which a budget has on disk.
+        """
+        if self.by_value:
+            return self.budget_rows is not None
         return self.budget_rows is None or self.quantile_rows(function) <= self.budget_rows
 
     @property
     def mean_rows(self) -> int:
         """The largest sample of a group that all but quantiles are answered from."""
-        worth = max(most(self.error, self.confidence), 2 * self.promise.pilot)
+        worth = MOST_ROWS
+        if not self.by_value:
+            worth = max(most(self.error, self.confidence), 2 * self.promise.pilot)
         return min(worth, MOST_ROWS if self.budget_rows is None else self.budget_rows)
 
     @property
@@ -160,8 +173,10 @@ class Answering:
         if answer.way != KEPT:
             return f"{rows}; else from the exact state, which is kept"
         if estimate == QUANTILES:
-            needed = self.quantile_rows(answer.function)
+            if self.by_value and self.budget_rows is None:
+                return "exact, as only all values tell how near those of a sample are"
             if not self.samples_quantile(answer.function):
+                needed = self.quantile_rows(answer.function)
                 return f"exact, as a sample of a group takes {needed:,} rows, more than the budget"
         if estimate in (OWN, QUANTILES):
             return "exact, as overlapping windows share its work"

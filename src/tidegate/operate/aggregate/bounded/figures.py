@@ -38,6 +38,13 @@ ANSWERED_SHOWN = (
 )
 
 
+ABSOLUTE_SHOWN = tuple(
+    ShownFigure("absolute_error", "widest absolute error", brief=True) if f.name == _ERROR else f
+    for f in ANSWERED_SHOWN
+)
+"""The same where errors are in the unit of the answers."""
+
+
 class AnsweredWindows(WindowTotals):
     """How many rows of windows are from samples, and what those were."""
 
@@ -80,8 +87,9 @@ class AnsweredWindows(WindowTotals):
         self.count(ends, exact, error, list(by_sample.values()))
 
 
-def answered_window(told: ToldWindow, budget_rows: int | None) -> dict[str, float]:
+def answered_window(told: ToldWindow, rules: Answering) -> dict[str, float]:
     """The figures of a window, from what its instances told."""
+    budget_rows = rules.window_rows
     totals = told.totals()
     if not totals.get(_TUPLES):
         return {}
@@ -90,7 +98,7 @@ def answered_window(told: ToldWindow, budget_rows: int | None) -> dict[str, floa
         "windows_from_samples": int(totals[_ESTIMATED] > 0),
         "rows_from_samples": totals[_ESTIMATED] / totals[_ROWS],
         "tuples_looked_at": totals[_LOOKED] / totals[_TUPLES],
-        _ERROR: told.largest(_ERROR),
+        ("absolute_error" if rules.by_value else _ERROR): told.largest(_ERROR),
         _SAMPLE: totals[_SAMPLE],
         _NEEDED: totals[_NEEDED],
         "budget_rows": totals[_KEPT] if budget_rows is None else budget_rows,
@@ -121,7 +129,7 @@ class RankedAnswer(WindowAnswer):
         return RankedWindows(spec, self)
 
     def window(self, told: ToldWindow) -> dict[str, float]:
-        return answered_window(told, self.answering.window_rows)
+        return answered_window(told, self.answering)
 
     def lines(self) -> list[str]:
         return self.answering.details()

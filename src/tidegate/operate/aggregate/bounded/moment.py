@@ -1,7 +1,7 @@
 """Sums, means, variances and deviations from samples, or exactly where these will not do.
 
 Panes keep their exact values, so that queries return those. This is how they are estimated where
-`tidegate.testing.sampled_means` asks for it.
+`tidegate.testing.sampled_means` or WITH BALANCE ... TRIM ALL asks for it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.approx.bound import Kind, Sample
 from tidegate.approx.decision import decide, early_fail, sizes_for
-from tidegate.operate.aggregate.bounded.cells import Cells, estimated
+from tidegate.operate.aggregate.bounded.cells import Cells, estimated, representable
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.kernels.order import Ints, floats
 
@@ -27,8 +27,9 @@ def moment(found: SampledWindows) -> Cells:
     sample = _sample(found, sizes)
     decision = decide(kind, sample, found.promise, found.windows, failed)
     needed = sizes_for(kind, pilot, found.promise, found.windows)
-    exact = found.answer.function.family.finish(found.exact_states)
-    chosen = decision.by_sample & ~sample.whole
+    fits = representable(decision.interval, found.answer.function.result)
+    chosen = decision.by_sample & ~sample.whole & fits
+    exact = found.exact_where(~chosen)
     return estimated(chosen, decision.interval, decision.error, exact, found.looked(sizes, needed))
 
 

@@ -39,7 +39,7 @@ def own(found: SampledWindows) -> Cells:
         rows=first,
         tuples=found.tuples,
         alpha=_alpha(found, first),
-        error=found.promise.error,
+        allowed=found.promise.allowed,
     )
     failed = np.zeros(found.windows.count, np.int64)
     if falls_back:
@@ -58,7 +58,8 @@ def own(found: SampledWindows) -> Cells:
     )
     whole = sizes >= found.tuples
     relied_on = relied_on & (found.agrees(sizes) | whole)
-    error = np.where(whole, 0.0, np.where(relied_on, interval.error, np.inf))
+    error = np.where(relied_on, found.promise.allowed.of(interval), np.inf)
+    error = np.where(whole, 0.0, error)
     looked = found.looked(sizes, np.where(needed > 0, needed, most))
     if not falls_back:
         return alone(look.result, _open_ended(interval, relied_on), error, whole, looked)

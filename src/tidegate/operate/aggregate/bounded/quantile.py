@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.operate.aggregate.bounded.cells import Cells, Looked
+from tidegate.approx.bound import Interval
+from tidegate.approx.decision import Reason, decided
+from tidegate.operate.aggregate.bounded.cells import Cells, Looked, exactly
 from tidegate.operate.aggregate.bounded.windows import SampledWindows
 from tidegate.operate.aggregate.ranked import ROWS, TUPLES, Ranked, Ranking
 from tidegate.operate.aggregate.sampled import as_lists
-from tidegate.operate.kernels.order import Ints
+from tidegate.operate.kernels.order import Floats, Ints, Mask
 
 
 def quantile(found: SampledWindows) -> Cells:
@@ -41,12 +45,47 @@ def drawn_quantile(found: SampledWindows) -> Cells:
     total = np.bincount(found.windows.of_group, weights=needed, minlength=found.windows.count)
     exact = (found.crowded | (total > rules.budget_rows))[found.windows.of_group]
     sizes = np.where(exact, 0, needed)
+    if exact.all():
+        value = found.exactly(pa.nulls(len(exact), function.result), exact)
+        return replace(exactly(value), looked=found.looked(sizes, needed))
+    result = _ranked(found, ranking, sizes)
+    error = np.where(exact | (sizes >= tuples), 0.0, ranking.bound(sizes, tuples))
+    return _cells(found, result, exact, error, found.looked(sizes, needed))
+
+
+def drawn_value(found: SampledWindows) -> Cells:
+    """A quantile of the sample where the values are near between which that of all tuples is.
+
+    The groups of a window share the budget. These values hold it whatever the distribution is.
+    """
+    rules, function, tuples = found.rules, found.answer.function, found.tuples
+    assert found.shares is not None
+    ranking = Ranking(0, function.parameters, rules.error, rules.rank_confidence)
+    sizes = np.minimum(found.shares, tuples)
+    result = _ranked(found, ranking, sizes)
+    ends = (result.field(n).to_numpy(zero_copy_only=False) for n in ("value0", "low0", "high0"))
+    interval = Interval(*ends)
+    error = np.where(sizes >= tuples, 0.0, found.promise.allowed.of(interval))
+    failed = np.where(found.crowded, Reason.GROUPS, Reason.NONE).astype(np.int64)
+    decision = decided(interval, error, found.promise, found.windows, failed)
+    exact = ~decision.by_sample & (sizes < tuples)
+    looked = found.looked(sizes, sizes)
+    return _cells(found, result, exact, np.where(exact, 0.0, error), looked)
+
+
+def _ranked(found: SampledWindows, ranking: Ranking, sizes: Ints) -> pa.Array:
+    """What so many drawn values of each row say."""
     taken = pa.array(found.lowest(sizes))
     columns = [pa.array(found.sample.priority), *found.sample.columns]
     lists = as_lists(sizes, [column.filter(taken) for column in columns])
-    result = Ranked(function.types[0], ranking).finish([pa.array(tuples), *lists])
+    type_ = found.answer.function.types[0]
+    return Ranked(type_, ranking).finish([pa.array(found.tuples), *lists])
+
+
+def _cells(
+    found: SampledWindows, result: pa.Array, exact: Mask, error: Floats, looked: Looked
+) -> Cells:
+    """What samples say, and all values of rows that are to be exact."""
     value = found.exactly(result.field("value0"), exact)
     low, high = (pc.if_else(pa.array(exact), value, result.field(end)) for end in ("low0", "high0"))
-    whole = exact | (sizes >= tuples)
-    error = np.where(whole, 0.0, ranking.bound(sizes, tuples))
-    return Cells(value, low, high, whole, error, found.looked(sizes, needed))
+    return Cells(value, low, high, exact | (looked.rows >= looked.tuples), error, looked)

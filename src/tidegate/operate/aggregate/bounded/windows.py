@@ -96,13 +96,17 @@ class SampledWindows:
             found = Moments.of(inside, len(sizes), floats(there.drop_null()))
             exact = mean.family.finish(self.states[mean.name]).cast(pa.float64(), safe=False)
             known = exact.to_numpy(zero_copy_only=False)
-            agreed &= agrees(found, known, sizes, self.tuples, self.promise.error)
+            agreed &= agrees(found, known, sizes, self.tuples, self.promise.allowed)
         return agreed
 
     def looked(self, rows: Ints, needed: Ints) -> Looked:
         """What was looked at of the samples, and what is on disk for them."""
         spilled = self.tuples if self.answer.spills else np.zeros_like(self.tuples)
         return Looked(self.tuples, self.sample.sizes, rows, needed, spilled)
+
+    def exact_where(self, wanted: Mask) -> pa.Array:
+        """Results that are exact where wanted, for an aggregate whose exact state is kept."""
+        return self.answer.function.family.finish(self.exact_states)
 
     def exactly(self, known: pa.Array, wanted: Mask) -> pa.Array:
         """Results, of all tuples of a row where wanted, which were kept as they came."""
