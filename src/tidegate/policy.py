@@ -5,6 +5,7 @@ A policy is an object with a `name` and a method `decide`; see `Policy`. It is g
 `start(policy=...)`, or by its name.
 """
 
+from tidegate.elastic.auto.policy import ByTarget
 from tidegate.elastic.by_model import ByModel
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Decision, Policy
@@ -20,6 +21,7 @@ from tidegate.route.mapping import Mapping
 
 __all__ = [
     "ByModel",
+    "ByTarget",
     "Decision",
     "Fixed",
     "InputLoad",
@@ -34,6 +36,7 @@ __all__ = [
     "Scripted",
     "Switch",
     "Threshold",
+    "auto",
     "balanced",
     "fixed",
     "model",
@@ -50,6 +53,9 @@ threshold = called_as("tg.policy.threshold(maximum=4)", "policy threshold")(Thre
 
 model = called_as("tg.policy.model(maximum=4)", "policy model")(ByModel)
 """Keeps the work that arrives between two quotas of what instances can do, by rates alone."""
+
+auto = called_as('tg.policy.auto(latency="2 seconds", error=0.1, cost=8)', "policy auto")(ByTarget)
+"""Keeps latency below a target by the cheapest remedy: even loads, shedding, instances."""
 
 scripted = Scripted
 """Asks for given requests after given batches, for tests."""

@@ -111,7 +111,7 @@ MISTAKES = {
     ),
     ("policy", "treshold"): (
         "policy: must be a known word; got treshold. Did you mean threshold? There are: fixed, "
-        "threshold, model."
+        "threshold, model, auto."
     ),
     ("scael", "3"): (
         "ctl: no such command 'scael'. Did you mean 'scale'? `tidegate ctl --help` lists what "

@@ -11,8 +11,8 @@ from tests.driver.scene import drain, loop_of, memory, plan_of, rows_of, table
 from tidegate.batch import MIN_US
 from tidegate.control.command import answer
 from tidegate.driver.loop import Loop
-from tidegate.driver.shed_share import share_of, share_text
-from tidegate.driver.shedding import ShareRequest
+from tidegate.elastic.policy import Decision
+from tidegate.elastic.share import ShareRequest
 from tidegate.elastic.shed_rule import (
     BEHIND_S,
     CAUGHT_UP_S,
@@ -21,6 +21,7 @@ from tidegate.elastic.shed_rule import (
     ShedMemory,
     decide,
 )
+from tidegate.elastic.shed_share import share_of, share_text
 from tidegate.errors import OptionError
 from tidegate.sink.memory import MemorySink
 from tidegate.source.memory import MemorySource
@@ -206,4 +207,47 @@ def test_a_backlog_makes_the_engine_shed_and_its_end_gives_it_back(tmp_path: Pat
     recorded = loop.manifest.shedding
     assert len(recorded["rates"]["aggregate"]) < 4, "rates that no tuple needs are let go of"
     assert recorded["rates"]["aggregate"][0][0] == MIN_US
+    loop.close()
+
+
+class Thrifty:
+    """A policy that sheds a half after the second batch, and nothing after the fourth."""
+
+    name = "thrifty"
+    sheds = True
+
+    def decide(self, observed: Any, memory: Any) -> Decision:
+        batch = observed[0].batch
+        self.seen = observed[0].shed
+        share = {1: 0.5, 3: 0.0}.get(batch)
+        asked = None if share is None else ShareRequest(share, why=f"after batch {batch}")
+        return Decision((), {"batch": batch}, asked)
+
+    def told(self, memory: Any) -> dict[str, Any]:
+        return {"decisions": [memory["batch"]]}
+
+
+def test_a_policy_chooses_the_share_and_the_backlog_does_not(tmp_path: Path) -> None:
+    source, policy = memory(), Thrifty()
+    plan = plan_of(f"{SQL} WITH SHED UP TO 90 PERCENT")
+    loop = loop_of(plan, [source], tmp_path / "a", policy=policy)
+    shares = []
+    for start in range(0, 3000, 500):
+        source.append(table(*ROWS[start : start + 500]))
+        drain(loop)
+        (status,) = loop.pipeline.subqueries.shedding.status().values()
+        shares.append(status["share"])
+    assert shares == [0.0, 0.0, 0.5, 0.5, 0.0, 0.0]
+    (status,) = loop.pipeline.subqueries.shedding.status().values()
+    assert [(c["by"], c["why"]) for c in status["changes"]] == [
+        ("policy thrifty", "after batch 1"),
+        ("policy thrifty", "after batch 3"),
+    ]
+    assert status["by"] == "policy thrifty"
+    assert (policy.seen.share, policy.seen.most) == (0.0, 0.9)
+    assert loop.manager.status()["decisions"] == loop.summary.as_dict()["controller"]["decisions"]
+    answer(loop, {"command": "shed", "share": "50 percent"})
+    source.append(table(*ROWS[3000:3500]))
+    drain(loop)
+    assert policy.seen is None, "a user has taken the share from it"
     loop.close()

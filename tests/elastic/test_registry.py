@@ -26,6 +26,10 @@ def test_by_name() -> None:
     assert tg.policy.of(asked) is asked
     assert of("model?maximum=4&latency=0.2") == ByModel(maximum=4, latency=0.2)
     assert of("model") == tg.policy.model()
+    asked = of("auto?latency=500 ms&error=0.1&cost=8")
+    assert asked == tg.policy.auto(latency="500 ms", error=0.1, cost=8)
+    assert of("auto?latency=2") == of("auto?latency=2.0") != of("auto?latency=3")
+    assert of("auto").goal.latency_s == tg.policy.auto().goal.latency_s == 2.0  # type: ignore[attr-defined]
 
 
 class Nameless:
@@ -37,7 +41,7 @@ class Nameless:
     ("asked", "said"),
     [
         ("treshold", "must be a known word; got treshold. Did you mean threshold? There are:"),
-        ("auto", "only fixed, threshold or model can be used; got auto. The others are not"),
+        ("auto?latncy=2", "auto has no parameter of this name; got latncy. Did you mean latency?"),
         ("model?uper=1", "model has no parameter of this name; got uper. Did you mean upper?"),
         ("fixed?n=2", "fixed has no parameter of this name; got n. There are none."),
         ("threshold?uper=1", "threshold has no parameter of this name; got uper. Did you mean upp"),

@@ -14,11 +14,12 @@ from tidegate.cli.mapping_text import mapping_text
 from tidegate.cli.value import PathText, Whole
 from tidegate.control.client import ask
 from tidegate.control.message import PAUSE, POLICY, RESUME, STATUS, STOP
+from tidegate.driver.decision_text import controller_lines
 from tidegate.driver.metric.metric import Where
 from tidegate.driver.metric.registry import lines_at, rows_line
 from tidegate.driver.metric.text import backlog_text, ms_text
-from tidegate.driver.shed_share import SHED, share_text
 from tidegate.elastic.owners import buckets_of
+from tidegate.elastic.shed_share import SHED, share_text
 from tidegate.errors import OptionError
 from tidegate.microsecond import time_text
 from tidegate.state.epoch import counted, epoch_text
@@ -135,7 +136,7 @@ def switch(checkpoint: str, mapping: str, subquery: str | None, why: str) -> Com
 @click.pass_obj
 @answers
 def policy(checkpoint: str, policy: str) -> CommandAnswer:
-    """Let another policy decide: fixed, threshold or model, also as 'threshold?maximum=8'.
+    """Let another policy decide: fixed, threshold, model or auto, also as 'auto?latency=2'.
 
     It counts for this run; the option --policy is for the next one.
     """
@@ -232,6 +233,7 @@ def status_text(found: Mapping[str, Any]) -> str:
         lines.append(f"policy {found['policy']['name']}{failed}")
         if found["policy"]["remark"]:
             lines.append(f"  {found['policy']['remark']}")
+        lines += controller_lines(found["policy"], SHOWN)
     for of in found["pending"]:
         why = f": {of['why']}" if of["why"] else ""
         lines.append(

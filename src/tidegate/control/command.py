@@ -8,11 +8,11 @@ from typing import Any
 from tidegate.control.message import PAUSE, POLICY, RESUME, STATUS, STOP
 from tidegate.driver.journal.picture import picture_of
 from tidegate.driver.loop import Loop
-from tidegate.driver.shed_share import SHED, share_of
-from tidegate.driver.shedding import ShareRequest
 from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
 from tidegate.elastic.request import MappingChange, Move, Rebalance, Request, Scale, Switch, text_of
+from tidegate.elastic.share import ShareRequest
+from tidegate.elastic.shed_share import SHED, share_of
 from tidegate.errors import OptionError, UserError, near
 
 BY = "ctl"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cache, partial
 
@@ -26,6 +27,7 @@ from tidegate.driver.shedding import Shedding
 from tidegate.driver.source_watch import SourceWatch
 from tidegate.driver.subqueries import Subqueries
 from tidegate.elastic.request import Request
+from tidegate.elastic.share import ShareRequest
 from tidegate.elastic.shed_rule import BacklogSeen
 from tidegate.elastic.switchboard import WaitingRequest
 from tidegate.execute.runner import JobRunner
@@ -115,6 +117,7 @@ class Books:
         options: RunOptions,
         clock: Clock,
         ask: Callable[[Request], object],
+        shed: Callable[[ShareRequest], object],
         waiting: Callable[[], Mapping[str, WaitingRequest]],
         runner: Callable[[], JobRunner],
     ) -> None:
@@ -127,8 +130,14 @@ class Books:
         late_level = logging.WARNING if options.follow else logging.DEBUG
         self.advice = InputAdvice(plan, pipeline.inputs, clock, late_level)
         self.manager = Manager(
-            options.policy, ask=ask, waiting=waiting, slots=slots, shared=subqueries.shared
+            options.policy,
+            ask=ask,
+            waiting=waiting,
+            slots=slots,
+            shared=subqueries.shared,
+            shed=shed,
         )
+        self.summary.controller = self.manager.explained
         self.forecast = Forecast(options.trigger_s, plan.hold, slots, lambda: self.manager.decides)
         self.journal = Journal(clock, self.summary, self.forecast)
         self.newest_rows = NewestRows(clock)
@@ -142,8 +151,8 @@ class Books:
             self.advice,
             self.load,
             _Forecasts(self),
-            _Decisions(self),
-            _SharesToShed(pipeline.subqueries.shedding),
+            _Decisions(self, subqueries, options.trigger_s or 0.0),
+            _SharesToShed(subqueries.shedding, self.manager),
             _Summing(self, pipeline),
             self.newest_rows,
             self.journal,
@@ -261,24 +270,47 @@ class _Forecasts(BatchObserver):
 class _Decisions(BatchObserver):
     """Asks the policy for the instances of the next batch."""
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: Books, subqueries: Subqueries, trigger_s: float) -> None:
         self._books = books
+        self._subqueries = subqueries
+        self._trigger_s = trigger_s
 
     def committed(self, batch: CommittedBatch) -> None:
-        if self._books.manager.decides and not batch.manifest.finished:
-            self._books.manager.after_batch(self._books.load.observed)
+        manager = self._books.manager
+        if not manager.decides or batch.manifest.finished:
+            return
+        of, latency = self._subqueries, batch.latency
+        shed = of.shedding.seen(of.windows) if manager.sheds else None
+        disturbed = "the run began" if START in batch.spans.spans_ms else None
+        manager.after_batch(
+            [
+                replace(
+                    seen,
+                    latency_s=None if latency is None else latency.p99_ms / 1e3,
+                    trigger_s=self._trigger_s,
+                    shed=shed,
+                    disturbed="the batch ran again" if batch.replaced else disturbed,
+                )
+                for seen in self._books.load.observed
+            ]
+        )
+
+    def close(self) -> None:
+        self._books.summary.controller = partial(copy, self._books.manager.explained())
 
 
 class _SharesToShed(BatchObserver):
     """Has the share of a query with SHED UP TO follow the backlog."""
 
-    def __init__(self, shedding: Shedding) -> None:
+    def __init__(self, shedding: Shedding, manager: Manager) -> None:
         self._shedding = shedding
+        self._manager = manager
         self._ended: float | None = None
 
     def committed(self, batch: CommittedBatch) -> None:
         before, self._ended = self._ended, batch.ended
-        if not self._shedding.follows_backlog or batch.backlog is None or batch.manifest.finished:
+        followed = self._shedding.follows_backlog and not self._manager.sheds
+        if not followed or batch.backlog is None or batch.manifest.finished:
             return
         seconds = batch.seconds if before is None else batch.ended - max(before, batch.started)
         period_s = seconds if before is None else batch.ended - before

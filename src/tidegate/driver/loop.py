@@ -80,6 +80,7 @@ class Loop:
             options,
             self._clock,
             ask=self.controls.ask,
+            shed=self.controls.shed,
             waiting=self.controls.waiting,
             runner=lambda: self.runner,
         )

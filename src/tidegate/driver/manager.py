@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from tidegate.elastic.fixed import Fixed
-from tidegate.elastic.policy import Decision, Policy, Remarking
+from tidegate.elastic.policy import Decision, Explaining, Policy, Remarking
 from tidegate.elastic.request import Request
+from tidegate.elastic.share import ShareRequest
 from tidegate.errors import OptionError, TidegateError
 from tidegate.model.observation import InstanceLoad, Observation
 from tidegate.model.operation import Operation
@@ -30,8 +31,8 @@ class Manager:
     `waiting` gives the subqueries for which a request waits, and `slots` how many instances run at
     once, None where that is not known; it is asked once.
     With `shared` instances, those of all subqueries are the same: the policy sees one subquery,
-    whose load is that of all, and what it asks for is for all. Owned by the loop; `use` may be
-    called by any thread.
+    whose load is that of all, and what it asks for is for all. `shed` takes requests for another
+    share to shed, where the query can. Owned by the loop; `use` may be called by any thread.
     """
 
     def __init__(
@@ -41,8 +42,10 @@ class Manager:
         waiting: Callable[[], Collection[str]],
         slots: Callable[[], int | None],
         shared: bool = False,
+        shed: Callable[[ShareRequest], object] | None = None,
     ) -> None:
         self._policy = policy
+        self._shed = shed
         self._ask = ask
         self._waiting = waiting
         self._find_slots = slots
@@ -55,14 +58,27 @@ class Manager:
         self.remark: str | None = None
         """What the policy has to say of the query, if anything."""
 
-    def status(self) -> dict[str, str | None]:
+    def status(self) -> dict[str, Any]:
         """Who decides, what went wrong, and what the policy has to say, as plain data."""
-        return {"name": self._policy.name, "failure": self.failure, "remark": self.remark}
+        told = {"name": self._policy.name, "failure": self.failure, "remark": self.remark}
+        return {**told, **(self.explained() or {})}
+
+    def explained(self) -> dict[str, Any] | None:
+        """What the policy aims at and has decided; None of one that does not tell."""
+        policy = self._policy
+        if not isinstance(policy, Explaining):
+            return None
+        return policy.told(self._memory if policy.name == self._remembers else {})
 
     @property
     def decides(self) -> bool:
         """Whether it wants to see batches."""
         return not isinstance(self._policy, Fixed)
+
+    @property
+    def sheds(self) -> bool:
+        """Whether the policy chooses the share to shed, so that the backlog does not."""
+        return isinstance(self._policy, Explaining) and self._policy.sheds
 
     def use(self, policy: Policy) -> None:
         """Let another policy decide from the next batch on."""
@@ -97,6 +113,8 @@ class Manager:
         try:
             decision = policy.decide([together(seen)] if self._shared else seen, self._memory)
             requests, memory = _checked(decision)
+            if decision.share is not None and self._shed is not None and seen[0].shed is not None:
+                self._shed(replace(decision.share, by=f"policy {policy.name}"))
             for request in requests:
                 signed = self._signed(request, policy.name)
                 if not self._is_forestalled(signed):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.driver.change_log import Changes, as_dicts, lines_of
+from tidegate.driver.decision_text import controller_lines
 from tidegate.driver.latency import LatencyLog
 from tidegate.driver.metric.fold import Fold, per_instance
 from tidegate.driver.metric.metric import CommittedBatch, Where
@@ -148,6 +149,8 @@ class Summary:
     """Gives what the tasks of each subquery have changed by themselves in this run."""
     forecast: Callable[[], ForecastSummary] = ForecastSummary
     """Gives what was predicted of this run, where its input is live."""
+    controller: Callable[[], Mapping[str, Any] | None] = lambda: None
+    """Gives what the policy aims at and has decided, where it tells that."""
     lineage: Callable[[], Mapping[str, int]] = dict
     """Gives how many lineage events were sent and lost, where they were asked for."""
 
@@ -219,6 +222,7 @@ class Summary:
             "saso": None
             if forecast.saso is None
             else {name: saso.as_dict() for name, saso in forecast.saso.items()},
+            "controller": self.controller(),
             "epochs": [dict(e) for e in self.epochs],
             "epochs_logged": self.epochs_logged,
             "lineage": dict(self.lineage()) or None,
@@ -240,6 +244,7 @@ class Summary:
             *_speed_lines(found),
             *_arrival_lines(found),
             *self.forecast().lines(),
+            *controller_lines(found["controller"]),
             f"{_state_text(found)}; imbalance {found['imbalance']:.2f}",
             *lines_at(Where.SUMMARY, found),
             *self.window_lines(),

@@ -9,25 +9,30 @@ with the same record the rows are the same, for any cut, restart and replay.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from tidegate.approx.rate import RateLog
 from tidegate.batch import MIN_US
 from tidegate.driver.replay import Replay
-from tidegate.driver.shed_share import SHED, share_text
-from tidegate.elastic.request import check_why
+from tidegate.driver.window_log import WindowDigest
+from tidegate.elastic.share import ShareRequest
 from tidegate.elastic.shed_rule import BacklogSeen, ShedMemory, decide
+from tidegate.elastic.shed_share import SHED, share_text
 from tidegate.errors import OptionError
 from tidegate.gate.intake import Cut
+from tidegate.model.observation import ShedSeen
 from tidegate.operate.sieve import Sieve
 from tidegate.plan.physical import Plan, Subquery
 from tidegate.state.manifest import Manifest
 
 ENGINE = "backlog"
 """Who asks for it where the query says UP TO."""
+
+_POLICY = "policy "
+"""How those begin who ask for it in the name of a policy."""
 
 MOST_CHANGES = 32
 """How many of the newest changes a manifest has."""
@@ -36,22 +41,6 @@ _WITHOUT = (
     "Write WITH SHED UP TO 98 PERCENT after its aggregate, in Python .shed(up_to=0.98): it sheds "
     "nothing until it has to, or is told to."
 )
-
-
-@dataclass(frozen=True)
-class ShareRequest:
-    """Somebody asks that this share be shed; None leaves it to the backlog again."""
-
-    share: float | None
-    by: str = "user"
-    why: str = ""
-    time: str = ""
-
-    def __post_init__(self) -> None:
-        check_why(self.why, SHED)
-
-    def __str__(self) -> str:
-        return f"{SHED} {share_text(self.share)}"
 
 
 class Shedding:
@@ -141,7 +130,8 @@ class Shedding:
             return
         before_us = manifest.shedding.get("newest_us", MIN_US)
         from_us = before_us if before_us == MIN_US else before_us + 1
-        self._held = asked.by != ENGINE and asked.share is not None
+        ours = asked.by == ENGINE or asked.by.startswith(_POLICY)
+        self._held = not ours and asked.share is not None
         rate = 1.0 if asked.share is None else _rate(asked.share)
         for key, rates in self._rates.items():
             if rates.newest == rate:
@@ -186,6 +176,15 @@ class Shedding:
             "changes": list(self._log),
         }
 
+    def _asker(self, key: str) -> str:
+        """Who wants it so, for people."""
+        if self._held:
+            return "a user"
+        newest = next((one for one in reversed(self._log) if one["subquery"] == key), None)
+        if newest is not None and newest["by"].startswith(_POLICY):
+            return str(newest["by"])
+        return "the backlog" if self._upto else "the query"
+
     def after_batch(self, seen: BacklogSeen, time: str) -> None:
         """Where the query says UP TO: choose the share of the next batches by the backlog."""
         least = max(sieve.rate for sieve in self._sieves.values())
@@ -195,6 +194,25 @@ class Shedding:
             why = f"{seen.waiting_rows:,} rows wait"
             self.ask(ShareRequest(_share(wanted), ENGINE, why, time))
 
+    def seen(self, windows: Callable[[], Mapping[str, WindowDigest]]) -> ShedSeen | None:
+        """What a policy may know of it; None where the share is not left to it.
+
+        `windows` gives the figures of windows, which are asked for only while something is shed.
+        """
+        if not self.follows_backlog or self._waiting is not None:
+            return None
+        kept = min(rates.newest for rates in self._rates.values())
+        found = ShedSeen(_share(kept), min(_share(s.rate) for s in self._sieves.values()))
+        if kept == 1.0:
+            return found
+        digests = windows()
+        for key in self._sieves:
+            digest = digests.get(self._names[key])
+            _, newest = digest.newest[-1] if digest is not None and digest.newest else (0, {})
+            if newest.get("error") is not None and newest.get("kept", kept) < 1:
+                return replace(found, error=newest["error"], kept=newest.get("kept", kept))
+        return found
+
     def status(self) -> dict[str, Any]:
         """By subquery what is shed now, the most that may be, and the newest changes."""
         return {
@@ -202,7 +220,7 @@ class Shedding:
                 "share": _share(rates.newest),
                 "from_us": rates.rates[-1][0],
                 "most": _share(self._sieves[key].rate) if self._upto else None,
-                "by": "a user" if self._held else ("the backlog" if self._upto else "the query"),
+                "by": self._asker(key),
                 "changes": [
                     {name: value for name, value in one.items() if name != "subquery"}
                     for one in self._log

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, Protocol, runtime_checkable
 
 from tidegate.elastic.request import Request
+from tidegate.elastic.share import ShareRequest
 from tidegate.errors import OptionError
 from tidegate.model.observation import Observation
 
@@ -17,11 +18,12 @@ class Decision:
     """What a policy asks for after a batch, most often nothing, and what it wants to remember.
 
     `memory` is plain data, as JSON has it: it is part of the manifest, and a restart goes on with
-    it.
+    it. `share` asks for another share of the tuples to be shed, of a query that can.
     """
 
     requests: Sequence[Request] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)
+    share: ShareRequest | None = None
 
 
 def check_numbers(
@@ -58,3 +60,17 @@ class Remarking(Policy, Protocol):
 
     def remark(self, observed: Sequence[Observation]) -> str | None:
         """What a user should know; asked once, after the first batches, and logged."""
+
+
+@runtime_checkable
+class Explaining(Policy, Protocol):
+    """A policy that can tell what it aims at and what it has decided, for status and summary.
+
+    With `sheds` it chooses the share of a query that may shed more or less.
+    """
+
+    @property
+    def sheds(self) -> bool: ...
+
+    def told(self, memory: Mapping[str, Any]) -> dict[str, Any]:
+        """Plain data, from what it remembers; any thread may ask."""

@@ -9,18 +9,16 @@ from typing import Any
 
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Policy
-from tidegate.errors import OptionError, UnavailableError, near
+from tidegate.errors import OptionError, near
 from tidegate.named import parameters_of
 
 POLICIES: dict[str, str] = {
     "fixed": "tidegate.elastic.fixed:Fixed",
     "threshold": "tidegate.elastic.threshold:Threshold",
     "model": "tidegate.elastic.by_model:ByModel",
+    "auto": "tidegate.elastic.auto.policy:ByTarget",
 }
 """By name the class of a policy: a dataclass, whose fields are the parameters that a user gives."""
-
-LATER = ("auto",)
-"""Names of policies that are not available yet."""
 
 _EXAMPLE = "Write for example tg.policy.threshold(maximum=4)."
 
@@ -52,13 +50,6 @@ def of(asked: object, where: str = "policy") -> Policy:
 
 def _named(text: str, where: str) -> Policy:
     name = text.partition("?")[0]
-    if name in LATER:
-        raise UnavailableError(
-            where,
-            f"only {', '.join(list(POLICIES)[:-1])} or {list(POLICIES)[-1]} can be used",
-            name,
-            "The others are not available yet.",
-        )
     if name not in POLICIES:
         raise OptionError(where, "must be a known word", name, near(name, POLICIES))
     module, _, made = POLICIES[name].partition(":")

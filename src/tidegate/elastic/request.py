@@ -56,6 +56,20 @@ class Scale:
 
 
 @dataclass(frozen=True)
+class ScaleEvenly:
+    """Another number of instances, with loads that are as even as buckets allow."""
+
+    instances: int
+
+    def __str__(self) -> str:
+        return f"scale {self.instances} evenly"
+
+    def after(self, current: Mapping, loads: Sequence[float]) -> Mapping:
+        Scale(self.instances).after(current, loads)  # refuses what cannot be
+        return balanced(current, loads, self.instances)
+
+
+@dataclass(frozen=True)
 class Rebalance:
     """The same instances with evener loads."""
 

@@ -47,6 +47,20 @@ class InputLoad:
 
 
 @dataclass(frozen=True)
+class ShedSeen:
+    """What a query sheds that may shed more or less: the share now, and the most it may be.
+
+    `error` is what is expected of the newest window in which tuples were shed, and `kept` the share
+    of its tuples that were kept; None before there was one.
+    """
+
+    share: float
+    most: float
+    error: float | None = None
+    kept: float | None = None
+
+
+@dataclass(frozen=True)
 class Observation:
     """One batch of one subquery.
 
@@ -65,6 +79,11 @@ class Observation:
     windows. `map_s` is the CPU time of map tasks, and `others_s` what the instances of other
     subqueries took of the batch, before or after these. `between_s` is the part of the period
     before the batch in which the query did not wait: it looked for input and kept its books.
+
+    `latency_s` is that of the slowest tuple which the batch answered, None where it answered none
+    of a live source. `trigger_s` is the least time between the starts of two batches. `shed` is
+    None where the share of the query cannot be changed. `disturbed` says what happened in the batch
+    that is no work, as that a task was run again; None where nothing did.
     """
 
     subquery: str
@@ -85,6 +104,10 @@ class Observation:
     map_s: float = 0.0
     others_s: float = 0.0
     between_s: float = 0.0
+    latency_s: float | None = None
+    trigger_s: float = 0.0
+    shed: ShedSeen | None = None
+    disturbed: str | None = None
 
     @property
     def utilisation(self) -> Floats:

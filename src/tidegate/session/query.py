@@ -14,13 +14,13 @@ from tidegate.connector import Connector
 from tidegate.driver.connection import Connection, opened
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
-from tidegate.driver.shed_share import share_of
-from tidegate.driver.shedding import ShareRequest
 from tidegate.driver.status import status_of
 from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
 from tidegate.elastic.policy import Policy
 from tidegate.elastic.request import MappingChange, Move, Rebalance, Request, Scale, Switch
+from tidegate.elastic.share import ShareRequest
+from tidegate.elastic.shed_share import share_of
 from tidegate.errors import OptionError, near
 from tidegate.execute.shutdown import stop_at_end
 from tidegate.microsecond import read_us, time_text, time_us

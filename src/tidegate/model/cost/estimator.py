@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -50,6 +50,9 @@ _LIKELY_BATCH_S, _LIKELY_TUPLE_S = 0.02, 1e-5
 """What an instance of a join may well take for a batch and for a tuple, beside comparisons.
 
 It decides only where all batches are alike: then their time is for comparisons, if it is longer."""
+
+_FIELDS = tuple(f.name for f in fields(BatchSample))
+"""Those of a sample, in the order in which a manifest has them."""
 
 _FOR_BATCH, _FOR_TUPLE, _FOR_PAIR, _FOR_OUTPUT = np.eye(4)
 """The columns of work; those of the rest have none for pairs."""
@@ -225,7 +228,7 @@ class Estimator:
         return {
             "everywhere": self.everywhere,
             "batches": self.batches,
-            "samples": [list(astuple(sample)) for sample in self.samples],
+            "samples": [[getattr(sample, name) for name in _FIELDS] for sample in self.samples],
             "work": self.work.recorded(),
             "rest": self.rest.recorded(),
         }
@@ -233,12 +236,11 @@ class Estimator:
     @staticmethod
     def restored(recorded: Mapping[str, Any]) -> Estimator:
         """What `recorded` gave."""
-        names = [f.name for f in fields(BatchSample)]
         return Estimator(
             everywhere=recorded["everywhere"],
             batches=recorded["batches"],
             samples=tuple(
-                BatchSample(**dict(zip(names, values, strict=True)))
+                BatchSample(**dict(zip(_FIELDS, values, strict=True)))
                 for values in recorded["samples"]
             ),
             work=FitMoments.restored(recorded["work"]),

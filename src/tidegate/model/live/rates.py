@@ -138,6 +138,16 @@ class Rates:
             found.append(rates)
         return found[0], found[1], step_s
 
+    def comparisons(self, windows: tuple[Lookback, ...], later_s: float = 0.0) -> float:
+        """Pairs in a second, equation 4: now, or later if tuples go on to come as they do now."""
+        r, s, step_s = self.over(windows)
+        left, right = (window.at_speed(self.speed) for window in windows)
+        held_r, held_s = (
+            float(w.later(rates, np.full_like(rates, rates[-1]), later_s, step_s)[-1])
+            for w, rates in ((left, r), (right, s))
+        )
+        return float(r[-1] * held_s + s[-1] * held_r)
+
     def recorded(self) -> dict[str, Any]:
         """As a manifest has it, but for the interval that is not over."""
         return {
@@ -190,7 +200,7 @@ def _with(
 ) -> tuple[tuple[tuple[float, float, float], ...], tuple[float, float]]:
     """With one interval more, joined to the last where that is short; without those too old."""
     every = list(chunks)
-    if every and every[-1][0] + new[0] <= step_s * 1.001:
+    if every and every[-1][0] < step_s * 0.999:  # so that as many as are kept reach far enough
         last = every.pop()
         new = tuple(a + b for a, b in zip(last, new, strict=True))
     every.append((new[0], new[1], new[2]))

@@ -1,0 +1,34 @@
+"""Writes what a policy aims at and has decided, for the summary and `tidegate ctl status`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate.state.epoch import counted
+
+
+def controller_lines(told: Mapping[str, Any] | None, newest: int | None = None) -> list[str]:
+    """What a policy aims at, why it cannot be, and its decisions with what came of them."""
+    if told is None or "goal" not in told:
+        return []
+    goal = told["goal"]
+    allowed = "" if goal["error"] is None else f", error at most {goal['error']:.0%}"
+    most = "" if goal["instances"] is None else f", {counted(goal['instances'], 'instance')}"
+    lines = [f"target: latency {goal['latency_s']:g} s{allowed}{most}"]
+    lines += [f"  {told['cannot']}"] if told["cannot"] else []
+    shown = told["decisions"] if newest is None else told["decisions"][-newest:]
+    return lines + [f"  {decision_text(one)}" for one in shown]
+
+
+def decision_text(one: Mapping[str, Any]) -> str:
+    """A decision in a line: when, why, what was expected and what came of it."""
+    expected = one["predicted"]["high_s"]
+    text = f"batch {one['batch']:,}: {one['why']}"
+    if expected is not None:
+        text += f"; expected at most {expected:.2f} s"
+    if one["outcome"] is None:
+        return text
+    text += f", was {one['outcome']['latency_s']:.2f} s"
+    regret = one["regret"]["instances"]
+    return f"{text}, {counted(regret, 'instance')} more than needed" if regret else text

@@ -1,0 +1,1 @@
+"""The policy `auto`: a latency target, an error allowance, the cheapest remedy."""

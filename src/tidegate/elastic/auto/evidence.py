@@ -1,0 +1,75 @@
+"""What the machine knows at the end of an interval; it decides over this and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidegate.model.observation import ShedSeen
+
+
+@dataclass(frozen=True)
+class SubqueryEvidence:
+    """One subquery: its work at the rates of now, and what that will be if these rates last.
+
+    `work` is in seconds of instances by the second, if nothing is shed, and `ahead` the same in
+    `AHEAD_S` seconds, more than that of now while windows fill. `beside` is what the driver and map
+    tasks need of a second, and `fixed_s` what a batch takes however small it is. `skew` is the load
+    of the busiest instance over the mean, and `hottest` the share of the busiest bucket, which no
+    mapping can divide. `most` is how many instances it may have.
+    """
+
+    name: str
+    instances: int
+    work: float
+    ahead: float
+    beside: float
+    fixed_s: float
+    skew: float
+    hottest: float
+    most: int
+    even: bool = False
+    """Whether its work is even with any mapping, as that of a join that deals its tuples."""
+
+    @property
+    def highest(self) -> float:
+        """The work to be ready for, as far as it is foreseen."""
+        return max(self.work, self.ahead)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All subqueries of a query after an interval, in the order of the plan.
+
+    `at_s` is the time since the policy began, counted from batches. `backlog_s` is how many seconds
+    of input wait, and `ready_s` how long tuples wait until they are ready. `latency_s` is that of
+    the slowest tuple of the interval, None where none was answered. `doubt` is how far the work may
+    be off, as a part of it. `saved` is the part of the work of shed tuples that is saved, with what
+    it may be at least. `shed` is None for a query that cannot shed, and `half_error` the error that
+    it has where half is shed, None where that was not seen yet.
+    """
+
+    batch: int
+    at_s: float
+    subqueries: tuple[SubqueryEvidence, ...]
+    backlog_s: float
+    ready_s: float
+    trigger_s: float
+    latency_s: float | None
+    doubt: float
+    saved: tuple[float, float] = (0.8, 0.5)
+    shed: ShedSeen | None = None
+    half_error: float | None = None
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        return tuple(one.instances for one in self.subqueries)
+
+    @property
+    def share(self) -> float:
+        """What is shed now."""
+        return 0.0 if self.shed is None else self.shed.share
+
+    @property
+    def unshed(self) -> tuple[float, ...]:
+        """The work of each subquery that there would be if nothing were shed."""
+        return tuple(one.work for one in self.subqueries)

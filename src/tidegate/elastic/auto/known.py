@@ -1,0 +1,214 @@
+"""What the batches of a query have shown: rates, costs, skew, latency; it becomes evidence.
+
+A batch in which something else happened than work counts by its arrivals alone: one with a switch,
+one that ran again, one with a pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tidegate.elastic.auto.costs import UnitCosts
+from tidegate.elastic.auto.evidence import Evidence, SubqueryEvidence
+from tidegate.elastic.auto.machine import AHEAD_S
+from tidegate.elastic.auto.saving import Saving
+from tidegate.model.join.readiness import mean_ready_s
+from tidegate.model.live.rates import ArrivalCounts, Rates
+from tidegate.model.observation import Observation
+from tidegate.model.operation import Operation
+
+_PAUSE_S, _PAUSE_TIMES, _MOST_PAUSES = 0.3, 5.0, 3
+"""A batch in which so much more passed beside its work than was expected had a pause; but not so
+many in a row."""
+
+_SMOOTHED = 0.3
+
+
+@dataclass(frozen=True)
+class KnownSubquery:
+    """One subquery; `skew` is its busiest instance over the mean, `hottest` its busiest bucket."""
+
+    rates: Rates = field(default_factory=Rates)
+    costs: UnitCosts = field(default_factory=UnitCosts)
+    skew: float = 1.0
+    hottest: float = 0.0
+
+    def after(self, seen: Observation, left: float) -> KnownSubquery:
+        """With a batch that nothing disturbed, of whose work so much was left by shedding."""
+        operation = seen.operation or Operation("subquery")
+        sample = seen.sample()
+        units = sample.comparisons if operation.scans else seen.taken * left
+        costs = self.costs.after(
+            units, sample.cpu_s, seen.taken * left, sample.overhead_s, seen.period_s
+        )
+        busy = [load.cpu_s for load in seen.instances]
+        whole = float(seen.buckets.sum())
+        if whole <= 0 or not any(busy):
+            return replace(self, costs=costs)
+        skew = max(busy) * len(busy) / sum(busy)
+        hottest = float(np.max(seen.buckets)) / whole
+        return replace(
+            self,
+            costs=costs,
+            skew=self.skew + _SMOOTHED * (skew - self.skew),
+            hottest=self.hottest + _SMOOTHED * (hottest - self.hottest),
+        )
+
+    def work(self, operation: Operation, later_s: float = 0.0) -> float:
+        """Seconds of instances in a second, at the rates of now."""
+        if not operation.scans:
+            return self.rate * self.costs.unit_s
+        return self.rates.comparisons(operation.windows, later_s) * self.costs.unit_s
+
+    @property
+    def rate(self) -> float:
+        """Tuples in a second before any filter."""
+        pairs = zip(self.rates.now, self.rates.shares, strict=True)
+        return sum(rate / share for rate, share in pairs if share)
+
+    def recorded(self) -> dict[str, Any]:
+        return {
+            "rates": self.rates.recorded(),
+            "open": list(self.rates.open),
+            "costs": self.costs.recorded(),
+            "skew": [round(self.skew, 6), round(self.hottest, 6)],
+        }
+
+    @staticmethod
+    def restored(recorded: Mapping[str, Any]) -> KnownSubquery:
+        return KnownSubquery(
+            Rates.restored(recorded["rates"], recorded["open"]),
+            UnitCosts.restored(recorded["costs"]),
+            *recorded["skew"],
+        )
+
+
+@dataclass(frozen=True)
+class KnownQuery:
+    """All subqueries by name. Grows with them, and by no batch.
+
+    `at_s` is the time since the first batch, `epochs` those of the newest one. `beside_s` is what
+    batches take beside their work, lately, and `pauses` how many had a pause in a row. `latency_s`
+    is the longest of the interval at hand. `seen` is the newest batch, `clean` whether nothing
+    disturbed it.
+    """
+
+    subqueries: Mapping[str, KnownSubquery] = field(default_factory=dict)
+    at_s: float = 0.0
+    epochs: tuple[int, ...] = ()
+    beside_s: float | None = None
+    pauses: int = 0
+    latency_s: float | None = None
+    saving: Saving = field(default_factory=Saving)
+    seen: Sequence[Observation] = ()
+    clean: bool = False
+
+    def after(self, seen: Sequence[Observation]) -> KnownQuery:
+        """With one batch more."""
+        first = seen[0]
+        epochs = tuple(int(one.mapping.epoch) for one in seen)
+        beside_s = first.sample().overhead_s
+        usual_s = self.beside_s
+        paused = usual_s is not None and beside_s > _PAUSE_TIMES * usual_s + _PAUSE_S
+        paused = paused and self.pauses < _MOST_PAUSES
+        clean = epochs == (self.epochs or epochs) and not paused and first.disturbed is None
+        share = 0.0 if first.shed is None else first.shed.share
+        saving = self.saving.after(seen, share) if clean else self.saving
+        found = {}
+        for one in seen:
+            known = self.subqueries.get(one.subquery, KnownSubquery())
+            known = replace(known, rates=known.rates.after(ArrivalCounts.of(one)))
+            found[one.subquery] = known.after(one, 1 - saving.saved * share) if clean else known
+        late = [s for s in (self.latency_s, first.latency_s) if s is not None]
+        usual_s = beside_s if usual_s is None else usual_s + _SMOOTHED * (beside_s - usual_s)
+        return KnownQuery(
+            subqueries=found,
+            at_s=self.at_s + first.period_s,
+            epochs=epochs,
+            beside_s=usual_s if clean else self.beside_s,
+            pauses=self.pauses + 1 if paused else 0,
+            latency_s=max(late, default=None),
+            saving=saving,
+            seen=seen,
+            clean=clean,
+        )
+
+    def ready(self, interval_s: float) -> bool:
+        """Whether an interval is over, with a clean batch, and costs are known."""
+        every = self.subqueries.values()
+        return self.clean and all(
+            one.rates.is_over(interval_s) and one.costs.known for one in every
+        )
+
+    def closed(self, cost: int | None, *, sheds: bool) -> tuple[KnownQuery, Evidence]:
+        """At the end of an interval: what it shows, and what is known at the start of the next."""
+        found, evidence = {}, []
+        for seen in self.seen:
+            operation = seen.operation or Operation("subquery")
+            known = self.subqueries[seen.subquery]
+            known = replace(known, rates=known.rates.closed(operation.windows))
+            found[seen.subquery] = known
+            buckets = seen.mapping.buckets
+            slots = seen.slots or buckets
+            evidence.append(
+                SubqueryEvidence(
+                    name=seen.subquery,
+                    instances=seen.mapping.instances,
+                    work=known.work(operation),
+                    ahead=known.work(operation, AHEAD_S),
+                    beside=known.rate * known.costs.beside_tuple_s,
+                    fixed_s=known.costs.beside_batch_s,
+                    skew=known.skew,
+                    hottest=known.hottest,
+                    most=min(cost or slots, slots, buckets),
+                    even=operation.everywhere,
+                )
+            )
+        first, rates = self.seen[0], found[self.seen[0].subquery].rates
+        rate = found[first.subquery].rate
+        waiting_s = first.seconds if first.backlog is None else first.backlog / max(rate, 1e-9)
+        windows = first.operation.windows if first.operation is not None else ()
+        return replace(self, subqueries=found, latency_s=None), Evidence(
+            batch=first.batch,
+            at_s=self.at_s,
+            subqueries=tuple(evidence),
+            backlog_s=min(waiting_s, 3600.0),
+            ready_s=mean_ready_s(list(rates.now)) if windows else 0.0,
+            trigger_s=first.trigger_s,
+            latency_s=self.latency_s,
+            doubt=max(one.costs.doubt for one in found.values()),
+            saved=(self.saving.saved, self.saving.least),
+            shed=first.shed if sheds else None,
+            half_error=self.saving.half_error,
+        )
+
+    def recorded(self) -> dict[str, Any]:
+        """As a manifest has it, without the newest batch."""
+        return {
+            "subqueries": {name: of.recorded() for name, of in self.subqueries.items()},
+            "at_s": round(self.at_s, 6),
+            "epochs": list(self.epochs),
+            "beside_s": self.beside_s,
+            "pauses": self.pauses,
+            "latency_s": self.latency_s,
+            "saving": self.saving.recorded(),
+        }
+
+    @staticmethod
+    def restored(recorded: Mapping[str, Any]) -> KnownQuery:
+        if not recorded:
+            return KnownQuery()
+        every = recorded["subqueries"].items()
+        return KnownQuery(
+            subqueries={name: KnownSubquery.restored(of) for name, of in every},
+            at_s=recorded["at_s"],
+            epochs=tuple(recorded["epochs"]),
+            beside_s=recorded["beside_s"],
+            pauses=recorded["pauses"],
+            latency_s=recorded["latency_s"],
+            saving=Saving.restored(recorded["saving"]),
+        )

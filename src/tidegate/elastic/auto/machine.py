@@ -1,0 +1,410 @@
+"""Decides what to do about latency, from the evidence of an interval and what it remembers.
+
+Pure: no clock, no Spark. The machine does one thing at a time and waits for what comes of it.
+
+Why it does not oscillate. A setting is sized so that it holds the target also at the upper end of
+what the work may be; it is left only when the middle of the forecast misses the target. Between the
+two lies a range of loads in which nothing is done. Instances go only if fewer hold the target, with
+a margin more, at the most work of the whole time for which they must be kept. So a load that stays
+the same asks for one change, and for a second one where the first had a backlog to work off
+(tests/elastic/auto/test_machine.py has both as properties).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tidegate.elastic.auto.evidence import Evidence
+from tidegate.elastic.auto.goal import LatencyGoal
+from tidegate.elastic.auto.memory import (
+    CALMING_S,
+    HOLD_S,
+    LONG_AGO,
+    MOST_HOLD_S,
+    MOST_RECORDS,
+    MachineMemory,
+    PendingOutcome,
+)
+from tidegate.elastic.auto.remedy import (
+    ORDER,
+    SHARES,
+    Alternative,
+    Case,
+    RemedyProposal,
+    weighed,
+)
+from tidegate.elastic.auto.setting import Setting, forecast
+
+AHEAD_S = 10.0
+"""How far ahead work is foreseen, while windows fill."""
+
+PATIENCE_S = 10.0
+"""A spike is short for so long: then instances take the place of shedding."""
+
+CALM_S = 4.0
+"""For so long there must have been little enough work before nothing is shed any more."""
+
+_APART_S = 1.0
+"""Two changes are at least so far apart."""
+
+_RISING = 1.15
+"""Work that is so many times that of the interval before is still on its way up."""
+
+_FEWER = 1.03
+"""Fewer instances must hold the target with so many times the work."""
+
+_STEP_S = 4.0
+"""A load that was higher only so long ago, of the time that counts, is not one to size by."""
+
+_SOON_S = 60.0
+"""Instances that were missed within so long should not have gone."""
+
+_BETTER = 0.9
+"""Where nothing holds the target, only what brings latency down to this part of it is done."""
+
+_WORSE = 1.25
+"""An outcome so many times the upper end of the forecast was a mistake."""
+
+_LATE_TARGETS = 4.0
+"""Latency that is above the target for so many times the target, though the forecast is below."""
+
+
+@dataclass(frozen=True)
+class RemedyChoice:
+    """A change of the setting, what kind of remedy it is, and why."""
+
+    setting: Setting
+    kind: str
+    why: str
+
+
+Handled = tuple[MachineMemory, RemedyChoice | None]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The controller of one query; `handle` is called at the end of each clean interval."""
+
+    goal: LatencyGoal
+
+    def handle(self, memory: MachineMemory, seen: Evidence) -> Handled:
+        """What to change after an interval, most often nothing, and what to remember."""
+        memory = self._noted(memory, seen)
+        memory, undo = self._judged(memory, seen)
+        before = memory.last
+        memory = replace(memory, last=seen.unshed)
+        if undo is not None:
+            return self._taken(memory, seen, undo, ())
+        if seen.at_s - memory.changed_s < _APART_S:
+            return memory, None
+        allowed = self._case(memory, seen, seen.unshed).most_share()
+        if seen.share > allowed:
+            return self._within_error(memory, seen, allowed)
+        if self._misses(memory, seen, before):
+            return self._remedied(memory, seen, before)
+        memory = replace(memory, moving=0, stuck="")
+        return self._given_back(memory, seen)
+
+    def _noted(self, memory: MachineMemory, seen: Evidence) -> MachineMemory:
+        """With the work of the interval; what was learnt from mistakes fades."""
+        half = 0.5 ** (max(seen.at_s - memory.faded_s, 0.0) / CALMING_S)
+        late = seen.latency_s is not None and seen.latency_s > self.goal.latency_s
+        late_s = memory.late_s if memory.late_s != LONG_AGO else seen.at_s
+        memory = replace(
+            memory,
+            works=memory.noted(seen.at_s, seen.unshed),
+            hold_s=HOLD_S + (memory.hold_s - HOLD_S) * half,
+            caution=1 + (memory.caution - 1) * half,
+            faded_s=seen.at_s,
+            late_s=late_s if late else LONG_AGO,
+            distrusted={k: at for k, at in memory.distrusted.items() if seen.at_s - at < CALMING_S},
+        )
+        changed_s = max(memory.late_s, memory.changed_s)
+        if memory.stuck or not late or seen.at_s - changed_s < _LATE_TARGETS * self.goal.latency_s:
+            return memory
+        # It is late for longer than any forecast said: there is more work than was thought.
+        return replace(memory, caution=min(memory.caution * 1.05, 3.0), late_s=seen.at_s)
+
+    def _misses(self, memory: MachineMemory, seen: Evidence, before: tuple[float, ...]) -> bool:
+        """Whether the setting that stands misses the target soon, if the rates stay as they are."""
+        part = min(3 * self.goal.latency_s / AHEAD_S, 1.0)
+        work = []
+        for one, last in zip(seen.subqueries, before or seen.unshed, strict=True):
+            now = one.work
+            work.append(((now + last) / 2 + part * max(one.ahead - now, 0.0)) * memory.caution)
+        horizon_s = 3 * self.goal.latency_s
+        found = forecast(seen, Setting(seen.counts, seen.share), horizon_s, work=tuple(work))
+        return found.latency_s > self.goal.latency_s
+
+    def _remedied(
+        self, memory: MachineMemory, seen: Evidence, before: tuple[float, ...]
+    ) -> Handled:
+        rising = bool(before) and sum(seen.unshed) > _RISING * sum(before)
+        if rising and not memory.moving and seen.backlog_s <= self._drained_s / 2:
+            return replace(memory, moving=1), None  # how far it rises is seen in the next one
+        memory = replace(memory, moving=0)
+        case = self._case(memory, seen, tuple(one.highest for one in seen.subqueries))
+        every = self._alternatives(memory, case)
+        chosen = _cheapest(case, every, lasting=self._lasts(memory, seen))
+        if chosen is None or chosen.setting is None:
+            return replace(memory, stuck=_stuck(case)), None
+        memory = replace(memory, stuck="" if chosen.holds else _stuck(case))
+        stands = case.forecast(case.standing)
+        late = "never" if stands.latency_s > 1e6 else f"{stands.latency_s:.1f} s"
+        why = (
+            f"work for {sum(case.work):.2f} instances{_doubt(seen)}, slowest tuple in "
+            f"{case.horizon_s:g} s {late}, target {self.goal.latency_s:g} s: "
+            f"{chosen.kind}, {change_text(case.standing, chosen.setting)}"
+        )
+        return self._taken(memory, seen, RemedyChoice(chosen.setting, chosen.kind, why), every)
+
+    def _within_error(self, memory: MachineMemory, seen: Evidence, allowed: float) -> Handled:
+        """Less is shed where windows have shown a larger error than is allowed."""
+        to = Setting(seen.counts, max((share for share in SHARES if share <= allowed), default=0.0))
+        case = self._case(memory, seen, seen.unshed)
+        why = f"the error allows to shed {allowed:.0%}"
+        return self._given(memory, seen, case, to, "shed less", why)
+
+    def _lasts(self, memory: MachineMemory, seen: Evidence) -> bool:
+        return seen.share > 0 and seen.at_s - memory.shed_s >= PATIENCE_S
+
+    def _case(self, memory: MachineMemory, seen: Evidence, work: tuple[float, ...]) -> Case:
+        return Case(self.goal, seen, work, memory.caution)
+
+    def _alternatives(self, memory: MachineMemory, case: Case) -> tuple[Alternative, ...]:
+        """Every remedy with what it would lead to, and first of all to leave it as it is."""
+        found = [weighed(case, "nothing", RemedyProposal(case.standing))]
+        for remedy in ORDER:
+            one = weighed(case, remedy.kind, remedy.proposed(case))
+            at_s = memory.distrusted.get(remedy.kind)
+            if at_s is not None:
+                note = f"made it worse {case.seen.at_s - at_s:.0f} s ago"
+                one = Alternative(remedy.kind, note=note)
+            found.append(one)
+        return tuple(found)
+
+    def _given_back(self, memory: MachineMemory, seen: Evidence) -> Handled:
+        """What is not needed any more: first what costs accuracy, then instances."""
+        if seen.share > 0:
+            return self._unshed(memory, seen)
+        if memory.surplus:
+            if seen.backlog_s >= self._drained_s:
+                return memory, None
+            memory = replace(memory, surplus=False)
+            why = "the backlog is worked off"
+            return self._with_fewer(memory, seen, memory.highest(seen.at_s - CALM_S), 1.0, why)
+        since_s = seen.at_s - memory.hold_s
+        if memory.grown_s > since_s:
+            return memory, None
+        highest = memory.highest(since_s)
+        if sum(highest) > _RISING * sum(memory.highest(since_s + _STEP_S)):
+            return memory, None  # the end of a higher load, which is forgotten in a moment
+        why = f"the most work of {memory.hold_s:.0f} s was for {sum(highest):.2f} instances"
+        return self._with_fewer(memory, seen, highest, _FEWER, why)
+
+    def _with_fewer(
+        self,
+        memory: MachineMemory,
+        seen: Evidence,
+        work: tuple[float, ...],
+        margin: float,
+        why: str,
+    ) -> Handled:
+        """The fewest instances for this work and a margin, where that is fewer than there are."""
+        ahead = (one.highest for one in seen.subqueries)
+        case = self._case(memory, seen, tuple(max(a * margin, b) for a, b in zip(work, ahead)))
+        found = case.fewest()
+        if found.cost >= case.standing.cost or not case.holds(found):
+            return memory, None
+        return self._given(memory, seen, case, found, "remove instances", why)
+
+    @property
+    def _drained_s(self) -> float:
+        """A backlog of less input than this is that of a query that keeps up."""
+        return 0.4 * self.goal.latency_s
+
+    def _unshed(self, memory: MachineMemory, seen: Evidence) -> Handled:
+        """All tuples again: when the spike is over, or with more instances when it lasts."""
+        calm_s = max(seen.at_s - CALM_S, memory.shed_s)
+        recent = tuple(of * _FEWER for of in memory.highest(calm_s))
+        case = self._case(memory, seen, recent)
+        whole = Setting(seen.counts)
+        if seen.at_s - memory.shed_s >= CALM_S and case.holds(whole):
+            why = f"the instances can do it all again for {CALM_S:g} s"
+            return self._given(memory, seen, case, whole, "shed less", why)
+        case = self._case(memory, seen, tuple(one.highest for one in seen.subqueries))
+        if not self._lasts(memory, seen) or case.holds(whole):
+            return memory, None
+        every = self._alternatives(memory, case)
+        added = [one for one in every if one.kind in ("add instances", "add instances and shed")]
+        for one in added:
+            if one.setting is not None and one.holds and one.setting.share < seen.share:
+                why = f"the spike has lasted {seen.at_s - memory.shed_s:.0f} s: "
+                why += f"{one.kind}, {change_text(case.standing, one.setting)}"
+                return self._taken(memory, seen, RemedyChoice(one.setting, one.kind, why), every)
+        return memory, None
+
+    def _given(
+        self, memory: MachineMemory, seen: Evidence, case: Case, to: Setting, kind: str, why: str
+    ) -> Handled:
+        text = f"{why}: {change_text(case.standing, to)}"
+        every = (weighed(case, kind, RemedyProposal(to)),)
+        return self._taken(memory, seen, RemedyChoice(to, kind, text), every)
+
+    def _judged(
+        self, memory: MachineMemory, seen: Evidence
+    ) -> tuple[MachineMemory, RemedyChoice | None]:
+        """What came of the last change, once it has had its time; back where it was a mistake."""
+        pending = memory.pending
+        if pending is None:
+            return memory, None
+        if (seen.counts, seen.share) != (pending.after.counts, pending.after.share):
+            if seen.at_s - pending.at_s < 2 * self.goal.latency_s:
+                return memory, None  # it has not been taken yet
+            return replace(memory, pending=None), None  # somebody else has changed it
+        after_s = seen.at_s - pending.at_s
+        # What is answered now must have come after the change, or it tells of the backlog before.
+        if seen.latency_s is None or after_s < max(3 * self.goal.latency_s, 5.0, seen.latency_s):
+            return memory, None
+        case = self._case(memory, seen, tuple(one.highest for one in seen.subqueries))
+        needed, late_s = case.fewest(), max(seen.latency_s - self.goal.latency_s, 0.0)
+        outcome = {
+            "after_s": round(after_s, 1),
+            "latency_s": round(seen.latency_s, 4),
+            "held": late_s == 0.0,
+            "instances_needed": list(needed.counts),
+        }
+        regret = {
+            "instances": max(pending.after.cost - needed.cost, 0),
+            "latency_s": round(late_s, 4),
+        }
+        *older, newest = memory.records
+        told = {**newest, "outcome": outcome, "regret": regret}
+        memory = replace(memory, pending=None, records=(*older, told))
+        if not self._was_mistake(pending, case):
+            return memory, None
+        distrusted = {**memory.distrusted, pending.kind: seen.at_s}
+        why = (
+            f"{pending.kind} was expected to give {pending.high_s:.1f} s at most and gave "
+            f"{seen.latency_s:.1f} s: back, {change_text(pending.after, pending.before)}"
+        )
+        return replace(memory, distrusted=distrusted), RemedyChoice(pending.before, "undo", why)
+
+    def _was_mistake(self, pending: PendingOutcome, case: Case) -> bool:
+        """Whether a remedy has made it worse, and not the load or something else.
+
+        What the setting before it would need of the time now must be less than what is needed:
+        the input that came while a batch ran, over that which came while the one before it did.
+        """
+        seen = case.seen
+        assert seen.latency_s is not None
+        load = seen.backlog_s / max(seen.latency_s - seen.backlog_s, 1e-3)
+        return (
+            pending.kind in ("rebalance", "add instances")
+            and pending.high_s <= self.goal.latency_s
+            and seen.latency_s > self.goal.latency_s
+            and seen.latency_s > _WORSE * pending.high_s
+            and seen.latency_s > 1.1 * pending.latency_s
+            and sum(seen.unshed) <= 1.1 * pending.work
+            and case.forecast(pending.before).load < load
+        )
+
+    def _taken(
+        self,
+        memory: MachineMemory,
+        seen: Evidence,
+        chosen: RemedyChoice,
+        every: tuple[Alternative, ...],
+    ) -> Handled:
+        """With a change that is asked for: the next one waits for what comes of it."""
+        after, at_s = chosen.setting, seen.at_s
+        before = Setting(seen.counts, seen.share)
+        work = tuple(one.highest for one in seen.subqueries)
+        case = self._case(memory, seen, work)
+        expected = case.forecast(after)
+        more, fewer = after.cost > before.cost, after.cost < before.cost
+        lean = case.lean() if more else after
+        record = {
+            "batch": seen.batch,
+            "at_s": round(at_s, 1),
+            "remedy": chosen.kind,
+            "why": chosen.why,
+            "before": {"instances": list(before.counts), "share": before.share},
+            "after": {"instances": list(after.counts), "share": after.share},
+            "predicted": expected.as_dict(),
+            "alternatives": [one.as_dict() for one in every],
+            "outcome": None,
+            "regret": None,
+        }
+        missed = more and at_s - memory.shrunk_s < _SOON_S and chosen.kind != "undo"
+        return (
+            replace(
+                memory,
+                changed_s=at_s,
+                grown_s=at_s if more else memory.grown_s,
+                shrunk_s=at_s if fewer else memory.shrunk_s,
+                shed_s=at_s if after.share > 0 and before.share == 0 else memory.shed_s,
+                surplus=more and after.share == 0 and lean.cost < after.cost,
+                hold_s=min(memory.hold_s * 2, MOST_HOLD_S) if missed else memory.hold_s,
+                pending=PendingOutcome(
+                    at_s=at_s,
+                    kind=chosen.kind,
+                    before=before,
+                    after=after,
+                    high_s=min(expected.high_s, 1e6),
+                    latency_s=min(seen.latency_s or 0.0, 1e6),
+                    work=sum(seen.unshed),
+                ),
+                records=(*memory.records, record)[-MOST_RECORDS:],
+            ),
+            chosen,
+        )
+
+
+def _cheapest(case: Case, every: tuple[Alternative, ...], *, lasting: bool) -> Alternative | None:
+    """The first remedy in the documents' order that suffices; else what helps most.
+
+    A spike that lasts is no longer one to shed for.
+    """
+    stands, *others = every
+    usable = [one for one in others if one.setting is not None]
+    if lasting and any(one.holds for one in usable if one.kind != "shed"):
+        usable = [one for one in usable if one.kind != "shed"]
+    for one in usable:
+        if one.holds:
+            return one
+    assert stands.expected is not None
+    now_s = stands.expected.latency_s
+    reached = [one for one in usable if one.expected and one.expected.latency_s <= _BETTER * now_s]
+    return min(reached, key=lambda one: one.expected.latency_s if one.expected else 0, default=None)
+
+
+def change_text(before: Setting, after: Setting) -> str:
+    """From one setting to another, in words."""
+    parts = []
+    if before.counts != after.counts:
+        many = "" if sum(after.counts) == 1 else "s"
+        parts.append(f"{_counts(before)} -> {_counts(after)} instance{many}")
+    if before.share != after.share:
+        parts.append(f"shed {before.share:.0%} -> {after.share:.0%}")
+    return ", ".join(parts) or "the same instances with even loads"
+
+
+def _counts(of: Setting) -> str:
+    return " + ".join(map(str, of.counts))
+
+
+def _doubt(seen: Evidence) -> str:
+    return f" (give or take {seen.doubt:.0%})"
+
+
+def _stuck(case: Case) -> str:
+    """Why the target cannot be held."""
+    most = case.goal.cost or sum(one.most for one in case.seen.subqueries)
+    work = sum(case.work) * case.caution
+    shed = case.most_share()
+    allowed = f" and {shed:.0%} may be shed" if shed else ", and nothing may be shed"
+    return (
+        f"the target of {case.goal.latency_s:g} s cannot be held: there is work for {work:.2f} "
+        f"instances, there may be {most}{allowed}"
+    )

@@ -1,0 +1,101 @@
+"""What the machine remembers between intervals: plain values of bounded size, for a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from tidegate.elastic.auto.setting import Setting
+
+HOLD_S = 15.0
+"""So long instances stay that have come, and so far back goes the work that fewer must do."""
+
+MOST_HOLD_S = 160.0
+CALMING_S = 300.0
+"""After so long half of what was learnt from a mistake is forgotten."""
+
+MOST_RECORDS = 16
+"""How many of the newest decisions are kept."""
+
+_SLOT_S = 2.0
+"""Of so many seconds together the most work is remembered."""
+
+LONG_AGO = -1e9
+
+
+@dataclass(frozen=True)
+class PendingOutcome:
+    """A change whose outcome is not known yet: what it was, what was expected, what was before."""
+
+    at_s: float
+    kind: str
+    before: Setting
+    after: Setting
+    high_s: float
+    latency_s: float
+    work: float
+
+
+@dataclass(frozen=True)
+class MachineMemory:
+    """Grows with nothing: the work of the last minutes by two seconds, and the newest decisions.
+
+    `works` has rows of a time slot and the most work of each subquery in it. `changed_s` is when
+    the machine last changed something and `grown_s` when that was more instances; `shed_s` since
+    when it sheds. With `surplus` there are more instances than the work needs, for a backlog.
+    `moving` counts intervals that it waited because the load was still rising.
+    `hold_s` and `caution` grow with mistakes, and fade; `distrusted` has the kinds of remedies that
+    made it worse, and when. `stuck` says why the target cannot be held, where it cannot.
+    """
+
+    works: tuple[tuple[float, ...], ...] = ()
+    last: tuple[float, ...] = ()
+    changed_s: float = LONG_AGO
+    grown_s: float = LONG_AGO
+    shrunk_s: float = LONG_AGO
+    shed_s: float = LONG_AGO
+    late_s: float = LONG_AGO
+    moving: int = 0
+    surplus: bool = False
+    hold_s: float = HOLD_S
+    caution: float = 1.0
+    faded_s: float = 0.0
+    distrusted: Mapping[str, float] = field(default_factory=dict)
+    pending: PendingOutcome | None = None
+    records: tuple[Mapping[str, Any], ...] = ()
+    stuck: str = ""
+
+    def noted(self, at_s: float, work: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
+        """The works with those of one more interval."""
+        slot = at_s // _SLOT_S * _SLOT_S
+        kept = [row for row in self.works if row[0] > at_s - self.hold_s - _SLOT_S]
+        if kept and kept[-1][0] == slot and len(kept[-1]) == len(work) + 1:
+            work = tuple(map(max, kept.pop()[1:], work))
+        return (*kept, (slot, *(round(one, 6) for one in work)))
+
+    def highest(self, since_s: float) -> tuple[float, ...]:
+        """The most work of each subquery since a time; asked only after `noted`."""
+        rows = [row[1:] for row in self.works if row[0] + _SLOT_S > since_s]
+        return tuple(map(max, *rows)) if len(rows) > 1 else tuple(rows[0])
+
+    def recorded(self) -> dict[str, Any]:
+        """As a manifest has it."""
+        return asdict(self)
+
+    @staticmethod
+    def restored(recorded: Mapping[str, Any]) -> MachineMemory:
+        """What `recorded` gave."""
+        if not recorded:
+            return MachineMemory()
+        known = {f.name: recorded[f.name] for f in fields(MachineMemory)}
+        known["works"] = tuple(map(tuple, known["works"]))
+        known["last"] = tuple(known["last"])
+        known["records"] = tuple(known["records"])
+        if known["pending"] is not None:
+            pending = dict(known["pending"])
+            for name in ("before", "after"):
+                of = pending[name]
+                pending[name] = Setting(tuple(of["counts"]), of["share"], of["evened"])
+            known["pending"] = PendingOutcome(**pending)
+        return MachineMemory(**known)

@@ -1,0 +1,144 @@
+"""The machine of `auto` over worlds that were made up: it settles, undoes, and says why not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.elastic.auto.world import World
+from tidegate.elastic.auto.goal import LatencyGoal
+
+GOAL = LatencyGoal(latency_s=2.0)
+ALLOWED = LatencyGoal(latency_s=2.0, error=0.1)
+
+works = st.floats(0.1, 30.0)
+counts = st.integers(1, 36)
+allowances = st.sampled_from([(GOAL, None), (GOAL, 0.9), (ALLOWED, None), (ALLOWED, 0.9)])
+
+
+def world(allowance: tuple[LatencyGoal, float | None], instances: int) -> World:
+    goal, most = allowance
+    return World(goal, instances, most_share=most)
+
+
+@settings(max_examples=40)
+@given(works, counts, allowances)
+def test_a_load_that_stays_asks_for_one_change_after_the_first_at_most(
+    work: float, instances: int, allowance: tuple[LatencyGoal, float | None]
+) -> None:
+    made = world(allowance, instances)
+    made.run([work], 120.0)
+    assert len(made.changes) <= 2
+    assert made.latency_s <= made.goal.latency_s
+    assert made.share == 0.0, "what lasts is done by instances"
+
+
+@settings(max_examples=40)
+@given(works, works, allowances)
+def test_a_step_asks_for_two_changes_at_most(
+    before: float, after: float, allowance: tuple[LatencyGoal, float | None]
+) -> None:
+    made = world(allowance, 1)
+    made.run([before], 60.0)
+    settled = len(made.changes)
+    made.run([after], 120.0)
+    assert len(made.changes) - settled <= 2
+    assert made.latency_s <= made.goal.latency_s
+    assert made.instances <= after * 1.15 + 1, "no more than it needs, with its margin"
+
+
+@settings(max_examples=15)
+@given(works, counts, st.lists(st.floats(0.97, 1.03), min_size=200, max_size=200))
+def test_a_little_noise_is_no_reason(work: float, instances: int, noise: list[float]) -> None:
+    made = world((GOAL, None), instances)
+    made.run([work], 100.0)
+    settled = len(made.changes)
+    made.run([work * of for of in noise], 1.0)
+    assert len(made.changes) - settled <= 1
+    assert made.latency_s <= made.goal.latency_s
+
+
+def test_a_short_spike_is_shed_and_one_that_lasts_gets_instances() -> None:
+    short = world((ALLOWED, 0.9), 4)
+    short.run([3.0], 30.0)
+    short.run([5.0], 6.0)
+    short.run([3.0], 30.0)
+    assert [one.kind for _, one in short.changes] == ["shed", "shed less"]
+    assert short.worst_s <= 2.0
+    assert short.instances == 4
+
+    lasting = world((ALLOWED, 0.9), 4)
+    lasting.run([3.0], 30.0)
+    lasting.run([5.0], 60.0)
+    assert [one.kind for _, one in lasting.changes] == ["shed", "add instances"]
+    assert (lasting.instances, lasting.share) == (6, 0.0)
+
+
+def test_what_is_shed_stays_within_the_error() -> None:
+    made = World(LatencyGoal(2.0, error=0.05, cost=2), 2, most_share=0.9, half_error=0.1)
+    made.run([6.0], 60.0)
+    assert [one.setting.share for _, one in made.changes][:2] == [0.5, 0.2]
+    assert made.share == 0.2, "0.1 * sqrt(0.2 / 0.8) is the error that is allowed"
+    assert "20% may be shed" in made.memory.stuck
+
+
+def test_it_says_why_a_target_cannot_be_held() -> None:
+    made = World(LatencyGoal(2.0, cost=4), 2)
+    made.run([9.0], 60.0)
+    assert made.instances == 4
+    assert made.memory.stuck == (
+        "the target of 2 s cannot be held: there is work for 9.00 instances, there may be 4, and "
+        "nothing may be shed"
+    )
+    made.run([2.0], 120.0)
+    assert made.memory.stuck == ""
+    assert made.latency_s <= 2.0
+
+
+def test_a_remedy_that_makes_it_worse_is_undone_and_not_tried_again_soon() -> None:
+    """More instances than two take twice as long for each, as on a machine of two cores."""
+    made = World(GOAL, 2, slowdown=lambda n: 1.0 if n <= 2 else 1.5 * n / 2)
+    made.run([1.7], 20.0)
+    assert not made.changes
+    made.run([2.05], 200.0)
+    kinds = [one.kind for _, one in made.changes]
+    assert kinds[:2] == ["add instances", "undo"]
+    assert kinds.count("add instances") == 1
+    assert made.instances == 2
+    record = made.memory.records[0]
+    assert record["outcome"]["held"] is False
+    assert record["regret"]["latency_s"] > 0
+
+
+def test_each_decision_has_its_alternatives_and_what_came_of_it() -> None:
+    made = world((ALLOWED, None), 2)
+    made.run([1.0], 10.0)
+    made.run([6.0], 30.0)
+    (record,) = [one for one in made.memory.records if one["remedy"] == "add instances"]
+    by = {one["remedy"]: one for one in record["alternatives"]}
+    assert by["nothing"]["holds"] is False
+    assert by["rebalance"] == {"remedy": "rebalance", "note": "loads are even"}
+    assert by["shed"] == {"remedy": "shed", "note": "this query cannot shed"}
+    assert by["add instances"]["holds"] is True
+    low, mid, high = (record["predicted"][n] for n in ("low_s", "latency_s", "high_s"))
+    assert low <= mid <= high <= 2.0
+    assert record["outcome"]["held"] is True
+    assert record["regret"]["instances"] <= 1
+
+
+def test_instances_that_were_missed_at_once_stay_longer_the_next_time() -> None:
+    made = world((GOAL, None), 2)
+    for _ in range(3):
+        made.run([1.5], 25.0)
+        made.run([7.0], 25.0)
+    assert made.memory.hold_s > 25.0
+    ups = [at for at, one in made.changes if one.kind == "add instances"]
+    assert len(ups) <= 3
+
+
+@pytest.mark.parametrize("cost", [3, 7])
+def test_there_are_never_more_instances_than_the_cost(cost: int) -> None:
+    made = World(LatencyGoal(2.0, cost=cost), 1)
+    made.run([20.0], 30.0)
+    assert max(one.setting.cost for _, one in made.changes) == cost

@@ -1,0 +1,102 @@
+"""A query as a few numbers, for the machine alone: no estimates, no policy, no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from math import sqrt
+
+from tidegate.elastic.auto.evidence import Evidence, SubqueryEvidence
+from tidegate.elastic.auto.goal import LatencyGoal
+from tidegate.elastic.auto.machine import Machine, RemedyChoice
+from tidegate.elastic.auto.memory import MachineMemory
+from tidegate.elastic.auto.setting import Setting
+from tidegate.model.observation import ShedSeen
+
+FIXED_S = 0.02
+SAVED = 0.8
+INTERVAL_S = 0.5
+
+
+@dataclass
+class World:
+    """Work arrives; each batch takes the input of the one before. Changes count from the next."""
+
+    goal: LatencyGoal
+    instances: int
+    most: int = 40
+    most_share: float | None = None
+    half_error: float = 0.02
+    slowdown: Callable[[int], float] = lambda instances: 1.0
+    """How many times as long as the machine thinks so many instances take."""
+    share: float = 0.0
+    at_s: float = 0.0
+    cycle_s: float = 0.1
+    memory: MachineMemory = field(default_factory=MachineMemory)
+    changes: list[tuple[float, RemedyChoice]] = field(default_factory=list)
+    latency_s: float = 0.0
+    waited_s: float = 0.0
+    worst_s: float = 0.0
+    batch: int = 0
+
+    def run(self, works: Iterable[float], seconds: float) -> None:
+        """Each work for so many seconds."""
+        for work in works:
+            until_s = self.at_s + seconds
+            while self.at_s < until_s:
+                self._batch(work)
+
+    def _batch(self, work: float) -> None:
+        load = work * (1 - SAVED * self.share) / self.instances * self.slowdown(self.instances)
+        batch_s = FIXED_S + load * self.cycle_s
+        self.latency_s = self.cycle_s + batch_s
+        self.cycle_s = max(batch_s, 0.1)
+        self.at_s += self.cycle_s
+        self.waited_s += self.cycle_s
+        self.worst_s = max(self.worst_s, self.latency_s)
+        self.batch += 1
+        if self.waited_s >= INTERVAL_S:
+            self.waited_s = 0.0
+            self._decide(work)
+
+    def _decide(self, work: float) -> None:
+        shed = None
+        if self.most_share is not None:
+            share = self.share
+            error = self.half_error * sqrt(share / (1 - share)) if share else None
+            shed = ShedSeen(share, self.most_share, error, 1 - share if share else None)
+        seen = Evidence(
+            batch=self.batch,
+            at_s=self.at_s,
+            subqueries=(
+                SubqueryEvidence(
+                    name="aggregate",
+                    instances=self.instances,
+                    work=work,
+                    ahead=work,
+                    beside=0.0,
+                    fixed_s=FIXED_S,
+                    skew=1.0,
+                    hottest=0.0,
+                    most=self.most,
+                ),
+            ),
+            backlog_s=self.cycle_s,
+            ready_s=0.0,
+            trigger_s=0.1,
+            latency_s=self.latency_s,
+            doubt=0.04,
+            saved=(SAVED, SAVED),
+            shed=shed,
+            half_error=self.half_error if self.share else None,
+        )
+        # As through a manifest.
+        self.memory = MachineMemory.restored(self.memory.recorded())
+        self.memory, chosen = Machine(self.goal).handle(self.memory, seen)
+        if chosen is not None:
+            self.changes.append((self.at_s, chosen))
+            (self.instances,), self.share = chosen.setting.counts, chosen.setting.share
+
+    @property
+    def setting(self) -> Setting:
+        return Setting((self.instances,), self.share)
