@@ -105,6 +105,19 @@ def test_the_policy_follows_the_load() -> None:
     assert (ahead[99], ahead[199], ahead[299]) == (1, 6, 1)
 
 
+def test_the_policy_with_a_latency_target_has_what_the_rates_need(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rates = trace((40, 50, 50), (60, 150, 150), (60, 50, 50))
+    options = ("--trace", rates, "--window", "10 s", "--alpha", "1e-5", "--beta", "0")
+    counts = [one["instances"] for one in records(*options, "--policy", "auto?latency=2")]
+    # Work for 0.5 instances, for 4.5, and for 0.5 again.
+    assert (counts[39], counts[90], counts[159]) == (1, 5, 1)
+    limited = records(*options, "--policy", "auto", "--maximum", "3")
+    assert max(one["instances"] for one in limited) == 3
+    capsys.readouterr()
+
+
 def test_the_threshold_policy_sees_how_busy_instances_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -21,7 +21,6 @@ from tidegate.errors import (
     QueryError,
     SourceError,
     TaskError,
-    UnavailableError,
 )
 from tidegate.plan.lower import lower
 
@@ -430,9 +429,10 @@ def test_mistakes_are_refused_before_anything_starts(session: tg.Session, tmp_pa
     bare = tg.MemorySource([{"ts": datetime(2024, 1, 1), "other": 1}], time="ts")
     with pytest.raises(OptionError, match="all sources must have the schema of memory:"):
         session.stream([memory(), bare], time="ts")
-    usable = "policy: only fixed, threshold or model can be used"
-    with pytest.raises(UnavailableError, match=usable):
-        stream.start(sink=tg.sink.memory(), policy="auto")
+    with pytest.raises(OptionError, match="policy auto: cost must be at least 1 instance; got 0"):
+        stream.start(sink=tg.sink.memory(), policy="auto?cost=0")
+    with pytest.raises(OptionError, match="policy: the query has its own, WITH LATENCY; got fixed"):
+        stream.latency("2 seconds").start(sink=tg.sink.memory(), policy="fixed")
     with pytest.raises(OptionError, match="--instances: must be at least 1; got 0"):
         stream.start(sink=tg.sink.memory(), instances=0)
     with pytest.raises(OptionError, match="--master: must be none"):

@@ -275,13 +275,16 @@ MISTAKES = {
         "are trimmed; got an aggregate without GROUP BY. Add GROUP BY, or write WITH ERROR in "
         "place of WITH BALANCE ERROR."
     ),
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH LATENCY 2 SECONDS WITH LATENCY 3 SECONDS": (
+        "WITH LATENCY 3 seconds: a query has one WITH LATENCY; got two. Leave one of them out."
+    ),
+    f"SELECT COUNT(*) FROM rides {HOUR} WITH LATENCY 2 SECONDS COST 0 INSTANCES": (
+        "WITH LATENCY: the cost must be at least 1 instance; got 0."
+    ),
     f"SELECT COUNT(*) FROM ridez {HOUR} WITH LATENCY 2 SECONDS": "FROM: no stream has this name; "
     "got ridez. Did you mean rides? There are: rides, calls, odd.",
 }
 NOT_YET = {
-    f"SELECT COUNT(*) FROM rides {HOUR} WITH LATENCY 2 SECONDS": (
-        "WITH LATENCY 2 seconds: is not available yet. There is no way yet."
-    ),
     f"SELECT SUM(DISTINCT fare) FROM rides {HOUR}": (
         "SUM(DISTINCT): is not available yet: only COUNT, ARRAY_AGG and STRING_AGG can be. "
         "There is no way yet."

@@ -209,9 +209,10 @@ def test_mistakes(text: str, message: str) -> None:
 
 def test_what_comes_later_is_told_inside_a_statement_too() -> None:
     with pytest.raises(UnavailableError) as caught:
-        outputs(f"INSERT INTO b {HOURLY} WITH LATENCY 2 SECONDS")
+        outputs("INSERT INTO b SELECT SUM(DISTINCT fare) AS n FROM rides [RANGE 1 HOUR]")
     assert str(caught.value) == (
-        "INSERT INTO b, WITH LATENCY 2 seconds: is not available yet. There is no way yet."
+        "INSERT INTO b, SUM(DISTINCT): is not available yet: only COUNT, ARRAY_AGG and STRING_AGG "
+        "can be. There is no way yet."
     )
 
 

@@ -153,6 +153,8 @@ def test_a_part_of_a_row_is_no_window() -> None:
         ("SHED 98 PERCENT", Shed(0.98)),
         ("SHED 98 PERCENT BY UNIFORM", Shed(0.98, "uniform")),
         ("LATENCY 2 SECONDS", LatencyTarget(2_000_000)),
+        ("LATENCY 2 SECONDS ERROR 10 PERCENT", LatencyTarget(2_000_000, 0.1)),
+        ("LATENCY 500 MS COST 8 INSTANCES", LatencyTarget(500_000, None, 8)),
     ],
 )
 def test_options(text: str, option: ErrorBound | Shed | LatencyTarget) -> None:

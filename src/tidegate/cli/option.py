@@ -150,11 +150,10 @@ def options(*names: str) -> Callable[[Command], Command]:
 
 policy_option = click.option(
     "--policy",
-    default="fixed",
-    show_default=True,
-    metavar="fixed|threshold|model",
-    help="Who decides about instances: you, thresholds of their utilisation, or a model of what "
-    "the rates of live input mean; with parameters as in 'threshold?maximum=8&target=0.6'.",
+    metavar="fixed|threshold|model|auto",
+    help="Who decides about instances: you, thresholds of their utilisation, a model of what the "
+    "rates of live input mean, or a latency target, as in 'auto?latency=2&error=0.1&cost=8'. "
+    "[default: fixed, or that of WITH LATENCY]",
 )
 
 

@@ -30,7 +30,6 @@ from tidegate.driver.lineage.options import lineage_options
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
-from tidegate.elastic import registry as policies
 from tidegate.errors import OptionError
 from tidegate.json_text import json_text
 from tidegate.memory import Allowance
@@ -39,7 +38,7 @@ from tidegate.plan.options import PlanOptions
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.session.dashboard import ServedPage
 from tidegate.session.launch import prepare
-from tidegate.session.options import trigger_seconds
+from tidegate.session.options import policy_of, trigger_seconds
 from tidegate.session.place import EXECUTIONS, Place
 from tidegate.session.planning import plan_for
 from tidegate.session.reach import reachable
@@ -207,7 +206,7 @@ def run(
     batch_rows: int | None,
     switch: tuple[str, ...],
     mapping: str | None,
-    policy: str,
+    policy: str | None,
     execution: str,
     follow: bool,
     available_now: bool,
@@ -236,7 +235,6 @@ def run(
         memory=Allowance.of(memory_limit),
         handover=handover,
         mapping=asked_mapping(mapping),
-        policy=policies.of(policy, "--policy"),
         start_empty=start_empty,
     )
     options.memory.take()  # streams are looked at before there is a loop
@@ -247,6 +245,7 @@ def run(
     joins = JoinOptions(method, routing, buckets)
     planning = PlanOptions(joins, strategy, partitioner, max_windows_per_tuple, partial)
     outputs = read_query(query, streams, times)
+    options = replace(options, policy=policy_of(policy, outputs, "--policy"))
     plan = plan_for(outputs, place, planning)
     view = view_of(drawable(sys.stdout), query.stem, plan, place)
     sinks = sinks_of([o.name for o in outputs], address, viewed=view is not None)

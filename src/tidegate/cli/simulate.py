@@ -28,11 +28,12 @@ from tidegate.model.join.trace_file import read_trace
 from tidegate.model.operation import Lookback
 from tidegate.model.sizing.calibration_file import read_calibration
 
-FIXED, MODEL, THRESHOLD = "fixed", "model", "threshold"
+FIXED, MODEL, THRESHOLD, AUTO = "fixed", "model", "threshold", "auto"
 MAXIMUM = 64
 TYPICAL = JoinCosts(alpha=2e-8, beta=1e-6, sigma=0.01)
 """Costs where nothing else is said."""
 
+_TARGETS = f"Leave it out; targets are --policy '{AUTO}?latency=2'."
 _THRESHOLDS = f"Leave it out; thresholds are --policy '{THRESHOLD}?upper=0.8&lower=0.4'."
 _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
 
@@ -122,9 +123,10 @@ _ROWS = re.compile(r"\s*([\d_,]+)\s*(?:rows?|tuples?)\s*", re.IGNORECASE)
     "--policy",
     default=FIXED,
     show_default=True,
-    metavar="fixed|model|threshold",
-    help="Who decides about instances: nobody, the controller of the model, or the policy of "
-    "running queries that sees how busy they are, as 'threshold?target=0.6'.",
+    metavar="fixed|model|threshold|auto",
+    help="Who decides about instances: nobody, the controller of the model, or a policy of running "
+    "queries: by how busy they are, as 'threshold?target=0.6', or by a latency target, as "
+    "'auto?latency=2'.",
 )
 @click.option(
     "--maximum",
@@ -319,7 +321,7 @@ def _scaling(given: dict[str, Any]) -> Scaling | None:
     name, sign, _ = given["policy"].partition("?")
     if name not in POLICIES:
         raise OptionError("--policy", "must be a known word", name, near(name, POLICIES))
-    if sign and name != THRESHOLD:
+    if sign and name not in (THRESHOLD, AUTO):
         remedy = "Use --upper-quota, --lower-quota and --ahead." if name == MODEL else ""
         raise OptionError("--policy", f"{name} has no parameters here", given["policy"], remedy)
     policy = POLICIES[name]
@@ -358,6 +360,25 @@ def _by_threshold(given: dict[str, Any]) -> Scaling:
     return Scaling(decides.name, limits, partial(simulated, decides))
 
 
+def _by_target(given: dict[str, Any]) -> Scaling:
+    """The policy with its target, and no more instances than its cost or `--maximum` say."""
+    from tidegate.elastic.registry import of
+    from tidegate.elastic.simulated_query import simulated_join
+
+    policy: Any = of(given["policy"], "--policy")
+    if policy.error is not None:
+        raise OptionError(
+            "--policy",
+            "error is for queries that shed, and the join that is simulated here does not",
+            given["policy"],
+            "Leave error out.",
+        )
+    limits = Limits(maximum=given["maximum"] or policy.cost or MAXIMUM, quota=given["quota"])
+    decides = replace(policy, cost=limits.maximum)
+    text = f"{decides.name}, latency {decides.goal.latency_s:g} s"
+    return Scaling(text, limits, partial(simulated_join, decides))
+
+
 @dataclass(frozen=True)
 class _Policy:
     """How a policy is made of the options, those that are for it, and what to give instead."""
@@ -372,6 +393,7 @@ POLICIES = {
     FIXED: _Policy(lambda _: None, (), f"Give --policy {MODEL}."),
     MODEL: _Policy(_by_model, _POLICY_OPTIONS, ""),
     THRESHOLD: _Policy(_by_threshold, ("maximum",), _THRESHOLDS),
+    AUTO: _Policy(_by_target, ("maximum",), _TARGETS),
 }
 
 

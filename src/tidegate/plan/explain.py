@@ -55,6 +55,8 @@ def explain(
     for output in outputs:
         title = "query" if output.name is None else f"query of output {output.name}"
         parts.append([title, *_indent(_Tree(output.node).lines(output.node))])
+        if output.aim is not None:
+            parts[-1] += _indent(_aim_lines(output, plan))
     parts.append([f"subqueries ({plan.strategy}: {_MEANING[plan.strategy]})"])
     for number, subquery in enumerate(plan.subqueries):
         parts[-1] += _indent(_subquery(number, subquery, plan))
@@ -226,3 +228,13 @@ def _function(function: UserFunction) -> str:
 
 def _indent(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines]
+
+
+def _aim_lines(output: Output, plan: Plan) -> list[str]:
+    """The target that the policy `auto` keeps, and whether it may shed for it."""
+    aim = output.aim
+    assert aim is not None, "asked of an output that has one"
+    sieves = (p.sieve for s in plan.subqueries for p in s.prefixes if p.sieve is not None)
+    able = any(sieve.unit is not None and sieve.first != sieve.rate for sieve in sieves)
+    note = "" if aim.error is None or able else "; it cannot shed, and stays exact"
+    return [f"{aim.summary}: policy auto{note}"]

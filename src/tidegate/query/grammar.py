@@ -74,6 +74,12 @@ class RowsValue(CountValue):
     unit, expected = "ROWS", "expected a number of ROWS"
 
 
+class InstancesValue(CountValue):
+    """`8 INSTANCES`."""
+
+    unit, expected = "INSTANCES", "expected a number of INSTANCES"
+
+
 class PercentValue(CountValue):
     """`10 PERCENT`, a share of 0.1."""
 

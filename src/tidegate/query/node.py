@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.query.aggregation import Aggregate, Top, aggregate_of
+from tidegate.query.aim import Aim
 from tidegate.query.asof import AsOf
 from tidegate.query.check import check_type, set_fields, types_of, union_type
 from tidegate.query.dedup import Dedup
@@ -267,6 +268,7 @@ Node = (
     | ProcessNode
     | Aggregate
     | Top
+    | Aim
     | Dedup
     | Over
     | Lead

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tidegate.errors import QueryError
+from tidegate.query.aim import Aim
+from tidegate.query.graph import bottom_up
 from tidegate.query.node import Node
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -20,10 +22,22 @@ class Output:
     node: Node
     streams: tuple[tuple[str, Node], ...] = field(default=(), compare=False, repr=False)
     """What its script calls nodes, by name: what it may be made of, and all outputs of it alike."""
+    aim: Aim | None = field(default=None, compare=False, repr=False)
+    """The latency target of the query, taken off its node."""
 
     def __post_init__(self) -> None:
         if self.name is not None:
             check_name(self.name)
+        if isinstance(self.node, Aim):
+            object.__setattr__(self, "aim", self.node)
+            object.__setattr__(self, "node", self.node.child)
+        if any(isinstance(part, Aim) for part in bottom_up([self.node])):
+            raise QueryError(
+                "WITH LATENCY",
+                "is for a whole query",
+                "one inside another",
+                "Write it after the outermost SELECT, in Python as the last call before start.",
+            )
 
 
 def check_name(name: str, where: str = "output") -> None:

@@ -426,8 +426,8 @@ class Stream(RunnableStream):
         """The method of a clause that has none above; any other name is told as a mistake."""
         if name.startswith("_"):
             raise AttributeError(name)
-        if name in METHODS:
-            made = called_as(METHODS[name].example, name)(METHODS[name])
+        if (asked := METHODS.get(name)) is not None:
+            made = called_as(asked.example, name)(getattr(asked, "called", asked))
             return lambda *args, **kwargs: self._asked(made(*args, **kwargs))
         of_column = None
         if name in self.node.names and name not in habit.STREAM:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from operator import index
 from typing import Any
@@ -10,10 +10,13 @@ from typing import Any
 from tidegate.driver.options import RunOptions, read_as
 from tidegate.duration import duration_us
 from tidegate.elastic import registry as policies
+from tidegate.elastic.auto.policy import ByTarget
 from tidegate.elastic.owners import owners_of
+from tidegate.elastic.policy import Policy
 from tidegate.elastic.request import Switch
 from tidegate.errors import OptionError, QueryError
 from tidegate.memory import Allowance, bytes_of
+from tidegate.query.output import Output
 
 
 def run_options(
@@ -40,6 +43,32 @@ def run_options(
         mapping=first,
         **more,
     )
+
+
+def policy_of(asked: Any, outputs: Sequence[Output], where: str = "policy") -> Policy:
+    """The policy of a run: that of its WITH LATENCY where it has one, else what is asked for.
+
+    `auto` without parameters is that of the query, too. Two that differ are an OptionError.
+    """
+    aims = {str(o.aim.summary): o.aim for o in outputs if o.aim is not None}
+    if not aims:
+        return policies.of(asked, where)
+    if len(aims) > 1:
+        raise OptionError(
+            "WITH LATENCY",
+            "a run has one target, for all of its outputs",
+            " and ".join(aims),
+            "Write the same after each of them, or after one alone.",
+        )
+    if asked is not None and policies.of(asked, where) != ByTarget():
+        raise OptionError(
+            where,
+            "the query has its own, WITH LATENCY",
+            asked if isinstance(asked, str) else type(asked).__name__,
+            "Leave one of them out.",
+        )
+    (aim,) = aims.values()
+    return ByTarget(latency=aim.latency_us / 1e6, error=aim.error, cost=aim.cost)
 
 
 def memory_of(limit: str | int | None) -> Allowance:

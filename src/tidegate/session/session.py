@@ -32,7 +32,7 @@ from tidegate.query.table import TableDef
 from tidegate.session.dashboard import ServedPage
 from tidegate.session.launch import Location, prepare, title_of
 from tidegate.session.look import look
-from tidegate.session.options import memory_of, run_options
+from tidegate.session.options import memory_of, policy_of, run_options
 from tidegate.session.place import Place, texts
 from tidegate.session.planning import plan_for
 from tidegate.session.query import RunningQuery
@@ -359,7 +359,7 @@ class Session:
         options = run_options(
             instances,
             switches,
-            policy,
+            policy_of(policy, outputs),
             memory_limit,
             trigger,
             mapping,

@@ -106,8 +106,9 @@ class _Binder:
             return self._with(with_).query(_without(tree, "with_"))
         if isinstance(tree, QueryWith):
             clauses = [read_clause(c) for c in tree.expressions]
-            if isinstance(tree.this, exp.SetOperation):
-                raise _after_union(clauses[0])
+            single = [clause for clause in clauses if not clause.whole]
+            if single and isinstance(tree.this, exp.SetOperation):
+                raise _after_union(single[0])
             return reduce(lambda node, clause: clause.put(node), clauses, self.query(tree.this))
         if isinstance(tree, exp.Subquery):
             return self._ordered_stateless(self.query(tree.this), tree)

@@ -299,6 +299,7 @@ ANSWERS = {
     "query: column of the other side of an anti join": "00:00:01,5; 00:00:02,7.5",
     "query: left join of tuple windows": "00:00:01,a; 00:00:02,b",
     "query: outer join in another order": "00:00:01,a; 00:00:02,b",
+    "query: WITH LATENCY inside": "00:00:00,02:00:00,2",
     "query: OVER": "00:00:01,5; 00:00:02,7.5",
     "elsewhere: qualify": "00:00:01,a,5; 00:00:02,b,7.5",
     "elsewhere: named window": "00:00:01,a,5; 00:00:02,b,7.5",

@@ -99,12 +99,26 @@ MISTAKES = {
         ),
         options=(*RIDES, "--switch", "3=100"),
     ),
-    "--policy auto": Mistake(
+    "--policy auto?error=2": Mistake(
         message=(
-            "--policy: only fixed, threshold or model can be used; got auto. "
-            "The others are not available yet."
+            "policy auto: error must be between 0 and 1; got 2. 0.1 is 10 percent; leave it out "
+            "where nothing may be shed."
         ),
-        options=(*RIDES, "--policy", "auto"),
+        options=(*RIDES, "--policy", "auto?error=2"),
+    ),
+    "--policy auto?latency=soon": Mistake(
+        message=(
+            "policy auto, latency: a duration must be a number and a unit; got 'soon'. Write for "
+            'example "15 minutes" or "500 ms".'
+        ),
+        options=(*RIDES, "--policy", "auto?latency=soon"),
+    ),
+    "--policy beside WITH LATENCY": Mistake(
+        message=(
+            "--policy: the query has its own, WITH LATENCY; got threshold. Leave one of them out."
+        ),
+        sql=COUNT + " WITH LATENCY 2 SECONDS",
+        options=(*RIDES, "--policy", "threshold"),
     ),
     "--policy model?upper=0.5": Mistake(
         message=(
@@ -121,7 +135,9 @@ MISTAKES = {
         options=(*RIDES, "--policy", "model?calibration=c.json"),
     ),
     "--policy fast": Mistake(
-        message=("--policy: must be a known word; got fast. There are: fixed, threshold, model."),
+        message=(
+            "--policy: must be a known word; got fast. There are: fixed, threshold, model, auto."
+        ),
         options=(*RIDES, "--policy", "fast"),
     ),
     "--policy threshold?lower=0.95": Mistake(

@@ -774,9 +774,12 @@ MISTAKES = {
         ),
         sql="SELECT COUNT(DISTINCT fare) AS f FROM rides [RANGE 1 HOUR] WITH ERROR 10 PERCENT",
     ),
-    "WITH LATENCY": Mistake(
-        message="WITH LATENCY 2 seconds: is not available yet. There is no way yet.",
-        sql=COUNT + " WITH LATENCY 2 SECONDS",
+    "WITH LATENCY inside": Mistake(
+        message=(
+            "WITH LATENCY: is for a whole query; got one inside another. Write it after the "
+            "outermost SELECT, in Python as the last call before start."
+        ),
+        sql=f"SELECT MAX(n) AS n FROM ({COUNT} WITH LATENCY 2 SECONDS) [RANGE 2 HOURS]",
     ),
     "WITH SHED nothing": Mistake(
         message=(

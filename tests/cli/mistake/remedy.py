@@ -473,6 +473,10 @@ EDITS = {
     "query: column of the other side of an anti join": ("ANTI", "LEFT"),
     "query: left join of tuple windows": ("ROWS 5", "RANGE 5 MINUTES"),
     "query: outer join in another order": (" ORDER BY ts", ""),
+    "query: WITH LATENCY inside": (
+        " WITH LATENCY 2 SECONDS) [RANGE 2 HOURS]",
+        ") [RANGE 2 HOURS] WITH LATENCY 2 SECONDS",
+    ),
 }
 """A text of the query, and what stands in its place when the remedy is followed: the first for the
 first time that the text is written, and so on. No text stands for the whole query."""
@@ -480,7 +484,6 @@ first time that the text is written, and so on. No text stands for the whole que
 NO_WAY = (
     "query: UNION",
     "query: subquery in WHERE",
-    "query: WITH LATENCY",
     "elsewhere: temporal",
     "elsewhere: histogram",
     "elsewhere: map_agg",

@@ -81,7 +81,7 @@ MISTAKES = {
     ),
     "unknown policy": _said(
         "--policy: must be a known word; got modell. Did you mean model? There are: fixed, model, "
-        "threshold.",
+        "threshold, auto.",
         "--policy",
         "modell",
     ),

@@ -27,6 +27,8 @@ def test_clauses_say_themselves() -> None:
     assert str(ErrorBound(0.1, metric="rms")) == "ERROR 10 PERCENT CONFIDENCE 95 PERCENT BY RMS"
     assert str(Shed(0.985, "uniform")) == "SHED 98.5 PERCENT BY UNIFORM"
     assert str(LatencyTarget(2_000_000)) == "LATENCY 2 seconds"
+    whole = LatencyTarget(2_000_000, 0.1, 8)
+    assert str(whole) == "LATENCY 2 seconds ERROR 10 PERCENT COST 8 INSTANCES"
 
 
 @pytest.mark.parametrize("error", [0, 1, -0.1, 1.5, float("nan")])

@@ -3,7 +3,7 @@
 import { byId, el, percent, put } from "./dom.js";
 
 const TOKEN = "tidegate-token";
-const POLICIES = ["fixed", "threshold", "model"];
+const POLICIES = ["fixed", "threshold", "model", "auto"];
 // What is typed is text; these fields are asked for as something else.
 const READ = { instances: Number, instance: Number, share: (text) => `${text} percent` };
 

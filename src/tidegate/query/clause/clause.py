@@ -26,12 +26,12 @@ class Clause:
 
     - `word` and `parts` are its syntax: `WITH word parts`. Each part fills a field. `lead` is WITH,
       or nothing.
-    - `method` is the method of a stream that asks for the same, with the fields as arguments, and
-      `example` a call of it.
+    - `method` is the method of a stream that asks for the same, with the arguments of a static
+      `called` where it has one, else with the fields, and `example` a call of it.
     - `beside` are columns that follow each aggregate, by the endings of their names; they have
       the type of the aggregate. `last` are columns after all others, with their types.
     - `sheds` says whether tuples are dropped for it, `early` whether rows come before the last one
-      of their window and group.
+      of their window and group, `whole` whether it is for a whole query, a UNION ALL too.
     - `only_for` and `remedy` are said where there is nothing that it could be put on.
 
     Lowering finds it on an aggregate or a join by its word.
@@ -46,6 +46,7 @@ class Clause:
     last: ClassVar[tuple[tuple[str, pa.DataType], ...]] = ()
     sheds: ClassVar[bool] = False
     early: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
     only_for: ClassVar[str] = "is for an aggregate"
     remedy: ClassVar[str] = "Write it after the SELECT that has the aggregate."
 

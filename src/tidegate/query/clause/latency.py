@@ -1,33 +1,74 @@
-"""WITH LATENCY: a target for the delay of results, which nothing keeps yet."""
+"""WITH LATENCY: a target for the delay of results, which the policy `auto` keeps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tidegate.duration import duration_text
-from tidegate.errors import NO_WAY, QueryError, UnavailableError
-from tidegate.query.clause.clause import Clause
-from tidegate.query.grammar import DurationValue, SyntaxPart
+from tidegate.duration import Duration, duration_text, duration_us
+from tidegate.errors import QueryError
+from tidegate.query.aim import Aim
+from tidegate.query.clause.clause import Clause, check_share
+from tidegate.query.clause.shed import CONCEPT, TO, Shed
+from tidegate.query.grammar import PERCENT, DurationValue, InstancesValue, SyntaxPart
 from tidegate.query.node import Node
+
+MOST_SHED = 0.95
+"""The most that a query with an error allowance may shed, whatever its error."""
 
 
 @dataclass(frozen=True)
 class LatencyTarget(Clause):
-    """Results should follow their tuples within this time; remedies are taken to keep it."""
+    """Results should follow their tuples within this time; the policy `auto` sees to it.
+
+    With `error` the query sheds where it can, up to MOST_SHED by concept, while that makes no
+    larger error; a query that cannot shed stays exact. `cost` is the most instances.
+    """
 
     word: ClassVar = "LATENCY"
-    parts: ClassVar = (SyntaxPart("target_us", DurationValue()),)
+    method: ClassVar = "latency"
+    example: ClassVar = '.latency("2 seconds", error=0.1, cost=8)'
+    whole: ClassVar = True
+    parts: ClassVar = (
+        SyntaxPart("target_us", DurationValue()),
+        SyntaxPart("error", PERCENT, "ERROR"),
+        SyntaxPart("cost", InstancesValue(), "COST"),
+    )
 
     target_us: int
+    error: float | None = None
+    cost: int | None = None
 
     def __post_init__(self) -> None:
+        where = "WITH LATENCY"
         if self.target_us <= 0:
-            raise QueryError(
-                "WITH LATENCY",
-                "the target must be longer than zero",
-                duration_text(self.target_us),
-            )
+            got = duration_text(self.target_us)
+            raise QueryError(where, "the target must be longer than zero", got)
+        if self.error is not None:
+            example = "ERROR 10 PERCENT, in Python error=0.1, or leave it out"
+            check_share(where, "the error", self.error, example)
+        if self.cost is not None and (isinstance(self.cost, bool) or not self.cost >= 1):
+            raise QueryError(where, "the cost must be at least 1 instance", str(self.cost))
+
+    @staticmethod
+    def called(
+        target: Duration, error: float | None = None, cost: int | None = None
+    ) -> LatencyTarget:
+        """From Python, with the target as a text, a number of seconds or a timedelta."""
+        return LatencyTarget(duration_us(target, "latency"), error, cost)
 
     def put(self, node: Node) -> Node:
-        raise UnavailableError(self.where, "is not available yet", None, NO_WAY)
+        if isinstance(node, Aim):
+            raise QueryError(
+                self.where, "a query has one WITH LATENCY", "two", "Leave one of them out."
+            )
+        child = node if self.error is None else _shedding(node)
+        return Aim(child, self.target_us, self.error, self.cost)
+
+
+def _shedding(node: Node) -> Node:
+    """The query with an aggregate that may shed; as it is where it cannot, or does already."""
+    try:
+        return Shed(MOST_SHED, CONCEPT, TO).put(node)
+    except QueryError:
+        return node
