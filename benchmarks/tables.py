@@ -19,6 +19,7 @@ import autoscale
 import autoscale_engine
 import batch_cost
 import cod
+import controller
 import execution
 import first_week
 import latency
@@ -88,6 +89,7 @@ PAGES: dict[str, dict[str, Table]] = {
     },
     "autoscale.md": {
         "autoscale": Table("autoscale", autoscale.table),
+        "controller": Table("controller", controller.table),
         "autoscale_engine": Table(
             "autoscale_engine", lambda report: autoscale_engine.table(report["experiments"])
         ),

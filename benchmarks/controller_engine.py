@@ -1,0 +1,164 @@
+"""A latency target on the engine: a spike and a lasting step of an aggregate that may shed.
+
+    python benchmarks/controller_engine.py                          two cores, some six minutes
+    python benchmarks/controller_engine.py --cores 16 --seconds 120
+    python benchmarks/controller_engine.py --master none --seconds 20 --policies auto --loads spike
+
+A thread appends rows to a live source. A pilot run says how many rows a second the engine does; the
+base rate is the part `--base` of that. `spike` has three times the base rate for a quarter of the
+time (30 s of 120), `step` from a third of the time on. Each run is a process of its own: with
+nothing done (`fixed`), `threshold`, `model` and `auto`, which may shed within 10 percent. Results
+go to benchmarks/results/controller_engine.json: latency, backlog, instances and share of every
+second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from measure import CORES, MASTER, common_arguments, give, in_child, write_report
+
+import tidegate as tg
+
+SECONDS, BASE, TARGET_S = 120.0, 0.5, 2.0
+EVERY_S = 0.1
+START_US = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1e6)
+PILOT_ROWS = 2_000_000
+POLICIES = {
+    "fixed": "fixed",
+    "threshold": f"threshold?maximum={CORES}",
+    "model": f"model?maximum={CORES}&latency={TARGET_S}",
+    "auto": f"auto?latency={TARGET_S}&error=0.1&cost={CORES}",
+}
+LOADS = ("spike", "step")
+
+
+def times_base(load: str, at: float) -> float:
+    """How many times the base rate, at a part of the time."""
+    if load == "spike":
+        return 3.0 if 0.25 <= at < 0.5 else 1.0
+    return 2.0 if at >= 1 / 3 else 1.0
+
+
+def rows_of(start_s: float, seconds: float, count: int) -> pa.Table:
+    ts = START_US + (np.linspace(start_s, start_s + seconds, count, endpoint=False) * 1e6)
+    numbers = np.arange(count)
+    columns = {
+        "t": pa.array(ts.astype(np.int64), pa.timestamp("us", "UTC")),
+        "k": pa.array(numbers * 7919 % 1000),
+        "v": pa.array((numbers % 101).astype(np.float64)),
+    }
+    return pa.table(columns)
+
+
+def started(master: str, policy: str) -> tuple[tg.MemorySource, Any]:
+    """A query that has answered its first batch: code is loaded, tasks are there."""
+    source = tg.MemorySource(rows_of(0.0, 0.01, 1_000), time="t")
+    stream = tg.Session(master=master).stream(source, time="t").window("5 seconds").group_by("k")
+    shed = stream.agg(a=tg.mean("v"), d=tg.stddev("v"), n=tg.count()).shed(up_to=0.95)
+    query = shed.start(sink=tg.sink.memory(), policy=policy, instances=1)
+    while query.status()["batch"] < 0:
+        time.sleep(0.1)
+    return source, query
+
+
+def pilot(master: str) -> float:
+    """Rows a second of the engine with one instance."""
+    source, query = started(master, "fixed")
+    source.append(rows_of(0.02, 1.0, PILOT_ROWS))
+    time.sleep(1.0)
+    begin = time.monotonic()
+    source.append(rows_of(1.1, 1.0, PILOT_ROWS))
+    while query.status()["rows_in"] < 2 * PILOT_ROWS:
+        time.sleep(0.02)
+    seconds = time.monotonic() - begin
+    source.end()
+    query.wait()
+    return PILOT_ROWS / seconds
+
+
+def run(master: str, load: str, policy: str, rate: float, seconds: float) -> dict[str, Any]:
+    source, query = started(master, POLICIES[policy])
+    begin, over = time.monotonic(), threading.Event()
+
+    def feed() -> None:
+        fed_s = 0.0
+        while fed_s < seconds:
+            over.wait(max(begin + fed_s - time.monotonic(), 0.0))
+            count = round(rate * EVERY_S * times_base(load, fed_s / seconds))
+            source.append(rows_of(1.0 + fed_s, EVERY_S, count))
+            fed_s += EVERY_S
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    course = []
+    while thread.is_alive():
+        time.sleep(1.0)
+        status = query.status()
+        newest, shedding = status["newest_latency_ms"], list(status["shedding"].values())
+        course.append(
+            {
+                "at_s": round(time.monotonic() - begin, 2),
+                "latency_s": None if newest is None else round(float(newest["p99"]) / 1e3, 4),
+                "backlog_rows": (status["backlog"] or {}).get("rows"),
+                "instances": status["instances"],
+                "share": shedding[0]["share"] if shedding else 0.0,
+            }
+        )
+    source.end()
+    summary = query.wait()
+    told = summary.as_dict()
+    late = [one["latency_s"] for one in course if one["latency_s"] is not None]
+    return {
+        "held": round(float(np.mean([s <= TARGET_S for s in late])), 4),
+        "worst_s": max(late),
+        "latency_ms": {k: float(v) for k, v in (told["latency_later_batches_ms"] or {}).items()},
+        "rows_shed": told.get("rows_shed", 0),
+        "windows": told["windows"],
+        "controller": told["controller"],
+        "course": course,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    common_arguments(parser, rounds=1)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--base", type=float, default=BASE)
+    parser.add_argument("--master", default=MASTER)
+    parser.add_argument("--loads", nargs="+", choices=LOADS, default=list(LOADS))
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
+    asked = parser.parse_args()
+    if asked.child == "pilot":
+        return give(pilot(asked.master))
+    if asked.child:
+        load, policy, rate = asked.child.split("=")
+        return give(run(asked.master, load, policy, float(rate), asked.seconds))
+    options = ["--seconds", str(asked.seconds), "--master", asked.master]
+    fastest = in_child(__file__, "--child", "pilot", *options)
+    print(f"{fastest:,.0f} rows/s with one instance", flush=True)
+    found: dict[str, Any] = {}
+    for load in asked.loads:
+        found[load] = {}
+        for policy in asked.policies:
+            child = f"{load}={policy}={fastest * asked.base}"
+            one = found[load][policy] = in_child(__file__, "--child", child, *options)
+            print(
+                f"{load:<6}{policy:<10} held {one['held']:.1%}, worst {one['worst_s']:.2f} s, "
+                f"{one['rows_shed']:,} rows shed",
+                flush=True,
+            )
+    write_report(
+        "controller_engine",
+        {"seconds": asked.seconds, "rows_per_s": fastest, "base": asked.base, "loads": found},
+    )
+
+
+if __name__ == "__main__":
+    main()
