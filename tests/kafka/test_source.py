@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from tools.kafka import PASSWORD, USER, Broker
 
 import tidegate as tg
@@ -43,6 +45,28 @@ def test_a_topic_is_read_up_to_the_end_it_has(
     broker.create(topic, 3)
     send(broker, topic, spread(range(1000), 3))
     assert given(stream(session, uri(broker, topic)).to_arrow().to_pylist()) == answer(range(1000))
+
+
+def test_partitions_without_a_leader_are_asked_for_again(
+    broker: Broker, topic: str, session: tg.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a topic that was just made: the broker says so, for a moment."""
+    broker.create(topic, 3)
+    send(broker, topic, spread(range(100), 3))
+    refused: list[Future[Any]] = []
+    ask = AdminClient.list_offsets
+
+    def without_leader(self: AdminClient, places: Any, **more: Any) -> Any:
+        if len(refused) == 2:
+            return ask(self, places, **more)
+        failed: Future[Any] = Future()
+        failed.set_exception(KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)))
+        refused.append(failed)
+        return dict.fromkeys(places, failed)
+
+    monkeypatch.setattr(AdminClient, "list_offsets", without_leader)
+    assert given(stream(session, uri(broker, topic)).to_arrow().to_pylist()) == answer(range(100))
+    assert len(refused) == 2
 
 
 def test_only_committed_records_count_and_markers_are_no_rows(

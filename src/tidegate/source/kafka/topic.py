@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from tidegate import schedule
 from tidegate.errors import SourceError, near
 from tidegate.kafka.address import KafkaAddress
 from tidegate.kafka.client import ANSWER_S, Complaints, library, make_admin, make_consumer, reason
@@ -13,9 +14,12 @@ from tidegate.kafka.client import ANSWER_S, Complaints, library, make_admin, mak
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
+T = TypeVar("T")
+
 COMMITTED = "read_committed"
 ISOLATIONS = (COMMITTED, "read_uncommitted")
 
+_LOOK_AGAIN_S = 0.1
 _UNGROUPED = "tidegate"
 """A consumer must name a group, also one that neither joins it nor commits to it."""
 
@@ -101,18 +105,40 @@ class TopicQuestions:
         levels = self._kafka.IsolationLevel
         level = levels.READ_COMMITTED if self._topic.isolation == COMMITTED else None
         level = levels.READ_UNCOMMITTED if level is None else level
-        asked = self._admin.list_offsets(
-            dict.fromkeys(places, spec), isolation_level=level, request_timeout=ANSWER_S
-        )
-        return {place.partition: self._answer(asked[place]).offset for place in places}
+
+        def ask() -> dict[int, int]:
+            asked = self._admin.list_offsets(
+                dict.fromkeys(places, spec), isolation_level=level, request_timeout=ANSWER_S
+            )
+            return {place.partition: self._answer(asked[place]).offset for place in places}
+
+        return self._led(ask)
+
+    def _led(self, ask: Callable[[], T]) -> T:
+        """What a question gives once partitions have leaders, for which it is asked again.
+
+        A topic that was just made has none, nor one whose broker went, until another leads.
+        """
+        clock = schedule.current().clock
+        until_s = clock.now() + ANSWER_S
+        while True:
+            try:
+                return ask()
+            except NoLeaderError as error:
+                if clock.now() >= until_s:
+                    raise self._silent(error.cause) from None
+            clock.sleep(_LOOK_AGAIN_S)
 
     def _described(self) -> tuple[str, list[int]]:
         name = self._topic.name
-        asked = self._admin.describe_topics(
-            self._kafka.TopicCollection([name]), request_timeout=ANSWER_S
-        )
+        topics = self._kafka.TopicCollection([name])
+
+        def ask() -> Any:
+            asked = self._admin.describe_topics(topics, request_timeout=ANSWER_S)
+            return self._answer(asked[name])
+
         try:
-            found = self._answer(asked[name])
+            found = self._led(ask)
         except UnknownTopicError:
             raise self._unknown() from None
         return str(found.topic_id), sorted(p.id for p in found.partitions)
@@ -129,8 +155,11 @@ class TopicQuestions:
         try:
             return asked.result(ANSWER_S + 5)
         except self._kafka.KafkaException as error:
-            if error.args[0].code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
+            code, codes = error.args[0].code(), self._kafka.KafkaError
+            if code == codes.UNKNOWN_TOPIC_OR_PART:
                 raise UnknownTopicError from error
+            if code in (codes.NOT_LEADER_FOR_PARTITION, codes.LEADER_NOT_AVAILABLE):
+                raise NoLeaderError(error) from error
             raise self._silent(error) from None
 
     def _silent(self, error: Exception) -> SourceError:
@@ -143,6 +172,14 @@ class TopicQuestions:
 
 class UnknownTopicError(Exception):
     """The brokers know no such topic."""
+
+
+class NoLeaderError(Exception):
+    """The broker that was asked does not lead a partition, or none does."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 def removed(topic: Topic, partition: int, start: int, low: int | None) -> SourceError:
