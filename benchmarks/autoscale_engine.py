@@ -121,7 +121,7 @@ def table(experiments: dict[str, Any]) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    common_arguments(parser, rounds=1)
+    common_arguments(parser)
     parser.add_argument("--most", type=int, default=MOST, help="instances")
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--experiments", nargs="+", choices=EXPERIMENTS, default=list(CHOSEN))

@@ -128,7 +128,7 @@ def run(master: str, load: str, policy: str, rate: float, seconds: float) -> dic
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    common_arguments(parser, rounds=1)
+    common_arguments(parser)
     parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--base", type=float, default=BASE)
     parser.add_argument("--master", default=MASTER)

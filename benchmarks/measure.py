@@ -43,9 +43,13 @@ MASTER = f"local[{CORES}]"
 Batch = dict[str, Any]
 
 
-def common_arguments(parser: argparse.ArgumentParser, rounds: int) -> None:
-    """The options that every benchmark has; --child and --work are for its own runs."""
-    parser.add_argument("--rounds", type=int, default=rounds)
+def common_arguments(parser: argparse.ArgumentParser, rounds: int | None = None) -> None:
+    """The options that every benchmark has; --child and --work are for its own runs.
+
+    `--rounds` is an option of those alone that repeat what they measure.
+    """
+    if rounds is not None:
+        parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--cores", type=int, default=CORES, help="of local[N] (default: 2)")
     parser.add_argument("--data", default=str(DATA), help="where input is written, once")
     parser.add_argument("--work", help=argparse.SUPPRESS)

@@ -325,7 +325,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=40.0, help="how long the overload lasts")
     parser.add_argument("--capacity", type=float, help=argparse.SUPPRESS)
-    common_arguments(parser, rounds=1)
+    common_arguments(parser)
     given = parser.parse_args()
     if given.child == "capacity":
         give(capacity(Path(given.work), TRY_S))
