@@ -12,6 +12,7 @@ from tests.driver.scene import PASSED, loop_of, memory, plan_of, table
 from tidegate.driver import loop as loop_module
 from tidegate.driver.batch_observer import BatchObserver, CommittedBatch
 from tidegate.driver.loop import Loop
+from tidegate.driver.status import status_of
 
 
 class Noting(BatchObserver):
@@ -46,6 +47,34 @@ def test_each_observer_is_told_of_each_committed_batch_in_order(tmp_path: Path) 
     # The report is made between the first and the last of them.
     assert first.told == [(0, -1, True), (1, 0, True), "closed"]
     assert last.told == [(0, -1, False), (1, 0, False), "closed"]
+
+
+class Asking(BatchObserver):
+    """Asks for the status while a batch is booked, as another thread may."""
+
+    def __init__(self) -> None:
+        self.loop: Loop | None = None
+        self.told: list[tuple[int, int]] = []
+
+    def committed(self, batch: CommittedBatch) -> None:
+        assert self.loop is not None
+        found = status_of(self.loop)
+        self.told.append((found["batch"], found["rows_in"]))
+
+
+def test_a_status_has_no_batch_whose_rows_are_not_counted_yet(tmp_path: Path) -> None:
+    source = memory((1, "a", 0), (2, "b", 1))
+    loop = loop_of(plan_of(PASSED), [source], tmp_path)
+    asking = Asking()
+    asking.loop = loop
+    loop.books.observers = (asking, *loop.books.observers)
+    assert loop.step() is not None
+    assert loop.step() is None
+    source.append(table((3, "c", 2)))
+    assert loop.step() is not None
+    assert asking.told == [(-1, 0), (0, 2)]
+    assert (status_of(loop)["batch"], status_of(loop)["rows_in"]) == (1, 3)
+    loop.close()
 
 
 def test_a_batch_counts_though_an_observer_fails(tmp_path: Path) -> None:
