@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -153,6 +153,35 @@ def compare(asked: Asked, rounds: int, data: Path) -> Iterator[dict[str, Any]]:
         yield {"way": f"budget {budget}", "cpu_s": median(r.cpu_s for r in ran), **told, **wrong}
     # A row of a sample is a priority and a value; a cell is one number.
     yield {"way": "countmin", **countmin(asked, data, 2 * max(BUDGETS))}
+
+
+TITLES = {
+    "jobs": "tasks, own aggregate",
+    "jobs-median": "tasks, median",
+    "routes": "rides, own aggregate",
+    "routes-median": "rides, median",
+}
+
+
+def table(cases: Mapping[str, list[dict[str, Any]]]) -> Iterator[str]:
+    """CPU seconds of each way; of those with a budget also the share of rows from samples."""
+    ways = [f"budget {budget}" for budget in BUDGETS]
+    titles = ["exact", *(f"budget of {budget:,} rows" for budget in BUDGETS), "CountMin"]
+    yield f"| query | {' | '.join(titles)} |"
+    yield "|---" * (len(titles) + 1) + "|"
+    for name, rows in cases.items():
+        found = {row["way"]: row for row in rows}
+        budgets = [
+            f"{found[way]['cpu_s']:.2f} s, {found[way]['rows_from_samples']:.0%}" for way in ways
+        ]
+        sketch = found["countmin"]
+        cells = [
+            TITLES[name],
+            f"{found['exact']['cpu_s']:.2f} s",
+            *budgets,
+            f"{sketch['cpu_s']:.2f} s, {sketch['off']:.0%} off",
+        ]
+        yield f"| {' | '.join(cells)} |"
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ import resident_memory
 import shedpart
 import soak_samples
 import spear
+import spear_groups
 import sustained
 from measure import HERE, RESULTS
 
@@ -64,6 +65,9 @@ PAGES: dict[str, dict[str, Table]] = {
         "kafka_latency": Table(
             "kafka", lambda report: kafka.latency_table(report["latency"]["engines"])
         ),
+        "kafka_latency_16": Table(
+            "kafka-16", lambda report: kafka.latency_table(report["latency"]["engines"])
+        ),
         "resident_memory": Table(
             "resident_memory", lambda report: resident_memory.table(report["cases"])
         ),
@@ -72,6 +76,7 @@ PAGES: dict[str, dict[str, Table]] = {
     "approximation.md": {
         "promise": Table("promise", lambda report: promise.table(report["cells"])),
         "spear": Table("spear", lambda report: spear.table(report["cases"])),
+        "spear_groups": Table("spear_groups", lambda report: spear_groups.table(report["cases"])),
         "scans": Table("spear", lambda report: spear.scan_table(report["scans"])),
     },
     "shedding.md": {
