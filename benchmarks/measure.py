@@ -63,11 +63,13 @@ def in_child(
     cores: int = CORES,
     cpus: Sequence[int] | None = None,
     python: str = sys.executable,
+    limit_s: float | None = None,
 ) -> Any:
     """Run a benchmark in a process of its own, and give what it hands to `give`.
 
     It is told `--work DIR`, a folder that is gone when this returns, and `--instances` where they
     are given. Its MASTER has so many `cores`; where `cpus` are given, it runs on these alone.
+    One that takes longer than `limit_s` is killed: a TimeoutExpired.
     """
     if instances is not None:
         arguments = (*arguments, "--instances", str(instances))
@@ -76,7 +78,14 @@ def in_child(
         environment = {**os.environ, "PYSPARK_PYTHON": python, _CORES: str(cores)}
         if cpus is not None:
             environment[_CPUS] = ",".join(map(str, cpus))
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+            timeout=limit_s,
+        )
     found = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
     if done.returncode or not found:
         text = f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"

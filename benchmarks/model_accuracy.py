@@ -45,7 +45,7 @@ from typing import Any
 import numpy as np
 from measure import MASTER, RESULTS, beside, common_arguments, give, in_child, write_report
 from model_pictures import plots
-from model_run import STEP_S, Batch, Ran, held, run, shared, spread
+from model_run import BAND, STEP_S, Batch, Predicate, Ran, held, run, shared, spread
 
 from tidegate.model.cost.calibration import Calibration
 from tidegate.model.cost.estimator import Estimator
@@ -387,20 +387,18 @@ def child(arguments: argparse.Namespace) -> None:
     """A pilot, which measures the costs, or the run of a set-up."""
     name, text, number = arguments.child.split("=")
     work, seconds, factor = Path(arguments.work), arguments.seconds, float(text)
-    is_pilot = name.startswith("pilot")
-    setup = pilot_of(int(name.removeprefix("pilot"))) if is_pilot else SETUPS[name]
-    trace = trace_of(setup, seconds, factor, pilot=is_pilot)
-    window = window_of(setup, seconds, factor)
+    if name.startswith("pilot"):
+        setup = pilot_of(int(name.removeprefix("pilot")))
+        give(piloted(setup, seconds, factor, work, arguments.master))
+        return
+    setup = SETUPS[name]
+    trace, window = trace_of(setup, seconds, factor), window_of(setup, seconds, factor)
     kept = Path(arguments.again) / f"{name}-{number}.json" if arguments.again else None
     if kept is not None:
         ran = Ran.kept(kept)
     else:
         many, rows = setup.instances, setup.rows
         ran = run(trace, window, work, arguments.master, instances=many, batch_rows=rows)
-    if is_pilot:
-        found = calibrated(ran.batches, math.inf)
-        give({"comparison_s": found.comparison.value, "tuple_s": found.tuple_s.value})
-        return
     if arguments.keep:
         ran.keep(Path(arguments.keep) / f"{name}-{number}.json")
     give(compared(setup, ran, seconds, factor))
@@ -408,6 +406,25 @@ def child(arguments: argparse.Namespace) -> None:
 
 def pilot_of(instances: int) -> Setup:
     return Setup("pilot", instances=instances, peak=PILOT)
+
+
+def piloted(
+    setup: Setup,
+    seconds: float,
+    factor: float,
+    work: Path,
+    master: str,
+    predicate: Predicate = BAND,
+) -> dict[str, float]:
+    """The costs with so many instances, where rates rise until they have enough to do.
+
+    `comparison_s` is what an instance takes for one, and as many times the driver's part of its
+    results as there are instances: the driver's part is not divided among them.
+    """
+    trace, window = trace_of(setup, seconds, factor, pilot=True), window_of(setup, seconds, factor)
+    ran = run(trace, window, work, master, instances=setup.instances, predicate=predicate)
+    found = calibrated(ran.batches, math.inf)
+    return {"comparison_s": found.comparison.value, "tuple_s": found.tuple_s.value}
 
 
 def measured(arguments: argparse.Namespace) -> dict[str, Any]:

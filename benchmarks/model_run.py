@@ -19,8 +19,24 @@ from tidegate.model.operation import Floats, Lookback
 
 STEP_S = 0.25
 """The steps of rates."""
+LATE_S = 20.0
+"""A run that is so much later than its trace has fallen behind: it is stopped, and says so."""
 WARM = "rows=20000&rate=2000"
 """What is joined first, as fast as it can be: Spark starts, and everything gets warm."""
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """What is joined on, of values from 1 to `domain`."""
+
+    text: str
+    domain: int
+
+
+BAND = Predicate("r.x BETWEEN s.a - 10 AND s.a + 10 AND r.y BETWEEN s.b - 10 AND s.b + 10", 200)
+"""The paper's: one pair of 100 is a result, and a result costs far more than a comparison."""
+DISTANCE = Predicate("(r.x - s.a) * (r.x - s.a) + (r.y - s.b) * (r.y - s.b) <= 100", 2_000)
+"""One that takes an instance longer to compare, and of whose 10,000 pairs or so one is a result."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +76,12 @@ class Ran:
     forecasts: list[Forecasted]
     status: dict[str, Any]
 
+    def left_s(self, trace: Trace) -> float:
+        """How many seconds of the trace were not worked off when it ended."""
+        due = np.cumsum((trace.r.sum(axis=1) + trace.s.sum(axis=1)) * STEP_S)
+        done = sum(batch.sample.tuples for batch in self.batches)
+        return float(STEP_S * (due > done + 0.01 * due[-1]).sum())
+
     def keep(self, file: Path) -> None:
         """Write it, but for its status."""
         batches = [[*astuple(b)[:-1], list(astuple(b.sample))] for b in self.batches]
@@ -94,8 +116,9 @@ def run(
     instances: int = 1,
     policy: str | None = None,
     batch_rows: int | None = None,
+    predicate: Predicate = BAND,
 ) -> Ran:
-    """The engine over a trace, when it is warm."""
+    """The engine over a trace, when it is warm; no longer than the trace and LATE_S."""
     import tidegate as tg
 
     names = [f"{side}{n}" for side in "rs" for n in range(trace.r.shape[1])]
@@ -112,31 +135,31 @@ def run(
     paced_options = {"policy": policy} | ({"batch_rows": batch_rows} if batch_rows else {})
     for name, pace in (("warm", WARM), ("checkpoint", paced)):
         with captured() as found:
-            query = session.sql(sql_of(pace, trace.r.shape[1], extent)).start(
+            query = session.sql(sql_of(pace, trace.r.shape[1], extent, predicate)).start(
                 sink=tg.sink.call(lambda batch, rows: None),
                 checkpoint=str(work / name),
                 **options,
                 **({"batch_rows": 400} if pace == WARM else paced_options),
             )
-            query.wait()
+            query.wait(len(trace) * STEP_S + LATE_S)
+            query.stop()
     return replace(found, status=query.status())
 
 
-def sql_of(pace: str, sources: int, extent: str) -> str:
+def sql_of(pace: str, sources: int, extent: str, on: Predicate) -> str:
     """The join of the paper, of streams that come at a pace."""
     streams = [
         f"CREATE STREAM {side} FROM "
         + ", ".join(
             f"'generator:{side}?{pace}{'' if pace == WARM else f'&column={side}{n}'}&seed={n}"
-            "&domain=200&start=2024-01-01T00:00:00Z'"
+            f"&domain={on.domain}&start=2024-01-01T00:00:00Z'"
             for n in range(sources)
         )
         + " TIME ts;"
         for side in "rs"
     ]
     return "\n".join(streams) + (
-        f"\nSELECT r.x, r.y, s.a, s.b FROM r [{extent}] JOIN s [{extent}]"
-        " ON r.x BETWEEN s.a - 10 AND s.a + 10 AND r.y BETWEEN s.b - 10 AND s.b + 10"
+        f"\nSELECT r.x, r.y, s.a, s.b FROM r [{extent}] JOIN s [{extent}] ON {on.text}"
     )
 
 
