@@ -55,7 +55,7 @@ class ByTarget:
 
     @cached_property
     def goal(self) -> LatencyGoal:
-        return LatencyGoal(float(self.latency), self.error, self.cost)  # type: ignore[arg-type]
+        return LatencyGoal(_seconds(self.latency), self.error, self.cost)
 
     @cached_property
     def _interval_s(self) -> float:
