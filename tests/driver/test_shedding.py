@@ -12,7 +12,7 @@ from tidegate.batch import MIN_US
 from tidegate.control.command import answer
 from tidegate.driver.loop import Loop
 from tidegate.elastic.policy import Decision
-from tidegate.elastic.share import ShareRequest
+from tidegate.elastic.share import ShareRequest, share_of, share_text
 from tidegate.elastic.shed_rule import (
     BEHIND_S,
     CAUGHT_UP_S,
@@ -21,7 +21,6 @@ from tidegate.elastic.shed_rule import (
     ShedMemory,
     decide,
 )
-from tidegate.elastic.shed_share import share_of, share_text
 from tidegate.errors import OptionError
 from tidegate.sink.memory import MemorySink
 from tidegate.source.memory import MemorySource

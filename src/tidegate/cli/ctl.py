@@ -19,7 +19,7 @@ from tidegate.driver.metric.metric import Where
 from tidegate.driver.metric.registry import lines_at, rows_line
 from tidegate.driver.metric.text import backlog_text, ms_text
 from tidegate.elastic.owners import buckets_of
-from tidegate.elastic.shed_share import SHED, share_text
+from tidegate.elastic.share import SHED, share_text
 from tidegate.errors import OptionError
 from tidegate.microsecond import time_text
 from tidegate.state.epoch import counted, epoch_text

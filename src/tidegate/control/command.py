@@ -11,8 +11,7 @@ from tidegate.driver.loop import Loop
 from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
 from tidegate.elastic.request import MappingChange, Move, Rebalance, Request, Scale, Switch, text_of
-from tidegate.elastic.share import ShareRequest
-from tidegate.elastic.shed_share import SHED, share_of
+from tidegate.elastic.share import SHED, ShareRequest, share_of
 from tidegate.errors import OptionError, UserError, near
 
 BY = "ctl"

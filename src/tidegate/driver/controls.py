@@ -9,8 +9,7 @@ from tidegate.clock import Clock, utc_now
 from tidegate.driver.connection import Connection
 from tidegate.driver.pipeline import Pipeline
 from tidegate.elastic.request import Request
-from tidegate.elastic.share import ShareRequest
-from tidegate.elastic.shed_share import SHED
+from tidegate.elastic.share import SHED, ShareRequest
 from tidegate.elastic.switchboard import Taken, WaitingRequest
 from tidegate.errors import OptionError
 from tidegate.state.epoch import time_of

@@ -18,9 +18,8 @@ from tidegate.approx.rate import RateLog
 from tidegate.batch import MIN_US
 from tidegate.driver.replay import Replay
 from tidegate.driver.window_log import WindowDigest
-from tidegate.elastic.share import ShareRequest
+from tidegate.elastic.share import SHED, ShareRequest, share_text
 from tidegate.elastic.shed_rule import BacklogSeen, ShedMemory, decide
-from tidegate.elastic.shed_share import SHED, share_text
 from tidegate.errors import OptionError
 from tidegate.gate.intake import Cut
 from tidegate.model.observation import ShedSeen

@@ -19,8 +19,7 @@ from tidegate.elastic import registry as policies
 from tidegate.elastic.owners import buckets_of, owners_of, whole
 from tidegate.elastic.policy import Policy
 from tidegate.elastic.request import MappingChange, Move, Rebalance, Request, Scale, Switch
-from tidegate.elastic.share import ShareRequest
-from tidegate.elastic.shed_share import share_of
+from tidegate.elastic.share import ShareRequest, share_of
 from tidegate.errors import OptionError, near
 from tidegate.execute.shutdown import stop_at_end
 from tidegate.microsecond import read_us, time_text, time_us

@@ -83,6 +83,33 @@ def test_what_is_shed_stays_within_the_error() -> None:
     assert "20% may be shed" in made.memory.stuck
 
 
+def test_what_is_shed_in_vain_is_kept_again_and_not_shed_soon() -> None:
+    """The driver and map tasks take the time: they read a tuple before it is shed."""
+    made = World(ALLOWED, 1, most=1, most_share=0.95, beside=0.4, beside_saved=0.0)
+    made.run([0.1], 10.0)
+    made.beside = 1.2
+    made.run([0.1], 60.0)
+    assert [one.kind for _, one in made.changes] == ["shed", "undo"]
+    (tried_s, _), (undone_s, undone) = made.changes
+    assert undone_s - tried_s <= 3.0
+    assert undone.why == "to shed does not make batches shorter: back, shed 50% -> 0%"
+    assert made.memory.records[0]["outcome"]["held"] is True, "it was in vain, not late"
+    assert "driver and map tasks 120% of the time, there may be 1" in made.memory.stuck
+    made.beside = 0.4
+    made.run([0.1], 60.0)
+    assert (made.share, made.memory.stuck) == (0.0, "")
+
+
+def test_shedding_that_helps_the_driver_is_kept() -> None:
+    made = World(ALLOWED, 1, most=1, most_share=0.95, beside=0.4, beside_saved=0.6)
+    made.run([0.1], 10.0)
+    made.beside = 1.2
+    made.run([0.1], 30.0)
+    assert "undo" not in [one.kind for _, one in made.changes]
+    assert made.share > 0
+    assert made.latency_s <= 2.0
+
+
 def test_it_says_why_a_target_cannot_be_held() -> None:
     made = World(LatencyGoal(2.0, cost=4), 2)
     made.run([9.0], 60.0)

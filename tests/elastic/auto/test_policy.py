@@ -66,6 +66,17 @@ def test_a_short_spike_is_shed_where_an_error_is_allowed() -> None:
     assert max(batch.instances for batch in exact) > 3
 
 
+def test_a_spike_that_the_driver_cannot_keep_up_with_is_not_shed_in_vain() -> None:
+    """Instances have next to nothing to do, so that it saves nothing to shed."""
+    work = load_of((1, 20), (3, 15), (1, 20))
+    query = SimulatedQuery(
+        load=replace(work, work_s=work.work_s * 0.03), tuple_s=4.2e-4, most_share=0.95, slots=1
+    )
+    batches = query.run(ByTarget(latency=TARGET_S, error=0.1), instances=1)
+    assert sum(batch.share > 0 for batch in batches) == 4, "so many show what it saves"
+    assert [why.rpartition(": ")[2] for why in whys(batches)][1:] == ["back, shed 50% -> 0%"]
+
+
 def test_it_never_decides_from_a_batch_with_a_switch_a_retry_or_a_pause() -> None:
     faults = [SimulatedFault("retry", at, 0.4) for at in range(20, 60, 2)]
     faults += [SimulatedFault("pause", 15.0, 1.0), SimulatedFault("pause", 70.0, 1.0)]

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import sqrt
 
-from tidegate.elastic.auto.evidence import Evidence, SubqueryEvidence
+from tidegate.elastic.auto.evidence import Evidence, Saved, SubqueryEvidence
 from tidegate.elastic.auto.goal import LatencyGoal
-from tidegate.elastic.auto.machine import Machine, RemedyChoice
+from tidegate.elastic.auto.machine import Machine
 from tidegate.elastic.auto.memory import MachineMemory
+from tidegate.elastic.auto.remedy import RemedyChoice
 from tidegate.elastic.auto.setting import Setting
 from tidegate.model.observation import ShedSeen
 
@@ -29,7 +30,11 @@ class World:
     half_error: float = 0.02
     slowdown: Callable[[int], float] = lambda instances: 1.0
     """How many times as long as the machine thinks so many instances take."""
+    beside: float = 0.0
+    """What the driver and map tasks need of a second, and `beside_saved` what shedding saves."""
+    beside_saved: float = 0.0
     share: float = 0.0
+    shed_batches: int = 0
     at_s: float = 0.0
     cycle_s: float = 0.1
     memory: MachineMemory = field(default_factory=MachineMemory)
@@ -48,6 +53,8 @@ class World:
 
     def _batch(self, work: float) -> None:
         load = work * (1 - SAVED * self.share) / self.instances * self.slowdown(self.instances)
+        load += self.beside * (1 - self.beside_saved * self.share)
+        self.shed_batches += self.share > 0
         batch_s = FIXED_S + load * self.cycle_s
         self.latency_s = self.cycle_s + batch_s
         self.cycle_s = max(batch_s, 0.1)
@@ -65,6 +72,7 @@ class World:
             share = self.share
             error = self.half_error * sqrt(share / (1 - share)) if share else None
             shed = ShedSeen(share, self.most_share, error, 1 - share if share else None)
+        known = self.shed_batches >= 3
         seen = Evidence(
             batch=self.batch,
             at_s=self.at_s,
@@ -74,7 +82,7 @@ class World:
                     instances=self.instances,
                     work=work,
                     ahead=work,
-                    beside=0.0,
+                    beside=self.beside,
                     fixed_s=FIXED_S,
                     skew=1.0,
                     hottest=0.0,
@@ -86,7 +94,9 @@ class World:
             trigger_s=0.1,
             latency_s=self.latency_s,
             doubt=0.04,
-            saved=(SAVED, SAVED),
+            saved=Saved(SAVED, SAVED),
+            saved_beside=Saved(self.beside_saved, self.beside_saved) if known else Saved(0.4, 0.0),
+            saving_known=known,
             shed=shed,
             half_error=self.half_error if self.share else None,
         )

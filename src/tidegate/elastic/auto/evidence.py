@@ -37,14 +37,26 @@ class SubqueryEvidence:
 
 
 @dataclass(frozen=True)
+class Saved:
+    """The part of the work for shed tuples that is saved: what is likely, and what it is at least.
+
+    Below 0, to shed costs more than it saves.
+    """
+
+    likely: float
+    least: float
+
+
+@dataclass(frozen=True)
 class Evidence:
     """All subqueries of a query after an interval, in the order of the plan.
 
     `at_s` is the time since the policy began, counted from batches. `backlog_s` is how many seconds
     of input wait, and `ready_s` how long tuples wait until they are ready. `latency_s` is that of
     the slowest tuple of the interval, None where none was answered. `doubt` is how far the work may
-    be off, as a part of it. `saved` is the part of the work of shed tuples that is saved, with what
-    it may be at least. `shed` is None for a query that cannot shed, and `half_error` the error that
+    be off, as a part of it. `saved` is what shedding saves of the work of instances, and
+    `saved_beside` of what the driver and map tasks do for tuples; with `saving_known`, batches have
+    shown both. `shed` is None for a query that cannot shed, and `half_error` the error that
     it has where half is shed, None where that was not seen yet.
     """
 
@@ -56,7 +68,9 @@ class Evidence:
     trigger_s: float
     latency_s: float | None
     doubt: float
-    saved: tuple[float, float] = (0.8, 0.5)
+    saved: Saved = Saved(0.8, 0.5)
+    saved_beside: Saved = Saved(0.4, 0.0)
+    saving_known: bool = False
     shed: ShedSeen | None = None
     half_error: float | None = None
 

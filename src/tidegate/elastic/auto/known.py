@@ -37,13 +37,17 @@ class KnownSubquery:
     skew: float = 1.0
     hottest: float = 0.0
 
-    def after(self, seen: Observation, left: float) -> KnownSubquery:
-        """With a batch that nothing disturbed, of whose work so much was left by shedding."""
+    def after(self, seen: Observation, saving: Saving, share: float) -> KnownSubquery:
+        """With a batch that nothing disturbed, of which a share was shed.
+
+        Costs are counted by the tuples that would have been as much work if nothing were shed.
+        """
         operation = seen.operation or Operation("subquery")
         sample = seen.sample()
+        left, beside_left = 1 - saving.saved * share, 1 - saving.beside_saved * share
         units = sample.comparisons if operation.scans else seen.taken * left
         costs = self.costs.after(
-            units, sample.cpu_s, seen.taken * left, sample.overhead_s, seen.period_s
+            units, sample.cpu_s, seen.taken * beside_left, sample.overhead_s, seen.period_s
         )
         busy = [load.cpu_s for load in seen.instances]
         whole = float(seen.buckets.sum())
@@ -117,12 +121,14 @@ class KnownQuery:
         paused = paused and self.pauses < _MOST_PAUSES
         clean = epochs == (self.epochs or epochs) and not paused and first.disturbed is None
         share = 0.0 if first.shed is None else first.shed.share
-        saving = self.saving.after(seen, share) if clean else self.saving
-        found = {}
+        saving, found = self.saving, {}
+        if clean:
+            first_known = self.subqueries.get(first.subquery, KnownSubquery())
+            saving = saving.after(seen, share, first_known.costs)
         for one in seen:
             known = self.subqueries.get(one.subquery, KnownSubquery())
             known = replace(known, rates=known.rates.after(ArrivalCounts.of(one)))
-            found[one.subquery] = known.after(one, 1 - saving.saved * share) if clean else known
+            found[one.subquery] = known.after(one, saving, share) if clean else known
         late = [s for s in (self.latency_s, first.latency_s) if s is not None]
         usual_s = beside_s if usual_s is None else usual_s + _SMOOTHED * (beside_s - usual_s)
         return KnownQuery(
@@ -181,7 +187,9 @@ class KnownQuery:
             trigger_s=first.trigger_s,
             latency_s=self.latency_s,
             doubt=max(one.costs.doubt for one in found.values()),
-            saved=(self.saving.saved, self.saving.least),
+            saved=self.saving.instances,
+            saved_beside=self.saving.beside,
+            saving_known=self.saving.known,
             shed=first.shed if sheds else None,
             half_error=self.saving.half_error,
         )

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from tidegate.elastic.auto.evidence import Evidence
 from tidegate.elastic.auto.goal import LatencyGoal
 from tidegate.elastic.auto.memory import (
+    APART_S,
     CALMING_S,
     HOLD_S,
     LONG_AGO,
@@ -25,15 +26,17 @@ from tidegate.elastic.auto.memory import (
     MachineMemory,
     PendingOutcome,
 )
+from tidegate.elastic.auto.outcome import judge, with_outcome
 from tidegate.elastic.auto.remedy import (
     ORDER,
     SHARES,
     Alternative,
     Case,
+    RemedyChoice,
     RemedyProposal,
     weighed,
 )
-from tidegate.elastic.auto.setting import Setting, forecast
+from tidegate.elastic.auto.setting import Setting, change_text, forecast
 
 AHEAD_S = 10.0
 """How far ahead work is foreseen, while windows fill."""
@@ -43,9 +46,6 @@ PATIENCE_S = 10.0
 
 CALM_S = 4.0
 """For so long there must have been little enough work before nothing is shed any more."""
-
-_APART_S = 1.0
-"""Two changes are at least so far apart."""
 
 _RISING = 1.15
 """Work that is so many times that of the interval before is still on its way up."""
@@ -62,20 +62,11 @@ _SOON_S = 60.0
 _BETTER = 0.9
 """Where nothing holds the target, only what brings latency down to this part of it is done."""
 
-_WORSE = 1.25
-"""An outcome so many times the upper end of the forecast was a mistake."""
+_MUCH_BESIDE = 0.2
+"""From this part of the time on, what is beside instances is named."""
 
 _LATE_TARGETS = 4.0
 """Latency that is above the target for so many times the target, though the forecast is below."""
-
-
-@dataclass(frozen=True)
-class RemedyChoice:
-    """A change of the setting, what kind of remedy it is, and why."""
-
-    setting: Setting
-    kind: str
-    why: str
 
 
 Handled = tuple[MachineMemory, RemedyChoice | None]
@@ -90,12 +81,13 @@ class Machine:
     def handle(self, memory: MachineMemory, seen: Evidence) -> Handled:
         """What to change after an interval, most often nothing, and what to remember."""
         memory = self._noted(memory, seen)
-        memory, undo = self._judged(memory, seen)
+        judged = self._case(memory, seen, tuple(one.highest for one in seen.subqueries))
+        memory, undo = judge(memory, judged)
         before = memory.last
         memory = replace(memory, last=seen.unshed)
         if undo is not None:
             return self._taken(memory, seen, undo, ())
-        if seen.at_s - memory.changed_s < _APART_S:
+        if seen.at_s - memory.changed_s < APART_S:
             return memory, None
         allowed = self._case(memory, seen, seen.unshed).most_share()
         if seen.share > allowed:
@@ -152,8 +144,8 @@ class Machine:
         stands = case.forecast(case.standing)
         late = "never" if stands.latency_s > 1e6 else f"{stands.latency_s:.1f} s"
         why = (
-            f"work for {sum(case.work):.2f} instances{_doubt(seen)}, slowest tuple in "
-            f"{case.horizon_s:g} s {late}, target {self.goal.latency_s:g} s: "
+            f"work for {sum(case.work):.2f} instances{_doubt(seen)}{_beside(seen)}, slowest "
+            f"tuple in {case.horizon_s:g} s {late}, target {self.goal.latency_s:g} s: "
             f"{chosen.kind}, {change_text(case.standing, chosen.setting)}"
         )
         return self._taken(memory, seen, RemedyChoice(chosen.setting, chosen.kind, why), every)
@@ -251,64 +243,6 @@ class Machine:
         every = (weighed(case, kind, RemedyProposal(to)),)
         return self._taken(memory, seen, RemedyChoice(to, kind, text), every)
 
-    def _judged(
-        self, memory: MachineMemory, seen: Evidence
-    ) -> tuple[MachineMemory, RemedyChoice | None]:
-        """What came of the last change, once it has had its time; back where it was a mistake."""
-        pending = memory.pending
-        if pending is None:
-            return memory, None
-        if (seen.counts, seen.share) != (pending.after.counts, pending.after.share):
-            if seen.at_s - pending.at_s < 2 * self.goal.latency_s:
-                return memory, None  # it has not been taken yet
-            return replace(memory, pending=None), None  # somebody else has changed it
-        after_s = seen.at_s - pending.at_s
-        # What is answered now must have come after the change, or it tells of the backlog before.
-        if seen.latency_s is None or after_s < max(3 * self.goal.latency_s, 5.0, seen.latency_s):
-            return memory, None
-        case = self._case(memory, seen, tuple(one.highest for one in seen.subqueries))
-        needed, late_s = case.fewest(), max(seen.latency_s - self.goal.latency_s, 0.0)
-        outcome = {
-            "after_s": round(after_s, 1),
-            "latency_s": round(seen.latency_s, 4),
-            "held": late_s == 0.0,
-            "instances_needed": list(needed.counts),
-        }
-        regret = {
-            "instances": max(pending.after.cost - needed.cost, 0),
-            "latency_s": round(late_s, 4),
-        }
-        *older, newest = memory.records
-        told = {**newest, "outcome": outcome, "regret": regret}
-        memory = replace(memory, pending=None, records=(*older, told))
-        if not self._was_mistake(pending, case):
-            return memory, None
-        distrusted = {**memory.distrusted, pending.kind: seen.at_s}
-        why = (
-            f"{pending.kind} was expected to give {pending.high_s:.1f} s at most and gave "
-            f"{seen.latency_s:.1f} s: back, {change_text(pending.after, pending.before)}"
-        )
-        return replace(memory, distrusted=distrusted), RemedyChoice(pending.before, "undo", why)
-
-    def _was_mistake(self, pending: PendingOutcome, case: Case) -> bool:
-        """Whether a remedy has made it worse, and not the load or something else.
-
-        What the setting before it would need of the time now must be less than what is needed:
-        the input that came while a batch ran, over that which came while the one before it did.
-        """
-        seen = case.seen
-        assert seen.latency_s is not None
-        load = seen.backlog_s / max(seen.latency_s - seen.backlog_s, 1e-3)
-        return (
-            pending.kind in ("rebalance", "add instances")
-            and pending.high_s <= self.goal.latency_s
-            and seen.latency_s > self.goal.latency_s
-            and seen.latency_s > _WORSE * pending.high_s
-            and seen.latency_s > 1.1 * pending.latency_s
-            and sum(seen.unshed) <= 1.1 * pending.work
-            and case.forecast(pending.before).load < load
-        )
-
     def _taken(
         self,
         memory: MachineMemory,
@@ -321,6 +255,8 @@ class Machine:
         before = Setting(seen.counts, seen.share)
         work = tuple(one.highest for one in seen.subqueries)
         case = self._case(memory, seen, work)
+        if memory.pending is not None:
+            memory = with_outcome(memory, case)
         expected = case.forecast(after)
         more, fewer = after.cost > before.cost, after.cost < before.cost
         lean = case.lean() if more else after
@@ -379,23 +315,14 @@ def _cheapest(case: Case, every: tuple[Alternative, ...], *, lasting: bool) -> A
     return min(reached, key=lambda one: one.expected.latency_s if one.expected else 0, default=None)
 
 
-def change_text(before: Setting, after: Setting) -> str:
-    """From one setting to another, in words."""
-    parts = []
-    if before.counts != after.counts:
-        many = "" if sum(after.counts) == 1 else "s"
-        parts.append(f"{_counts(before)} -> {_counts(after)} instance{many}")
-    if before.share != after.share:
-        parts.append(f"shed {before.share:.0%} -> {after.share:.0%}")
-    return ", ".join(parts) or "the same instances with even loads"
-
-
-def _counts(of: Setting) -> str:
-    return " + ".join(map(str, of.counts))
-
-
 def _doubt(seen: Evidence) -> str:
     return f" (give or take {seen.doubt:.0%})"
+
+
+def _beside(seen: Evidence) -> str:
+    """What instances cannot take over, where that is much."""
+    beside = max(one.beside for one in seen.subqueries)
+    return "" if beside < _MUCH_BESIDE else f", driver and map tasks {beside:.0%} of the time"
 
 
 def _stuck(case: Case) -> str:
@@ -406,5 +333,5 @@ def _stuck(case: Case) -> str:
     allowed = f" and {shed:.0%} may be shed" if shed else ", and nothing may be shed"
     return (
         f"the target of {case.goal.latency_s:g} s cannot be held: there is work for {work:.2f} "
-        f"instances, there may be {most}{allowed}"
+        f"instances{_beside(case.seen)}, there may be {most}{allowed}"
     )

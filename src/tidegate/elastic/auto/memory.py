@@ -15,6 +15,9 @@ MOST_HOLD_S = 160.0
 CALMING_S = 300.0
 """After so long half of what was learnt from a mistake is forgotten."""
 
+APART_S = 1.0
+"""Two changes are at least so far apart."""
+
 MOST_RECORDS = 16
 """How many of the newest decisions are kept."""
 

@@ -12,8 +12,9 @@ from tidegate.duration import duration_us
 from tidegate.elastic.auto.evidence import Evidence
 from tidegate.elastic.auto.goal import LatencyGoal
 from tidegate.elastic.auto.known import KnownQuery
-from tidegate.elastic.auto.machine import Machine, RemedyChoice
+from tidegate.elastic.auto.machine import Machine
 from tidegate.elastic.auto.memory import MachineMemory
+from tidegate.elastic.auto.remedy import RemedyChoice
 from tidegate.elastic.policy import Decision, check_numbers
 from tidegate.elastic.request import MappingChange, Rebalance, Request, ScaleEvenly
 from tidegate.elastic.share import ShareRequest
@@ -54,7 +55,7 @@ class ByTarget:
 
     @cached_property
     def goal(self) -> LatencyGoal:
-        return LatencyGoal(float(self.latency), self.error, self.cost)  # type: ignore[arg-type]
+        return LatencyGoal(_seconds(self.latency), self.error, self.cost)
 
     @cached_property
     def _interval_s(self) -> float:

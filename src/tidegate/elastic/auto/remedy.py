@@ -37,6 +37,15 @@ class RemedyProposal:
 
 
 @dataclass(frozen=True)
+class RemedyChoice:
+    """A change of the setting, what kind of remedy it is, and why."""
+
+    setting: Setting
+    kind: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Case:
     """What is to be remedied: the goal, the evidence, and the setting that stands.
 

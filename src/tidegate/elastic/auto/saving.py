@@ -7,38 +7,61 @@ from dataclasses import asdict, dataclass, replace
 from math import sqrt
 from typing import Any
 
+from tidegate.elastic.auto.costs import UnitCosts
+from tidegate.elastic.auto.evidence import Saved
 from tidegate.model.observation import Observation
 
 _LIKELY, _UNSURE = 0.8, 0.15
-"""The part of the work of shed tuples that is saved before it was seen, and how far it is off."""
+"""The part of instances' work for shed tuples that is saved, before it was seen, and its error."""
+
+_LIKELY_BESIDE, _UNSURE_BESIDE = 0.4, 0.4
+"""The same for the driver and map tasks, which read a tuple before it is shed."""
 
 _SMOOTHED = 0.2
-_TURNING = 2
-"""So many batches after a change of the share have tuples of both."""
+_KNOWN = 2
+"""After so many batches it is known what shedding saves."""
+
+_TURNING = 1
+"""So many batches after the first one with another share may still have tuples of both."""
 
 
 @dataclass(frozen=True)
 class Saving:
-    """CPU seconds of a tuple where nothing is shed, and the part that is saved where it is.
+    """The costs of a tuple where nothing is shed, and the part that is saved where it is.
 
-    `seen` is how many batches have shown that part. `half_error` is the error of a window at a
-    share of one half; None before a window had one.
+    Instances take `tuple_s` for a tuple, and `saved` of that is saved. The driver and map tasks
+    take `beside_tuple_s`, and `beside_batch_s` for a batch; `beside_saved` of a tuple's is saved.
+    Below 0 it costs more to shed than not to. `seen` is how many batches have shown these parts.
+    `half_error` is the error of a window at a share of one half; None before a window had one.
     """
 
     tuple_s: float = 0.0
+    beside_tuple_s: float = 0.0
+    beside_batch_s: float = 0.0
     saved: float = _LIKELY
+    beside_saved: float = _LIKELY_BESIDE
     seen: int = 0
     share: float = 0.0
     turning: int = 0
     half_error: float | None = None
 
     @property
-    def least(self) -> float:
-        """What is saved at least, as far as it is known."""
-        return max(self.saved - _UNSURE / sqrt(1 + self.seen), 0.0)
+    def instances(self) -> Saved:
+        """Of the work of instances."""
+        return Saved(self.saved, self.saved - _UNSURE / sqrt(1 + self.seen))
 
-    def after(self, every: Sequence[Observation], share: float) -> Saving:
-        """With one batch that nothing disturbed."""
+    @property
+    def beside(self) -> Saved:
+        """Of what the driver and map tasks do for tuples."""
+        least = self.beside_saved - _UNSURE_BESIDE / sqrt(1 + self.seen)
+        return Saved(self.beside_saved, least)
+
+    @property
+    def known(self) -> bool:
+        return self.seen >= _KNOWN
+
+    def after(self, every: Sequence[Observation], share: float, costs: UnitCosts) -> Saving:
+        """With one batch that nothing disturbed; `costs` are those of the batches before it."""
         shed = every[0].shed
         if shed is None:
             return self
@@ -50,15 +73,26 @@ class Saving:
         tuples = every[0].taken
         if not tuples:
             return found
-        cpu_s = sum(load.cpu_s for one in every for load in one.instances) / tuples
+        samples = [one.sample() for one in every]
+        cpu_s = sum(one.cpu_s for one in samples) / tuples
         if share == 0:
             before = self.tuple_s or cpu_s
-            return replace(found, tuple_s=before + _SMOOTHED * (cpu_s - before))
+            return replace(
+                found,
+                tuple_s=before + _SMOOTHED * (cpu_s - before),
+                beside_tuple_s=costs.beside_tuple_s,
+                beside_batch_s=costs.beside_batch_s,
+            )
         if not self.tuple_s:
             return found
-        now = min(max((1 - cpu_s / self.tuple_s) / share, 0.0), 1.0)
-        saved = self.saved + _SMOOTHED * (now - self.saved)
-        return replace(found, saved=saved, seen=min(self.seen + 1, 100))
+        beside_s = (samples[0].overhead_s - self.beside_batch_s) / tuples
+        weight = max(_SMOOTHED, 1 / (1 + self.seen))
+        return replace(
+            found,
+            saved=_nearer(self.saved, cpu_s, self.tuple_s, share, weight),
+            beside_saved=_nearer(self.beside_saved, beside_s, self.beside_tuple_s, share, weight),
+            seen=min(self.seen + 1, 100),
+        )
 
     def _with_error(self, error: float | None, kept: float | None) -> Saving:
         if error is None or kept is None or not 0 < kept < 1:
@@ -72,3 +106,11 @@ class Saving:
     @staticmethod
     def restored(recorded: Mapping[str, Any]) -> Saving:
         return Saving(**recorded)
+
+
+def _nearer(saved: float, now_s: float, whole_s: float, share: float, weight: float) -> float:
+    """The part that is saved, with what one more batch shows of it."""
+    if whole_s <= 0:
+        return saved
+    now = min(max((1 - now_s / whole_s) / share, -1.0), 1.0)
+    return saved + weight * (now - saved)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any
 
-from tidegate.elastic.auto.evidence import Evidence, SubqueryEvidence
+from tidegate.elastic.auto.evidence import Evidence, Saved, SubqueryEvidence
 
 MOST_LOAD = 0.98
 """A setting holds only where the load is below this at the upper end of its interval."""
@@ -34,6 +34,21 @@ class Setting:
     @property
     def cost(self) -> int:
         return sum(self.counts)
+
+
+def change_text(before: Setting, after: Setting) -> str:
+    """From one setting to another, in words."""
+    parts = []
+    if before.counts != after.counts:
+        many = "" if sum(after.counts) == 1 else "s"
+        parts.append(f"{_counts(before)} -> {_counts(after)} instance{many}")
+    if before.share != after.share:
+        parts.append(f"shed {before.share:.0%} -> {after.share:.0%}")
+    return ", ".join(parts) or "the same instances with even loads"
+
+
+def _counts(of: Setting) -> str:
+    return " + ".join(map(str, of.counts))
 
 
 @dataclass(frozen=True)
@@ -68,7 +83,6 @@ def forecast(
     `work` is that of each subquery if nothing is shed, in place of what is foreseen.
     """
     asked = work or tuple(one.highest for one in seen.subqueries)
-    saved, least_saved = seen.saved
     # Subqueries have their turns in a batch; what is beside them was measured with each of them.
     fixed_s = max(one.fixed_s for one in seen.subqueries)
     beside = max(one.beside for one in seen.subqueries)
@@ -77,9 +91,9 @@ def forecast(
         for one, work, count in zip(seen.subqueries, asked, setting.counts, strict=True)
     )
     ends = []
-    for factor, part in ((1 - seen.doubt, saved), (1.0, saved), (1 + seen.doubt, least_saved)):
-        left = _left(part, setting.share) / _left(part, seen.share) * _left(saved, seen.share)
-        load = (beside + divided * factor) * left
+    for factor, worst in ((1 - seen.doubt, False), (1.0, False), (1 + seen.doubt, True)):
+        load = beside * _left(seen.saved_beside, seen.share, setting.share, worst=worst)
+        load += divided * factor * _left(seen.saved, seen.share, setting.share, worst=worst)
         end_s = slowest_s(fixed_s, load, seen.backlog_s, seen.trigger_s, horizon_s)
         ends.append((seen.ready_s + end_s, load))
     (low_s, _), (mid_s, load), (high_s, high_load) = ends
@@ -112,9 +126,10 @@ def error_at(seen: Evidence, share: float) -> float | None:
     return None if seen.half_error is None else seen.half_error * sqrt(share / (1 - share))
 
 
-def _left(saved: float, share: float) -> float:
-    """The part of the work that is left at a share."""
-    return 1 - saved * share
+def _left(saved: Saved, now: float, share: float, *, worst: bool) -> float:
+    """The part of the work that is left at a share; what is left now was measured."""
+    part = saved.least if worst else saved.likely
+    return (1 - part * share) / (1 - part * now) * (1 - saved.likely * now)
 
 
 def _skew(one: SubqueryEvidence, count: int, setting: Setting) -> float:

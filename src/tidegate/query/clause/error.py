@@ -113,15 +113,16 @@ class ErrorBound(Within):
         error: float | None, absolute: float | None, confidence: float, budget: int | None, by: str
     ) -> ErrorBound:
         """From Python: a relative error, or an absolute one."""
-        if (error is None) == (absolute is None):
-            raise QueryError(
-                "within",
-                "needs a relative error, or an absolute one",
-                "neither" if error is None else "both",
-                "Write .within(error=0.1), or .within(absolute=0.5).",
-            )
-        allowed = Absolute(absolute) if error is None else error  # type: ignore[arg-type]
-        return ErrorBound(allowed, confidence, budget, by)
+        if error is not None and absolute is None:
+            return ErrorBound(error, confidence, budget, by)
+        if absolute is not None and error is None:
+            return ErrorBound(Absolute(absolute), confidence, budget, by)
+        raise QueryError(
+            "within",
+            "needs a relative error, or an absolute one",
+            "neither" if error is None else "both",
+            "Write .within(error=0.1), or .within(absolute=0.5).",
+        )
 
     @property
     def allowed(self) -> Relative | Absolute:

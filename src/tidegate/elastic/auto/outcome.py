@@ -1,0 +1,113 @@
+"""Judges what came of a change: its outcome, its regret, and whether it is to be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tidegate.elastic.auto.evidence import Evidence
+from tidegate.elastic.auto.memory import APART_S, MachineMemory, PendingOutcome
+from tidegate.elastic.auto.remedy import Case, RemedyChoice
+from tidegate.elastic.auto.setting import Setting, change_text
+
+_LEAST_JUDGED_S = 5.0
+"""A change is judged no earlier, and no earlier than after three targets."""
+
+_WORSE = 1.25
+"""An outcome so many times the upper end of the forecast was a mistake."""
+
+_WORTH = 0.1
+"""Shedding a tuple must save at least this part of what the tuple costs."""
+
+Judged = tuple[MachineMemory, RemedyChoice | None]
+
+
+def judge(memory: MachineMemory, case: Case) -> Judged:
+    """What came of the last change, once it has had its time; back where it was a mistake."""
+    if case.seen.at_s - memory.changed_s >= APART_S and _is_shed_in_vain(case):
+        return _shed_no_more(memory, case)
+    pending, seen, target_s = memory.pending, case.seen, case.goal.latency_s
+    if pending is None:
+        return memory, None
+    after_s = seen.at_s - pending.at_s
+    if (seen.counts, seen.share) != (pending.after.counts, pending.after.share):
+        if after_s < 2 * target_s:
+            return memory, None  # it has not been taken yet
+        return replace(memory, pending=None), None  # somebody else has changed it
+    # What is answered now must have come after the change, or it tells of the backlog before.
+    if seen.latency_s is None or after_s < max(3 * target_s, _LEAST_JUDGED_S, seen.latency_s):
+        return memory, None
+    memory = with_outcome(memory, case)
+    if not _was_mistake(pending, case):
+        return memory, None
+    why = (
+        f"{pending.kind} was expected to give {pending.high_s:.1f} s at most and gave "
+        f"{seen.latency_s:.1f} s: back, {change_text(pending.after, pending.before)}"
+    )
+    return _distrusting(memory, seen, pending.kind), RemedyChoice(pending.before, "undo", why)
+
+
+def with_outcome(memory: MachineMemory, case: Case) -> MachineMemory:
+    """The newest record with its outcome: as it is judged, or before the next change hides it."""
+    pending, seen = memory.pending, case.seen
+    if pending is None or seen.latency_s is None:
+        return replace(memory, pending=None)
+    needed, late_s = case.fewest(), max(seen.latency_s - case.goal.latency_s, 0.0)
+    outcome: Mapping[str, Any] = {
+        "after_s": round(seen.at_s - pending.at_s, 1),
+        "latency_s": round(seen.latency_s, 4),
+        "held": late_s == 0.0,
+        "instances_needed": list(needed.counts),
+    }
+    regret = {
+        "instances": max(pending.after.cost - needed.cost, 0),
+        "latency_s": round(late_s, 4),
+    }
+    *older, newest = memory.records
+    told = {**newest, "outcome": outcome, "regret": regret}
+    return replace(memory, pending=None, records=(*older, told))
+
+
+def _was_mistake(pending: PendingOutcome, case: Case) -> bool:
+    """Whether a remedy has made it worse, and not the load or something else.
+
+    What the setting before it would need of the time now must be less than what is needed:
+    the input that came while a batch ran, over that which came while the one before it did.
+    """
+    seen, target_s = case.seen, case.goal.latency_s
+    assert seen.latency_s is not None
+    load = seen.backlog_s / max(seen.latency_s - seen.backlog_s, 1e-3)
+    return (
+        pending.kind in ("rebalance", "add instances")
+        and pending.high_s <= target_s
+        and seen.latency_s > target_s
+        and seen.latency_s > _WORSE * pending.high_s
+        and seen.latency_s > 1.1 * pending.latency_s
+        and sum(seen.unshed) <= 1.1 * pending.work
+        and case.forecast(pending.before).load < load
+    )
+
+
+def _is_shed_in_vain(case: Case) -> bool:
+    """Whether batches have shown that to shed saves next to nothing, or costs more.
+
+    So it is where the driver and map tasks are what takes the time: they read a tuple first.
+    """
+    seen = case.seen
+    if seen.share <= 0 or not seen.saving_known:
+        return False
+    whole = case.forecast(replace(case.standing, share=0.0)).load
+    return whole - case.forecast(case.standing).load < _WORTH * seen.share * whole
+
+
+def _shed_no_more(memory: MachineMemory, case: Case) -> Judged:
+    seen = case.seen
+    memory = _distrusting(with_outcome(memory, case), seen, "shed", "add instances and shed")
+    to = Setting(seen.counts)
+    why = f"to shed does not make batches shorter: back, {change_text(case.standing, to)}"
+    return memory, RemedyChoice(to, "undo", why)
+
+
+def _distrusting(memory: MachineMemory, seen: Evidence, *kinds: str) -> MachineMemory:
+    return replace(memory, distrusted={**memory.distrusted, **dict.fromkeys(kinds, seen.at_s)})
