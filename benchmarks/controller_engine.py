@@ -2,6 +2,7 @@
 
     python benchmarks/controller_engine.py                          two cores, some six minutes
     python benchmarks/controller_engine.py --cores 16 --seconds 120
+    python benchmarks/controller_engine.py --beside 8               on 16 cores, two for each run
     python benchmarks/controller_engine.py --master none --seconds 20 --policies auto --loads spike
 
 A thread appends rows to a live source. A pilot run says how many rows a second the engine does; the
@@ -9,7 +10,7 @@ base rate is the part `--base` of that. `spike` has three times the base rate fo
 time (30 s of 120), `step` from a third of the time on. Each run is a process of its own: with
 nothing done (`fixed`), `threshold`, `model` and `auto`, which may shed within 10 percent. Results
 go to benchmarks/results/controller_engine.json: latency, backlog, instances and share of every
-second.
+second. Pictures of them go to docs/auto-engine-*.svg.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from __future__ import annotations
 import argparse
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from measure import CORES, MASTER, common_arguments, give, in_child, write_report
+from chart import Chart, Line
+from measure import CORES, HERE, MASTER, beside, common_arguments, give, in_child, write_report
 
 import tidegate as tg
 
@@ -126,6 +129,21 @@ def run(master: str, load: str, policy: str, rate: float, seconds: float) -> dic
     }
 
 
+def draw(loads: Mapping[str, Mapping[str, Any]]) -> None:
+    """Latency and instances of each load over time, one line a policy."""
+    for load, policies in loads.items():
+        for name, title, unit in (
+            ("latency_s", "Latency, the slowest hundredth of a batch", "seconds"),
+            ("instances", "Instances", "instances"),
+        ):
+            lines = []
+            for policy, one in policies.items():
+                seen = [at for at in one["course"] if at[name] is not None]
+                lines.append(Line(policy, [at[name] for at in seen], [at["at_s"] for at in seen]))
+            file = HERE.parent / "docs" / f"auto-engine-{load}-{name.removesuffix('_s')}.svg"
+            Chart(f"{title}: {load}", unit, lines).write(file)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     common_arguments(parser)
@@ -134,6 +152,9 @@ def main() -> None:
     parser.add_argument("--master", default=MASTER)
     parser.add_argument("--loads", nargs="+", choices=LOADS, default=list(LOADS))
     parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
+    parser.add_argument(
+        "--beside", type=int, default=1, help="how many run at once, each on cores of its own"
+    )
     asked = parser.parse_args()
     if asked.child == "pilot":
         return give(pilot(asked.master))
@@ -143,21 +164,20 @@ def main() -> None:
     options = ["--seconds", str(asked.seconds), "--master", asked.master]
     fastest = in_child(__file__, "--child", "pilot", *options)
     print(f"{fastest:,.0f} rows/s with one instance", flush=True)
-    found: dict[str, Any] = {}
-    for load in asked.loads:
-        found[load] = {}
-        for policy in asked.policies:
-            child = f"{load}={policy}={fastest * asked.base}"
-            one = found[load][policy] = in_child(__file__, "--child", child, *options)
-            print(
-                f"{load:<6}{policy:<10} held {one['held']:.1%}, worst {one['worst_s']:.2f} s, "
-                f"{one['rows_shed']:,} rows shed",
-                flush=True,
-            )
-    write_report(
-        "controller_engine",
-        {"seconds": asked.seconds, "rows_per_s": fastest, "base": asked.base, "loads": found},
-    )
+
+    def one(name: str, cpus: Sequence[int] | None) -> dict[str, Any]:
+        child = f"{name}={fastest * asked.base}"
+        ran: dict[str, Any] = in_child(__file__, "--child", child, *options, cpus=cpus)
+        told = f"held {ran['held']:.1%}, worst {ran['worst_s']:.2f} s"
+        print(f"{name:<16} {told}, {ran['rows_shed']:,} rows shed", flush=True)
+        return ran
+
+    names = [f"{load}={policy}" for load in asked.loads for policy in asked.policies]
+    ran = dict(zip(names, beside(asked.beside, one, names), strict=True))
+    found = {load: {p: ran[f"{load}={p}"] for p in asked.policies} for load in asked.loads}
+    draw(found)
+    report = {"seconds": asked.seconds, "rows_per_s": fastest, "base": asked.base}
+    write_report("controller_engine", {**report, "beside": asked.beside, "loads": found})
 
 
 if __name__ == "__main__":

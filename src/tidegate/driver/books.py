@@ -330,8 +330,8 @@ class _Summing(BatchObserver):
 
     def committed(self, batch: CommittedBatch) -> None:
         batch.report = report = BatchReport.of(batch)
-        self._summary.count(batch.manifest)
         self._summary.add(report)
+        self._summary.count(batch.manifest)
         _log.debug(
             "batch %d: %d rows in, %d out, %.1f ms %s, tasks %s",
             report.batch,

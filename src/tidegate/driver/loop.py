@@ -86,13 +86,9 @@ class Loop:
         )
         self.summary, self.manager = self.books.summary, self.books.manager
         try:
-            newest = self.booked = self.pipeline.recover(self.on_close)
-            """The newest manifest whose batch all observers have seen; others read it at any time.
-
-            It follows `manifest` by a moment: whoever sees a batch here finds its rows counted too.
-            """
+            newest = self.pipeline.recover(self.on_close)
+            self.summary.count(newest)
             if newest.batch >= 0:
-                self.summary.count(newest)
                 self.manager.enter(newest.policy)
             self.pipeline.open(connections)
         except BaseException:
@@ -184,7 +180,6 @@ class Loop:
         self._reached("after publish", number)
         self.pipeline.manifest = batch.manifest
         self.books.committed(batch)
-        self.booked = batch.manifest
         self._on_batch(batch.reported)
         return batch.reported
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate.batch import MIN_US
 from tidegate.driver.change_log import Changes, as_dicts, lines_of
 from tidegate.driver.decision_text import controller_lines
 from tidegate.driver.latency import LatencyLog
@@ -119,6 +120,8 @@ class Summary:
     is said of instances are over them. What batches add up to is in `folds`, by metric.
     """
 
+    manifest: Manifest = field(default_factory=lambda: Manifest(-1, {}, MIN_US))
+    """The newest manifest that is in the counts: whoever sees its batch finds its rows too."""
     counters: dict[str, int] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     """What a person calls the subqueries, by what a checkpoint does."""
@@ -181,6 +184,7 @@ class Summary:
         for metric in LEVELS:
             if metric.kept is not None and metric.name in self.folds:
                 self.folds[metric.name].add(metric.kept(segments))
+        self.manifest = manifest
 
     @property
     def state(self) -> str:

@@ -16,7 +16,7 @@ SHOWN_CHANGES = 4
 
 def status_of(loop: Loop) -> dict[str, Any]:
     """What a query has done so far, and what it was asked for."""
-    manifest, reports = loop.booked, loop.summary.reports
+    manifest, reports = loop.summary.manifest, loop.summary.reports
     newest: BatchReport | None = reports[-1] if reports else None
     return {
         "batch": manifest.batch,
@@ -64,7 +64,7 @@ def pending_of(loop: Loop) -> list[dict[str, Any]]:
 def buckets_of(loop: Loop) -> dict[str, dict[str, str]]:
     """By subquery the buckets of each instance, in the form that `switch` takes."""
     found = {}
-    for key, of in loop.booked.mappings.items():
+    for key, of in loop.summary.manifest.mappings.items():
         mapping = restored(of["epoch"], of["instances"], of["owners"])
         found[loop.plan.names[key]] = {
             str(i): buckets_text(mapping.owned_by(i)) for i in range(mapping.instances)

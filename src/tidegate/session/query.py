@@ -51,7 +51,7 @@ class RunningQuery:
         self._cell: LiveCell | None = None
 
     def __repr__(self) -> str:
-        manifest, counts = self._loop.booked, self._loop.summary.counters
+        manifest, counts = self._loop.summary.manifest, self._loop.summary.counters
         done = counts.get("rows_in", 0), counts.get("rows_out", 0)
         seen = MIN_US < manifest.frontier_us < MAX_US
         parts = [
