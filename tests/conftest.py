@@ -23,7 +23,8 @@ WHOLE = (
 """Folders whose tests run whole queries, or processes; the others test one thing at a time."""
 
 TOGETHER = (
-    "browser/ crash/ s3/ postgres/ kafka/ approx/ cli/test_calibrate.py docs/test_new_ "
+    "browser/ cluster/ crash/ spark/test_crash_on_spark.py s3/ postgres/ kafka/ approx/ "
+    "cli/test_calibrate.py docs/test_new_ "
     "docs/test_touched.py driver/test_change.py execute/resident/test_crew.py "
     "operate/aggregate/test_coverage.py property/test_balance.py property/test_bounds.py "
     "sink/test_batch_ledger.py"
@@ -128,9 +129,8 @@ class Sharing(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         # xdist's own way, its mark `xdist_group`, has no effect under pytest 9.
         path = nodeid.removeprefix("tests/")
-        if path.startswith(tuple(f"{folder}/" for folder in NEEDS_JVM)):
-            return "jvm"
-        return next((start for start in TOGETHER if path.startswith(start)), nodeid)
+        alone = "jvm" if path.startswith("spark/") else nodeid
+        return next((start for start in TOGETHER if path.startswith(start)), alone)
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
         """Forget what is done: xdist looks through all of it after each test."""

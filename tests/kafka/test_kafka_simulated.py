@@ -11,7 +11,7 @@ from tests.simulation.connector.course import first_wrong, run_courses
 from tests.simulation.connector.kafka import KafkaSinkCourses, KafkaSourceCourses
 from tests.simulation.connector.mutant import KAFKA_SINK, KAFKA_SOURCE, ConnectorMutant
 
-OF_SINK, OF_SOURCE = (300, 300) if LONG else (30, 25)
+OF_SINK, OF_SOURCE = (300, 300) if LONG else (20, 20)
 TRIES = 20
 
 

@@ -13,7 +13,7 @@ from tests.simulation.connector.course import first_wrong, run_courses
 from tests.simulation.connector.mutant import POSTGRES_SINK, ConnectorMutant
 from tests.simulation.connector.postgres import PostgresCourses
 
-COURSES = 300 if LONG else 60
+COURSES = 300 if LONG else 40
 TRIES = 20
 
 

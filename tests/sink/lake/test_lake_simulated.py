@@ -24,10 +24,10 @@ from tests.simulation.connector.mutant import (
 )
 
 COURSES = {
-    DeltaSinkCourses: 75,
-    DeltaSourceCourses: 25,
-    IcebergSinkCourses: 60,
-    IcebergSourceCourses: 25,
+    DeltaSinkCourses: 45,
+    DeltaSourceCourses: 20,
+    IcebergSinkCourses: 40,
+    IcebergSourceCourses: 20,
 }
 TRIES = 20
 MUTANTS = [
