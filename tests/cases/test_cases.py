@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.cases.case import CASES, Case, oracle_golden
 from tests.cases.run import Run, outputs_of, outputs_of_killed
@@ -20,12 +21,22 @@ RUNS = {
     "switched": Run(1, 3, {1: 3, 2: 2, 4: 1}),
 }
 
+HALVES = ("two instances", "three instances")
+"""Each case takes one of these; all take the others."""
+
 LOCAL = [c for c in CASES if not c.needs_spark]
 each_case = pytest.mark.parametrize("case", LOCAL, ids=lambda c: c.name)
 
 
-@each_case
-@pytest.mark.parametrize("way", RUNS)
+def turn(number: int, case: Case, way: str) -> ParameterSet:
+    """Both halves in the long mode."""
+    marks = (pytest.mark.long,) if way == HALVES[number % 2] else ()
+    return pytest.param(case, way, id=f"{way}-{case.name}", marks=marks)
+
+
+@pytest.mark.parametrize(
+    ("case", "way"), [turn(number, case, way) for number, case in enumerate(LOCAL) for way in RUNS]
+)
 def test_a_run_gives_the_golden(case: Case, way: str) -> None:
     case.check(outputs_of(case, HERE, RUNS[way]))
 

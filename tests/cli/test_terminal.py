@@ -140,7 +140,7 @@ def test_a_finished_run_started_again_draws_nothing(folder: Path) -> None:
 
 
 def test_log_lines_stand_above_the_view(folder: Path) -> None:
-    seen = Terminal([*RUN, "--log", "debug"], folder, width=200).finish()
+    seen = Terminal([*RUN, "--log", "debug"], folder, width=200, height=60).finish()
     of_batches = re.compile(r"DEBUG tidegate\.driver\.(books|pipeline) ")
     logged = [i for i, line in enumerate(seen.screen) if of_batches.search(line)]
     assert len(logged) == 12

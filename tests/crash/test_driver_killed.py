@@ -159,7 +159,7 @@ def test_killed_again_and_again(seed: int, make_site: MakeSite) -> None:
     chance = random.Random(f"again {seed}")
     site = make_site(NAMES[seed % len(NAMES)], FORMATS[(seed + seed // 3) % 3])
     kills = 0
-    while kills < (12 if LONG else 6):
+    while kills < (12 if LONG else 4):
         if not site.run(kind="change", change=int(chance.expovariate(1 / 40)) + 1):
             break
         kills += 1
