@@ -32,6 +32,8 @@ COMMANDS = {
     "generate": "Write rows of a generator to a file.",
     "report": "Write one page with all pictures of a run, to keep or to send.",
     "state": "Look inside a checkpoint; changes nothing.",
+    "digest": "Show one number for the row sequence of an output.",
+    "verify": "Run a query again, and compare it with its checkpoint and output.",
 }
 """Each is the module of that name beside this one, and the command of that name in it."""
 
