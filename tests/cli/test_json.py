@@ -31,6 +31,7 @@ WITHOUT = {
 }
 CALLS = {
     "explain": "explain q.sql --master none",
+    "compare": "compare q.sql q.sql",
     "plan": "plan q.sql --master none --sample 1000",
     "calibrate": "calibrate q.sql --master none --rows 2000 --instances 1",
     "simulate": "simulate --experiment section8-1",
@@ -98,6 +99,7 @@ def test_all_of_them_print_one_document(
         printed[name] = json.loads(lines[-1])
     assert printed["explain"]["subqueries"][1]["takes"][0]["subquery"] == "minutes"
     assert printed["explain"]["outputs"][0]["columns"]["most"] == "bigint"
+    assert printed["compare"]["outputs"][0]["rows"]["new"] > 0
     assert printed["plan"]["instances"].keys() == printed["plan"]["loads"].keys()
     assert printed["plan"]["command"][:3] == ["tidegate", "run", "q.sql"]
     assert printed["calibrate"]["subqueries"]
