@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.sink.digest import Digest, row_hashes
@@ -42,6 +42,23 @@ def test_any_cut_has_the_digest_of_rows_one_by_one(
     cut = data.draw(st.integers(0, len(rows)))
     parts = Digest.of(table.slice(0, cut)).then(Digest.of(table.slice(cut)))
     assert parts == Digest.of(table) == Digest(len(rows), _plain(table))
+
+
+@settings(max_examples=10)
+@given(_ROWS)
+def test_loops_and_operations_on_arrays_agree(rows: list[dict[str, object]]) -> None:
+    table = pa.Table.from_pylist(rows, _SCHEMA)
+    many = pa.concat_tables([table] * (2_048 // max(len(rows), 1) + 1))
+    twice = Digest()
+    for start in range(0, many.num_rows, 1_000):
+        twice = twice.then(Digest.of(many.slice(start, 1_000)))
+    assert Digest.of(many) == twice
+
+
+def test_a_long_text_has_one_digest_whatever_is_beside_it() -> None:
+    texts = pa.table({"s": ["x" * 2_000, "short", None]})
+    rows = [Digest.of(texts.slice(at, 1)) for at in range(3)]
+    assert Digest.of(texts) == rows[0].then(rows[1]).then(rows[2])
 
 
 def test_different_rows_have_different_digests() -> None:

@@ -8,7 +8,7 @@ from tidegate.cli.answer import CommandAnswer, answers
 from tidegate.cli.value import PathText, TimeText
 from tidegate.driver.metrics import digest_line
 from tidegate.errors import CheckpointError
-from tidegate.sink.written_rows import Span, digest_of
+from tidegate.sink.written_rows import EventSpan, digest_of
 from tidegate.state.store import Store
 
 
@@ -30,7 +30,7 @@ def digest(place: str, until: int | None) -> CommandAnswer:
     """
     found = recorded(place, until)
     if found is None:
-        found = {"": digest_of(place, Span(to_us=until)).to_dict()}
+        found = {"": digest_of(place, EventSpan(to_us=until)).to_dict()}
     lines = [digest_line(name, of) for name, of in found.items()]
     return CommandAnswer({"digests": found}, lambda: "\n".join(lines))
 
@@ -48,5 +48,5 @@ def recorded(place: str, until: int | None) -> dict[str, dict[str, object]] | No
     manifest = kept[-1]
     if until is None:
         return {name: dict(of) for name, of in manifest.digests.items()}
-    span = Span(to_us=until)
+    span = EventSpan(to_us=until)
     return {name: digest_of(uri, span).to_dict() for name, uri in manifest.places.items()}

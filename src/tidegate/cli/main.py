@@ -25,6 +25,7 @@ COMMANDS = {
     "ctl": "Look at a query that runs, and change its instances.",
     "dashboard": "Show queries in a browser, also such that have ended.",
     "explain": "Print the plan of a query, and where each part runs.",
+    "compare": "Run two queries over the same input, and list the rows that differ.",
     "plan": "Propose how many instances a query needs, from its first rows.",
     "calibrate": "Measure what the tuples of a query cost here.",
     "simulate": "Predict throughput and latency of a join over time.",

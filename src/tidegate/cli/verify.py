@@ -13,7 +13,7 @@ from tidegate.cli.option import options, read_query
 from tidegate.cli.query_text import QueryText
 from tidegate.cli.value import PathText, TimeText
 from tidegate.session.verify import verified
-from tidegate.sink.written_rows import Span
+from tidegate.sink.written_rows import EventSpan
 
 
 @click.command()
@@ -35,7 +35,7 @@ def verify(
     It runs in this process, into a scratch folder; checkpoint and output are only read. Exit code
     0: equal; 1: something changed, which is named: the input, the code or the output.
     """
-    facts = verified(checkpoint, read_query(query, streams, times), Span(from_, to))
+    facts = verified(checkpoint, read_query(query, streams, times), EventSpan(from_, to))
     code = 0 if facts["equal"] else EXIT_FAILED
     return CommandAnswer(facts, lambda: _text(facts), code=code)
 

@@ -25,7 +25,7 @@ from tidegate.sink.digest import Digest, row_hashes
 from tidegate.sink.files import FileSink
 from tidegate.sink.published import PARQUET_ONLY
 from tidegate.sink.verify import past
-from tidegate.sink.written_rows import Span, first_difference, rows_of
+from tidegate.sink.written_rows import EventSpan, first_difference, rows_of
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 from tidegate.version import __version__
@@ -33,7 +33,7 @@ from tidegate.version import __version__
 INPUT, CODE, OUTPUT = "input", "code", "output"
 
 
-def verified(checkpoint: str, outputs: Sequence[Output], span: Span) -> dict[str, Any]:
+def verified(checkpoint: str, outputs: Sequence[Output], span: EventSpan) -> dict[str, Any]:
     """What a query gives now beside what a checkpoint has recorded, as plain data.
 
     Reads the sources from their beginning. `changed` names the sides that changed, `outputs` has
@@ -84,7 +84,7 @@ def _recorded(store: Store) -> tuple[Manifest, dict[str, Any]]:
     return kept[-1], meta
 
 
-def _compared(manifest: Manifest, name: str, folder: str | None, span: Span) -> dict[str, Any]:
+def _compared(manifest: Manifest, name: str, folder: str | None, span: EventSpan) -> dict[str, Any]:
     """One output: its files by their ledgers, then its rows beside those that were made now.
 
     `again` says whether the query gives the recorded digest once more.
@@ -92,7 +92,7 @@ def _compared(manifest: Manifest, name: str, folder: str | None, span: Span) -> 
     uri, recorded = manifest.places.get(name), manifest.digests[name]
     rows, made = recorded["rows"], Digest()
     files = [] if uri is None else list(past(uri, manifest.batch + 1).problems)
-    for batch in () if folder is None else _first(folder, rows, Span()):
+    for batch in () if folder is None else _first(folder, rows, EventSpan()):
         made = made.with_rows(row_hashes(batch)) if batch.num_rows else made
     again = made.to_dict() == recorded
     difference: dict[str, Any] | None = None
@@ -111,9 +111,9 @@ def _compared(manifest: Manifest, name: str, folder: str | None, span: Span) -> 
     return {**recorded, "again": again, "files": files, "difference": difference}
 
 
-def _first(place: str, rows: int, span: Span) -> Iterator[pa.RecordBatch]:
+def _first(place: str, rows: int, span: EventSpan) -> Iterator[pa.RecordBatch]:
     """The first rows of an output, as many as were committed, those of a span."""
-    for batch in rows_of(place, Span(), may_be_empty=True):
+    for batch in rows_of(place, EventSpan(), may_be_empty=True):
         some = batch.slice(0, rows)
         rows -= some.num_rows
         yield span.of(some, place)

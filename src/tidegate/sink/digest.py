@@ -12,6 +12,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.errors import SinkError
-
-Words = npt.NDArray[np.uint64]
+from tidegate.sink import digest_array
+from tidegate.sink.digest_array import Words
 
 _ITEM, _CHUNK_ROWS = "item", 262_144
+_LOOP_ROWS, _LONG_BYTES = 2_048, 1_024
+"""Rows, or a text, for which the loops of `digest_loop` are taken."""
 
 
 @dataclass(frozen=True)
@@ -35,27 +38,24 @@ class Digest:
 
     @staticmethod
     def of(table: pa.Table) -> Digest:
-        """The digest of a table's rows; the loops are imported with the first row."""
-        found = Digest()
-        for batch in table.to_batches(max_chunksize=_CHUNK_ROWS):
+        """The digest of a table's rows; the loops are imported where they pay."""
+        found, batches = Digest(), table.to_batches(max_chunksize=_CHUNK_ROWS)
+        if len(batches) > 1 + table.num_rows // _LOOP_ROWS:
+            batches = table.combine_chunks().to_batches(max_chunksize=_CHUNK_ROWS)
+        for batch in batches:
             if batch.num_rows:
                 found = found.with_rows(row_hashes(batch))
         return found
 
     def with_rows(self, hashes: Words) -> Digest:
         """The digest with more rows at the end, by their hashes."""
-        from tidegate.sink.digest_loop import fold
-
-        return Digest(self.rows + len(hashes), int(fold(hashes, np.uint64(self.value))))
+        folded = _loops(len(hashes)).fold(hashes, np.uint64(self.value))
+        return Digest(self.rows + len(hashes), int(folded))
 
     def then(self, other: Digest) -> Digest:
         """The digest of these rows with those of another behind them."""
-        if not other.rows or not self.rows:
-            return other if other.rows else self
-        from tidegate.sink.digest_loop import shift
-
-        moved = int(shift(np.uint64(self.value), np.uint64(other.rows)))
-        return Digest(self.rows + other.rows, (moved + other.value) % (2**61 - 1))
+        moved = self.value * pow(digest_array.BASE, other.rows, digest_array.PRIME)
+        return Digest(self.rows + other.rows, (moved + other.value) % digest_array.PRIME)
 
     @property
     def text(self) -> str:
@@ -81,10 +81,7 @@ def row_hashes(batch: pa.RecordBatch) -> Words:
 
 def _mix(hashes: Words, column: pa.Array, name: str) -> None:
     """Put a column into the hashes of rows."""
-    from tidegate.sink.digest_loop import mix_texts, mix_words
-
-    kinds = pa.types
-    if kinds.is_dictionary(column.type):
+    if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind, nulls = _kind(column.type), _nulls(column)
     seed = np.uint64(zlib.crc32(f"{kind} {name}".encode()))
@@ -92,9 +89,20 @@ def _mix(hashes: Words, column: pa.Array, name: str) -> None:
         plain = column.cast(pa.large_binary())
         _, offsets, data = plain.buffers()
         begins = np.frombuffer(offsets, np.int64)[plain.offset : plain.offset + len(plain) + 1]
+        longest = int(np.diff(begins).max(initial=0))
+        mix_texts = _loops(len(hashes) if longest < _LONG_BYTES else _LOOP_ROWS).mix_texts
         mix_texts(hashes, begins, np.frombuffer(data or b"", np.uint8), nulls, seed)
         return
-    mix_words(hashes, _words(column, kind), nulls, seed)
+    _loops(len(hashes)).mix_words(hashes, _words(column, kind), nulls, seed)
+
+
+def _loops(rows: int) -> ModuleType:
+    """What mixes and folds this many rows: importing Numba for a few would take longer."""
+    if rows < _LOOP_ROWS:
+        return digest_array
+    from tidegate.sink import digest_loop
+
+    return digest_loop
 
 
 def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:
@@ -164,8 +172,7 @@ def _decimals(column: pa.Array) -> Words:
     wide = column.cast(pa.decimal256(76, column.type.scale))
     parts = np.frombuffer(wide.buffers()[1] or b"", np.uint64).reshape(-1, 4)
     parts = parts[wide.offset : wide.offset + len(wide)]
-    from tidegate.sink.digest_loop import mix_words
-
+    mix_words = _loops(len(column)).mix_words
     hashes = np.full(len(column), column.type.scale, np.uint64)
     for place in range(4):
         words = np.ascontiguousarray(parts[:, place])
@@ -186,4 +193,5 @@ def _lists(column: pa.Array) -> Words:
     base = np.uint64(0x9E3779B97F4A7C15)
     powers = np.cumprod(np.full(int(lengths.max(initial=0)) + 1, base), dtype=np.uint64)
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes * powers[places])])
-    return (sums[ends] - sums[ends - lengths]) + lengths.astype(np.uint64)
+    found: Words = (sums[ends] - sums[ends - lengths]) + lengths.astype(np.uint64)
+    return found

@@ -1,4 +1,7 @@
-"""The loops of a digest: mix the cells of a column into the hashes of rows, fold rows in order."""
+"""The loops of a digest: mix the cells of a column into the hashes of rows, fold rows in order.
+
+`digest_array` is their plain twin, for few rows; both give the same numbers.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,14 @@ import numpy as np
 from numba import types
 
 from tidegate.machine_code import compiled, given, made, part
+from tidegate.sink.digest_array import BASE, M1, M2, NULL, PRIME, SEED
 
 _U64 = np.uint64
-_SEED = _U64(0x9E3779B97F4A7C15)
-_NULL = _U64(0xD6E8FEB86659FD93)
-_M1, _M2 = _U64(0xBF58476D1CE4E5B9), _U64(0x94D049BB133111EB)
+_SEED, _M1, _M2, _NULL = _U64(SEED), _U64(M1), _U64(M2), _U64(NULL)
 _S27, _S30, _S31, _S61 = _U64(27), _U64(30), _U64(31), _U64(61)
 _S3, _S8, _S29, _S32 = _U64(3), _U64(8), _U64(29), _U64(32)
 _LOW32, _LOW29 = _U64(2**32 - 1), _U64(2**29 - 1)
-_PRIME = _U64(2**61 - 1)
-_BASE = _U64(0x0B4E0F9A3C6D1E57)
-"""What a row is worth beside the one after it; any number below the prime that is not small."""
+_PRIME, _BASE = _U64(PRIME), _U64(BASE)
 _ZERO, _ONE = _U64(0), _U64(1)
 
 
@@ -80,17 +80,6 @@ def _fold(rows: Any, before: Any) -> Any:
     return found
 
 
-def _shift(value: Any, rows: Any) -> Any:
-    """A value times the base to the power of `rows`, by repeated squaring."""
-    power = _BASE
-    while rows:
-        if rows & _ONE:
-            value = _product(value, power)
-        power = _product(power, power)
-        rows = rows >> _ONE
-    return value
-
-
 _word, _words, _nulls = types.uint64, given(types.uint64), given(types.boolean)
 mix_words = compiled(types.void(made(types.uint64), _words, _nulls, _word), _mix_words)
 mix_texts = compiled(
@@ -98,4 +87,3 @@ mix_texts = compiled(
     _mix_texts,
 )
 fold = compiled(_word(_words, _word), _fold)
-shift = compiled(_word(_word, _word), _shift)

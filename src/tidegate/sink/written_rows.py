@@ -21,7 +21,7 @@ _TIMES = ("window_end", "ts")
 
 
 @dataclass(frozen=True)
-class Span:
+class EventSpan:
     """The event times of rows that count, both ends among them; None is open."""
 
     from_us: int | None = None
@@ -29,7 +29,7 @@ class Span:
 
     def of(self, batch: pa.RecordBatch, where: str) -> pa.RecordBatch:
         """The rows in it, by the first column that is named window_end or ts."""
-        if self == Span():
+        if self == EventSpan():
             return batch
         name = next((name for name in batch.schema.names if name in _TIMES), None)
         if name is None:
@@ -44,7 +44,7 @@ class Span:
         return batch.filter(pa.array(inside))
 
 
-def rows_of(place: str, span: Span, *, may_be_empty: bool = False) -> Iterator[pa.RecordBatch]:
+def rows_of(place: str, span: EventSpan, *, may_be_empty: bool = False) -> Iterator[pa.RecordBatch]:
     """The published rows at a path or URI, in the output order; only Parquet can be read."""
     known = is_remote_uri(place) or place.startswith("file:")
     published = Published(place if known else FileSink(place).uri)
@@ -63,7 +63,7 @@ def rows_of(place: str, span: Span, *, may_be_empty: bool = False) -> Iterator[p
             yield span.of(batch, place)
 
 
-def digest_of(place: str, span: Span) -> Digest:
+def digest_of(place: str, span: EventSpan) -> Digest:
     """The digest of the published rows at a place; reads all of them."""
     found = Digest()
     for batch in rows_of(place, span):
