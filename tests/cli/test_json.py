@@ -31,6 +31,7 @@ WITHOUT = {
 }
 CALLS = {
     "explain": "explain q.sql --master none",
+    "compare": "compare q.sql q.sql",
     "plan": "plan q.sql --master none --sample 1000",
     "calibrate": "calibrate q.sql --master none --rows 2000 --instances 1",
     "simulate": "simulate --experiment section8-1",
@@ -38,6 +39,8 @@ CALLS = {
     "sql": "sql --master none",
     "state": "state c",
     "report": "report c -o page.html",
+    "digest": "digest finished",
+    "verify": "verify finished q.sql",
     "ctl scale": "ctl c scale 2",
     "ctl rebalance": "ctl c rebalance",
     "ctl move": "ctl c move 0 0",
@@ -77,6 +80,8 @@ def test_every_command_has_it_or_a_reason_not_to() -> None:
 def query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tg.RunningQuery]:
     monkeypatch.chdir(tmp_path)
     Path("q.sql").write_text(QUERY)
+    places = ["--out", "out", "--checkpoint", "finished"]
+    assert invoke(["run", "q.sql", "--master", "none", *places]) == 0
     source = memory((1, "a", 1), (12, "a", 2))
     stream = tg.Session(master="none").stream(source, time="ts", name="s").window(10)
     running = stream.agg(n=tg.count()).shed(up_to=0.5).start(sink=tg.sink.memory(), checkpoint="c")
@@ -98,6 +103,7 @@ def test_all_of_them_print_one_document(
         printed[name] = json.loads(lines[-1])
     assert printed["explain"]["subqueries"][1]["takes"][0]["subquery"] == "minutes"
     assert printed["explain"]["outputs"][0]["columns"]["most"] == "bigint"
+    assert printed["compare"]["outputs"][0]["rows"]["new"] > 0
     assert printed["plan"]["instances"].keys() == printed["plan"]["loads"].keys()
     assert printed["plan"]["command"][:3] == ["tidegate", "run", "q.sql"]
     assert printed["calibrate"]["subqueries"]
@@ -106,6 +112,8 @@ def test_all_of_them_print_one_document(
     assert printed["sql"]["columns"]["most"] == "bigint"
     assert printed["sql"]["rows"][0]["most"] > 0
     assert printed["report"]["bytes"] == Path("page.html").stat().st_size
+    assert printed["verify"]["equal"]
+    assert printed["digest"]["digests"][""]["rows"] == printed["verify"]["outputs"][""]["rows"]
     assert printed["ctl scale"]["subqueries"]["aggregate"]["instances"] == 2
     assert printed["ctl pause"] == {"state": "paused"}
     assert printed["ctl stop"] == {"state": "stopping"}

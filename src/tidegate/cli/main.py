@@ -25,6 +25,7 @@ COMMANDS = {
     "ctl": "Look at a query that runs, and change its instances.",
     "dashboard": "Show queries in a browser, also such that have ended.",
     "explain": "Print the plan of a query, and where each part runs.",
+    "compare": "Run two queries over the same input, and list the rows that differ.",
     "plan": "Propose how many instances a query needs, from its first rows.",
     "calibrate": "Measure what the tuples of a query cost here.",
     "simulate": "Predict throughput and latency of a join over time.",
@@ -32,6 +33,8 @@ COMMANDS = {
     "generate": "Write rows of a generator to a file.",
     "report": "Write one page with all pictures of a run, to keep or to send.",
     "state": "Look inside a checkpoint; changes nothing.",
+    "digest": "Show one number for the row sequence of an output.",
+    "verify": "Run a query again, and compare it with its checkpoint and output.",
 }
 """Each is the module of that name beside this one, and the command of that name in it."""
 

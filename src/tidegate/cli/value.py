@@ -11,6 +11,7 @@ from click.shell_completion import CompletionItem
 
 from tidegate.errors import OptionError, near
 from tidegate.memory import bytes_of
+from tidegate.microsecond import read_us
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
@@ -29,6 +30,19 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
         if self._least is not None and number < self._least:
             raise OptionError(_where(param, ctx), f"must be at least {self._least}", str(number))
         return number
+
+
+class TimeText(click.ParamType):  # type: ignore[type-arg]
+    """A time in ISO 8601, as microseconds since 1970; without a zone it is in UTC."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return read_us(value)
+        except ValueError:
+            remedy = "Write for example 2024-01-31T12:00:00Z."
+            raise OptionError(_where(param, ctx), "must be a time", value, remedy) from None
 
 
 class Number(click.ParamType):  # type: ignore[type-arg]

@@ -20,6 +20,7 @@ from tidegate.execute.job import Job
 from tidegate.execute.runner import Outcomes
 from tidegate.gate.intake import Cut
 from tidegate.route.mapping import recorded
+from tidegate.sink.digest import Digest
 from tidegate.state.epoch import time_of
 from tidegate.state.manifest import Manifest
 from tidegate.state.segment import Segment
@@ -80,6 +81,7 @@ def next_manifest(
         outputs=work.staged.receipts,
         written=_written(previous, work.staged.receipts),
         places=work.staged.places,
+        digests=_digests(previous, work.staged.digests),
     )
 
 
@@ -93,6 +95,14 @@ def _written(
         else previous.written_of(name)
         for name, parts in receipts.items()
     }
+
+
+def _digests(previous: Manifest, added: Mapping[str, Digest]) -> dict[str, Mapping[str, Any]]:
+    """By output the digest of all rows; none where rows before this batch were not counted."""
+    before = {name: Digest.from_dict(saved) for name, saved in previous.digests.items()}
+    new = [name for name in added if previous.batch < 0 or name not in previous.outputs]
+    before |= {name: Digest() for name in new}
+    return {name: before[name].then(d).to_dict() for name, d in added.items() if name in before}
 
 
 def _counters(

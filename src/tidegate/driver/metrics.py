@@ -132,6 +132,8 @@ class Summary:
     epochs: Sequence[Mapping[str, Any]] = ()
     """The newest epochs; the checkpoint has the `epochs_logged` before them in files."""
     epochs_logged: int = 0
+    digests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By output the digest of all its rows since the checkpoint began."""
     reports: Reports = field(default_factory=Reports)
     finished: bool = False
     up_to_date: bool = False
@@ -180,6 +182,7 @@ class Summary:
         ]
         self.epochs_logged = manifest.epochs_logged
         self.finished = manifest.finished
+        self.digests = manifest.digests
         segments = manifest.segments()
         for metric in LEVELS:
             if metric.kept is not None and metric.name in self.folds:
@@ -229,6 +232,7 @@ class Summary:
             "controller": self.controller(),
             "epochs": [dict(e) for e in self.epochs],
             "epochs_logged": self.epochs_logged,
+            "digests": {name: dict(of) for name, of in self.digests.items()},
             "lineage": dict(self.lineage()) or None,
         }
 
@@ -256,6 +260,7 @@ class Summary:
         ]
         if self.epochs_logged:
             lines.append(f"{self.epochs_logged:,} earlier epochs are in the checkpoint")
+        lines += [digest_line(name, of) for name, of in self.digests.items()]
         several = len({e["subquery"] for e in self.epochs}) > 1
         lines += [
             f"{e['subquery'] + ' ' if several else ''}{epoch_text(e)}"
@@ -266,6 +271,12 @@ class Summary:
         lines += [f"{counted(lost, 'lineage event')} lost; the log says why"] if lost else []
         lines += side_lines(self.sides, self.counters, self.places)
         return "\n".join(lines)
+
+
+def digest_line(name: str, of: Mapping[str, Any]) -> str:
+    """The digest of an output, for people."""
+    output = f" of output {name}" if name else ""
+    return f"digest{output} {of['digest']}, {counted(of['rows'], 'row')}"
 
 
 def _speed_lines(found: Mapping[str, Any]) -> list[str]:

@@ -18,6 +18,7 @@ from tidegate.operate.port import Port
 from tidegate.plan.physical import Plan, Target
 from tidegate.sink.batch_ledger import PublishedSink
 from tidegate.sink.batch_output import BatchOutput, CountedParts
+from tidegate.sink.digest import Digest
 from tidegate.sink.protocol import Opening, PartWriter, Preparing, Sink, Upserting
 from tidegate.sink.receipt import Part, Receipt
 from tidegate.sink.upsert import ChangeParts, check_key
@@ -59,12 +60,13 @@ class StagedBatch:
     """A batch that its sinks have, invisibly: what each output got, and the receipts.
 
     `receipts` are as in a manifest: all parts of an output, side outputs after its rows. `places`
-    says where those are whose sinks have a URI.
+    says where those are whose sinks have a URI. `digests` are of the rows of this batch alone.
     """
 
     outputs: tuple[BatchOutput, ...]
     receipts: Mapping[str, tuple[Mapping[str, Any], ...]]
     places: Mapping[str, str]
+    digests: Mapping[str, Digest]
 
 
 class Outlets:
@@ -139,7 +141,7 @@ class Outlets:
         """
         late, rejected = side_outputs(outcomes)
         outputs: list[BatchOutput] = []
-        receipts = {}
+        receipts, digests = {}, {}
         for target in self._plan.targets:
             subquery = self._plan.subqueries[target.edge.subquery]
             port = subquery.ports[target.edge.port]
@@ -148,6 +150,7 @@ class Outlets:
             if not outputs:
                 output = replace(output, late=late, rejected=rejected)
             outputs.append(output)
+            digests[target.name or ""] = output.digest()
             if self._replay is not None and not self._takes_part(target.name):
                 receipts[target.name or ""] = self._replay.after.outputs.get(target.name or "", ())
                 continue
@@ -158,7 +161,7 @@ class Outlets:
             for name, sink in self._sinks.items()
             if isinstance(sink, PublishedSink)
         }
-        return StagedBatch(tuple(outputs), receipts, places)
+        return StagedBatch(tuple(outputs), receipts, places, digests)
 
     def publish(self, manifest: Manifest) -> None:
         """Make the batch that was committed visible."""

@@ -18,6 +18,7 @@ from tidegate.cancellation import between_pieces
 from tidegate.execute.job import Job, Outcome, Piece
 from tidegate.execute.within_memory import within_memory
 from tidegate.operate.port import Port
+from tidegate.sink.digest import Digest
 from tidegate.sink.receipt import Part
 from tidegate.spans import added
 
@@ -78,7 +79,8 @@ def _written_part(
         high = _place(times, cuts[number]) if number < len(cuts) else len(times)
         pieces.append(rows.slice(low, high - low))
     whole = port.merged(job.operator.order, pieces)
-    receipt = job.parts.write(Part(number), whole)
+    written = job.parts.write(Part(number), whole)
+    receipt = replace(written, digest=Digest.of(whole).text)
     last = whole.slice(max(whole.num_rows - SHOWN_ROWS, 0))
     shown = Piece(last.num_rows, 0, 0, pa.table(last.to_pydict(), schema=last.schema))
     return Outcome(number, (shown,), receipts=(receipt,))

@@ -78,7 +78,7 @@ def ledger_name(batch: int) -> str:
 
 def ledger_text(batch: int, receipts: Sequence[Receipt]) -> bytes:
     """The ledger of a batch: the same bytes whoever publishes it, and however often."""
-    plain = [replace(receipt, more={}).to_dict() for receipt in receipts]
+    plain = [replace(receipt, more={}, digest=None).to_dict() for receipt in receipts]
     body = json.dumps({"batch": batch, "parts": plain}, sort_keys=True)
     return f"{zlib.crc32(body.encode()):08x} {body}\n".encode()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from tidegate.sink.digest import Digest
 from tidegate.sink.receipt import Part, Receipt
 
 
@@ -31,6 +32,15 @@ class BatchOutput:
         if self.receipts is None:
             return int(self.rows.num_rows)
         return sum(receipt.rows for receipt in self.receipts)
+
+    def digest(self) -> Digest:
+        """The digest of the rows of this batch alone; reads them, or the receipts of tasks."""
+        if self.receipts is None:
+            return Digest.of(self.rows)
+        whole = Digest()
+        for receipt in self.receipts:
+            whole = whole.then(Digest(receipt.rows, int(receipt.digest or "0", 16)))
+        return whole
 
 
 class HeldParts:

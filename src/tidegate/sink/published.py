@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 NONE = -1
 """Before the first batch."""
 
+PARQUET_ONLY = "must have Parquet files"
+"""What is required of a folder whose files are of another format."""
+
 _BATCH = re.compile(r"batch=(\d{8,})")
 _PART = re.compile(r"part-\d+\.parquet")
 _READ_ROWS = 65_536
@@ -137,7 +140,7 @@ class Published:
         if _PART.fullmatch(name) is None:
             raise SourceError(
                 f"{self._uri}/{_folder(batch)}",
-                "must have Parquet files",
+                PARQUET_ONLY,
                 name,
                 "Of CSV and JSON Spark must be told the columns: "
                 "spark.read.schema(...).csv(path), and readStream likewise.",

@@ -26,7 +26,8 @@ class Receipt:
 
     `name` is what its sink finds the part by: a file, a key, the id of a prepared transaction.
     `bytes` and `checksum` (CRC-32) are of the part as it was written; a sink that cannot know them
-    leaves them out. `more` is for what else it needs, as JSON values. Receipts are kept in the
+    leaves them out. `digest` is that of the rows, where a task has written them (`sink.digest`).
+    `more` is for what else it needs, as JSON values. Receipts are kept in the
     manifest of their batch, so they have to be small: tens of bytes, however large the part.
     """
 
@@ -35,10 +36,12 @@ class Receipt:
     bytes: int | None = None
     checksum: int | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
+    digest: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The receipt as JSON values, for a manifest."""
-        return asdict(self)
+        fields = asdict(self)
+        return {name: v for name, v in fields.items() if name != "digest" or v is not None}
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> Receipt:

@@ -25,7 +25,7 @@ from tidegate.state.short_text import pack_numbers, unpack_numbers
 VERSION = 5
 """Of the manifest and of what it names: a new one when the columns of a state change as well."""
 
-_OPTIONAL = ("query", "changes", "tables", "shedding")
+_OPTIONAL = ("query", "changes", "tables", "shedding", "digests")
 """What is written only where there is something in it."""
 
 
@@ -51,7 +51,9 @@ class Manifest:
     `query` says which query made it, where it is not the one of meta.json; `changes` has the newest
     changes of the query, each with the first `batch` of the new one. `tables` has by name the
     versions of the tables that streams are joined to, the oldest first (`driver.tables`).
-    `shedding` has what is kept of the tuples of subqueries that shed (`driver.shedding`).
+    `shedding` has what is kept of the tuples of subqueries that shed (`driver.shedding`). `digests`
+    has by output the digest of all its rows so far (`sink.digest`), but for an output that an
+    earlier version began without one.
     """
 
     batch: int
@@ -76,6 +78,7 @@ class Manifest:
     sides: Mapping[str, Any] = field(default_factory=dict)
     tables: Mapping[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     shedding: Mapping[str, Any] = field(default_factory=dict)
+    digests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     version: int = VERSION
 
     @property

@@ -1,0 +1,52 @@
+"""`tidegate digest`: one number for the row sequence of an output."""
+
+from __future__ import annotations
+
+import click
+
+from tidegate.cli.answer import CommandAnswer, answers
+from tidegate.cli.value import PathText, TimeText
+from tidegate.driver.metrics import digest_line
+from tidegate.errors import CheckpointError
+from tidegate.sink.written_rows import EventSpan, digest_of
+from tidegate.state.store import Store
+
+
+@click.command()
+@click.argument("place", type=PathText(), metavar="OUT|CHECKPOINT")
+@click.option(
+    "--until",
+    type=TimeText(),
+    metavar="T",
+    help="Only rows whose window_end, or ts, is at most this time. Reads the output, also that of "
+    "a CHECKPOINT.",
+)
+@answers
+def digest(place: str, until: int | None) -> CommandAnswer:
+    """Show the digest of an output: recomputed from its Parquet files, or as recorded.
+
+    OUT is a folder of results, whose rows are read. Of a CHECKPOINT it is what the newest manifest
+    has. Equal digests mean equal rows in equal order, however they were cut into batches.
+    """
+    found = recorded(place, until)
+    if found is None:
+        found = {"": digest_of(place, EventSpan(to_us=until)).to_dict()}
+    lines = [digest_line(name, of) for name, of in found.items()]
+    return CommandAnswer({"digests": found}, lambda: "\n".join(lines))
+
+
+def recorded(place: str, until: int | None) -> dict[str, dict[str, object]] | None:
+    """The digests of a checkpoint by output; None where the place is none."""
+    store = Store.open(place)
+    if store.meta() is None:
+        return None
+    kept = store.kept()
+    if not kept or not kept[-1].digests:
+        got = "no batch yet" if not kept or kept[-1].batch < 0 else "one of an earlier version"
+        remedy = "Give its --out instead: the digest is recomputed there."
+        raise CheckpointError(place, "must have recorded a digest", got, remedy)
+    manifest = kept[-1]
+    if until is None:
+        return {name: dict(of) for name, of in manifest.digests.items()}
+    span = EventSpan(to_us=until)
+    return {name: digest_of(uri, span).to_dict() for name, uri in manifest.places.items()}

@@ -1,0 +1,65 @@
+"""`tidegate verify`: a query run once more beside what its checkpoint has recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from tidegate.cli.answer import CommandAnswer, answers
+from tidegate.cli.exit_code import EXIT_FAILED
+from tidegate.cli.option import options, read_query
+from tidegate.cli.query_text import QueryText
+from tidegate.cli.value import PathText, TimeText
+from tidegate.session.verify import verified
+from tidegate.sink.written_rows import EventSpan
+
+
+@click.command()
+@click.argument("checkpoint", type=PathText(), metavar="CHECKPOINT")
+@options("query", "--stream", "--time")
+@click.option("--from", "from_", type=TimeText(), metavar="T", help="Compare rows from here on.")
+@click.option("--to", type=TimeText(), metavar="T", help="Compare rows up to this time.")
+@answers
+def verify(
+    checkpoint: str,
+    query: QueryText,
+    streams: tuple[str, ...],
+    times: tuple[str, ...],
+    from_: int | None,
+    to: int | None,
+) -> CommandAnswer:
+    """Run QUERY.sql again from its sources, and compare it with CHECKPOINT and its output.
+
+    It runs in this process, into a scratch folder; checkpoint and output are only read. Exit code
+    0: equal; 1: something changed, which is named: the input, the code or the output.
+    """
+    facts = verified(checkpoint, read_query(query, streams, times), EventSpan(from_, to))
+    code = 0 if facts["equal"] else EXIT_FAILED
+    return CommandAnswer(facts, lambda: _text(facts), code=code)
+
+
+def _text(facts: Mapping[str, Any]) -> str:
+    rows = sum(of["rows"] for of in facts["outputs"].values())
+    if facts["equal"]:
+        return f"equal: the query gives the recorded rows again ({rows:,} were committed)"
+    lines = [f"differs: {', '.join(facts['changed'])} changed"]
+    for name in ("fingerprint", "version"):
+        was, now = facts[name]["recorded"], facts[name]["now"]
+        lines += [f"{name} recorded {was}, now {now}"] if was != now else []
+    for name, of in facts["outputs"].items():
+        title = f"output {name}" if name else "output"
+        lines += [f"{title}: {problem}" for problem in of["files"]]
+        lines += _row_lines(title, of["difference"])
+    return "\n".join(lines)
+
+
+def _row_lines(title: str, difference: Mapping[str, Any] | None) -> list[str]:
+    if difference is None:
+        return []
+    if difference["row"] is None:
+        return [f"{title}: digest recorded {difference['recorded']}, now {difference['now']}"]
+    shown = {side: difference[side] or "no row" for side in ("recorded", "now")}
+    lines = [f"{title}: first differing row {difference['row']}"]
+    return lines + [f"  {side}: {row}" for side, row in shown.items()]
