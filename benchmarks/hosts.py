@@ -72,6 +72,17 @@ def cluster(executors: int) -> Iterator[str]:
             made.stop()
 
 
+def settings(executors: int) -> dict[str, str]:
+    """Spark's, for a query on so many executors and the slot that stays free."""
+    return {
+        "spark.executor.memory": "1g",
+        "spark.executor.cores": "1",
+        "spark.cores.max": str(executors + 1),
+        "spark.shuffle.readHostLocalDisk": "false",  # which would see that they are on one host
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    }
+
+
 def child(arguments: argparse.Namespace) -> None:
     """One run, in the process made for it."""
     from data import write_keyed
@@ -83,13 +94,7 @@ def child(arguments: argparse.Namespace) -> None:
     rows = int(batch_rows) * batches
     data = Path(arguments.data) / f"hosts-{rows}"
     write_keyed(data, rows, FILE_ROWS, KEYS)
-    conf = {
-        "spark.executor.memory": "1g",
-        "spark.executor.cores": "1",
-        "spark.cores.max": str(arguments.executors + 1),
-        "spark.shuffle.readHostLocalDisk": "false",  # which would see that they are on one host
-        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    }
+    conf = settings(arguments.executors)
     here = way == WAYS[0]
     master = f"local[{arguments.executors}]" if here else arguments.at
     session = tg.Session(master=master, conf={} if here else conf)

@@ -206,6 +206,7 @@ def batches_of(run: Callable[[], object]) -> list[Batch]:
             "state_bytes": r.state_bytes,
             "fetched_bytes": sum(c.get("fetched_bytes", 0) for c in r.instance_counts),
             "cpu_us": sum(c["cpu_us"] + c.get("map_cpu_us", 0) for c in r.instance_counts),
+            "taken": sum(c.get("taken", 0) for c in r.instance_counts),
             "per_instance": {
                 name: [c.get(name, 0) for c in r.instance_counts] for name in ("cpu_us", "compared")
             },

@@ -4,6 +4,8 @@
     python benchmarks/strategies.py --rows 200000       a short look
     python benchmarks/strategies.py --instances 4,8,16  a sweep over instances in all: see sweep.py
 
+`strategy_costs.py` runs the same query on a cluster of several executors.
+
 The query is over call records and has three stateful operators, as in StreamCloud's evaluation, and
 four others: calls with their duration, pairs of calls from one number within a minute and how far
 apart they were made, the numbers with several such pairs, and how many of them each district has.
@@ -11,7 +13,7 @@ Every strategy must give as many rows. Speeds are those of the batches after the
 the last; each run is a process of its own. The time of the cores is divided into
 
     processing     what operators do in tasks: read and evaluate, fold, match, close, state
-    distribution   what handing on costs in tasks: deal, write and merge parcels, order, take
+    distribution   what handing on costs in tasks: route, write, fetch, merge, order, take
     idle           the rest of batch time * cores: waiting, and what the driver and the JVM do
 
 Processing and distribution are times of tasks by their own clocks; `cpu` is their processor time.
@@ -48,8 +50,10 @@ ROWS, BATCH_ROWS, PER_SECOND, INSTANCES = 2_000_000, 250_000, 2_000, 7
 WARM = 2
 DISTRIBUTION = {
     "map take",
-    "map deal",
+    "map route",
     "map ship",
+    "instance load",
+    "instance fetch",
     "instance merge",
     "instance order",
     "instance ship",
@@ -72,31 +76,39 @@ FROM movers [RANGE 60 SECONDS] GROUP BY district;
 """
 
 
-def child(arguments: argparse.Namespace) -> None:
-    """One run with one strategy, in the process made for it."""
+def run(
+    session: Any, strategy: str, work: Path, *, rows: int, batch_rows: int, instances: int
+) -> dict[str, Any]:
+    """One run with one strategy in this process; instances are those of all subqueries."""
     import tidegate as tg
     from tidegate.plan.lower import lower
     from tidegate.plan.strategy import Layout, Weights, spread
 
-    work, strategy = Path(arguments.work), arguments.child
-    session = tg.Session(master=MASTER)
-    query = session.sql(QUERY.format(rows=arguments.rows, rate=PER_SECOND))
+    query = session.sql(QUERY.format(rows=rows, rate=PER_SECOND))
     plan = lower(query.node, strategy=strategy)
-    layout = Layout.of(plan, spread(plan, arguments.instances[0]))
+    layout = Layout.of(plan, spread(plan, instances))
     where = {"sink": tg.sink.files(str(work / "out")), "checkpoint": str(work / "checkpoint")}
-    options = {"batch_rows": arguments.batch_rows, "strategy": strategy}
+    options: dict[str, Any] = {"batch_rows": batch_rows, "strategy": strategy}
     options["instances"] = layout.total if strategy == "query-cloud" else dict(layout.instances)
     batches = batches_of(lambda: query.start(**where, **options).wait())
-    give(
-        {
-            "batches": batches,
-            "rows_out": rows_written(work / "out"),
-            "instances": dict(layout.instances),
-            "hops": layout.hops,
-            "fan_out": layout.fan_out,
-            "cost": layout.cost(Weights()),
-        }
-    )
+    return {
+        "batches": batches,
+        "rows_out": rows_written(work / "out"),
+        "instances": dict(layout.instances),
+        "hops": layout.hops,
+        "fan_out": layout.fan_out,
+        "cost": layout.cost(Weights()),
+    }
+
+
+def child(arguments: argparse.Namespace) -> None:
+    """One run with one strategy, in the process made for it."""
+    import tidegate as tg
+
+    size = {"rows": arguments.rows, "batch_rows": arguments.batch_rows}
+    work, instances = Path(arguments.work), arguments.instances[0]
+    session = tg.Session(master=MASTER)
+    give(run(session, arguments.child, work, instances=instances, **size))
 
 
 def shares(batches: list[Batch], cores: int) -> dict[str, float]:
@@ -113,6 +125,12 @@ def shares(batches: list[Batch], cores: int) -> dict[str, float]:
     return found
 
 
+def measured(done: dict[str, Any], cores: int) -> dict[str, Any]:
+    """Figures of what `run` gave, of its batches after the first ones and without the last."""
+    warm = [b for b in done.pop("batches")[WARM:-1] if b["rows"]]
+    return {**figures_of(warm), "shares": shares(warm, cores), "warm": warm, **done}
+
+
 def measure(
     name: str, arguments: argparse.Namespace, instances: int, cores: int = CORES
 ) -> dict[str, Any]:
@@ -121,13 +139,13 @@ def measure(
     done = in_child(__file__, "--child", name, *options, instances=instances, cores=cores)
     arguments.wanted = arguments.wanted or done["rows_out"]
     check_count(name, arguments.wanted, done["rows_out"])
-    warm = [b for b in done.pop("batches")[WARM:-1] if b["rows"]]
-    run = {**figures_of(warm), "shares": shares(warm, cores), **done}
-    print(f"{name}, {instances}: {_line(run)}", flush=True)
-    return run
+    found = measured(done, cores)
+    del found["warm"]
+    print(f"{name}, {instances}: {line(found)}", flush=True)
+    return found
 
 
-def _line(run: Mapping[str, Any]) -> str:
+def line(run: Mapping[str, Any]) -> str:
     parts = ", ".join(f"{what} {share:.0%}" for what, share in run["shares"].items())
     return f"{run['rows_per_second']:,.0f} rows/s, batch {run['batch_ms_median']:.0f} ms; {parts}"
 

@@ -34,6 +34,7 @@ import shedpart
 import soak_samples
 import spear
 import spear_groups
+import strategy_costs
 import sustained
 from measure import HERE, RESULTS
 
@@ -70,6 +71,12 @@ PAGES: dict[str, dict[str, Table]] = {
         ),
         "resident_memory": Table(
             "resident_memory", lambda report: resident_memory.table(report["cases"])
+        ),
+        "strategy_shares": Table(
+            "strategy_costs", lambda report: strategy_costs.shares_table(report["cases"])
+        ),
+        "strategy_costs": Table(
+            "strategy_costs", lambda report: strategy_costs.costs_table(report["costs"])
         ),
         "soak": Table("soak", lambda report: soak_samples.table(report["figures"])),
     },

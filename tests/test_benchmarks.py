@@ -93,6 +93,29 @@ def test_aggregates_within_an_error_are_the_same_in_parts() -> None:
     assert own.trimmed(np.array(values)) == pytest.approx(sum(sorted(values)[1:-1]) / 9)
 
 
+def test_what_channels_and_tuples_cost_is_found_again() -> None:
+    """Of batches that take as long as their costs say, and one in ten twice as long."""
+    costs, strategies = _benchmark("strategy_costs"), _benchmark("strategies")
+    made = {"alpha": 4e-5, "beta": 2e-7, "row": 3e-6, "hop": 4e-3, "batch": 0.03}
+    rng, batches = np.random.default_rng(3), []
+    for number, (channels, hops) in enumerate([(10, 2), (98, 2), (7, 6), (392, 2)] * 10):
+        rows = int(rng.choice([5_000, 40_000]))
+        tasks_ms = {"map read": 70.0, "map take": 25.0}
+        batch = {"rows": rows, "taken": rows * int(rng.integers(2, 20)), "tasks_ms": tasks_ms}
+        batch["seconds"] = 1.0 + (number % 10 == 0)
+        of = costs.counted({"fan_out": channels, "hops": hops}, batch)
+        assert of["distribution_s"] == 0.025
+        for time, names in costs.COSTS.items():
+            of[time] = batch["seconds"] * sum(made[name] * of[name] for name in names)
+        batches.append(of)
+    for time, names in costs.COSTS.items():
+        found = costs.fitted(batches)[time]
+        assert {name: found[name] for name in names} == pytest.approx({n: made[n] for n in names})
+        assert found["error"] < 1e-9
+    source = "".join(p.read_text() for p in (ROOT / "src/tidegate").rglob("*.py"))
+    assert [name for name in strategies.DISTRIBUTION if f'"{name}"' not in source] == []
+
+
 @pytest.mark.parametrize("name", ["one-source", "overload-rows"])
 def test_what_is_left_of_an_error_with_known_costs_is_the_machine(name: str) -> None:
     """A made-up engine that does what the model says, on a machine whose pace varies by second."""

@@ -61,6 +61,7 @@ STATUS = {
     ("predicted", "told"),
     [
         (None, None),
+        ({"latency_ms": None, "load": None, "over_run": {"seconds": 5}}, None),
         (
             {"latency_ms": 12.3, "measured_latency_ms": 13.4, "load": 0.351, "slowdown": 1.1},
             "predicted mean latency 12 ms, measured 13 ms; load 35%",

@@ -274,7 +274,7 @@ def _speed(found: Mapping[str, Any]) -> list[str]:
         parts = [f"{name} {ms_text(latency[name])}" for name in ("p50", "p95", "p99")]
         lines.append(f"latency {', '.join(parts)}, from arrival to commit")
     predicted = found["predicted"]
-    if predicted is not None:
+    if predicted is not None and predicted["load"] is not None:
         lines.append(_predicted_text(predicted))
     if backlog is not None:
         lines.append(f"backlog {backlog_text(backlog)}")

@@ -104,6 +104,18 @@ def test_a_query_has_the_load_that_its_rates_and_costs_come_to(tmp_path: Path) -
     assert "median error by the second" in text
 
 
+def test_a_newest_second_without_a_prediction_leaves_what_is_known_of_the_run() -> None:
+    past = [ForecastSecond(latency_s=0.2, measured_s=0.1, throughput=90.0, measured=100.0)]
+    outcome = ForecastSummary.of(None, past, {})
+    found = outcome.as_dict()
+    assert found is not None
+    over_run = found.pop("over_run")
+    assert (over_run["latency_error"], over_run["throughput_error"]) == (1.0, 0.1)
+    assert set(found.values()) == {None}
+    assert "median error by the second 100%" in outcome.lines()[0], "the terminal has it too"
+    assert ForecastSummary.of(None, [], {}).as_dict() is None
+
+
 def test_a_latency_of_nothing_is_no_prediction(tmp_path: Path) -> None:
     loop, expected = run_of(FourMs, [4, 6, 8, 6] * 15, tmp_path, after_s=1e6)
     assert expected == []

@@ -69,6 +69,10 @@ class Expectation:
         }
 
 
+_NOTHING = dict.fromkeys(Expectation(0, 0, 0, None, {}).as_dict())
+"""A second of which nothing was predicted."""
+
+
 @dataclass(frozen=True)
 class ForecastSecond:
     """What was expected and measured in one interval: latency in seconds, throughput."""
@@ -114,10 +118,13 @@ class ForecastSummary:
         )
 
     def as_dict(self) -> dict[str, Any] | None:
-        """As summary and status have it; None where nothing could be predicted."""
-        if self.newest is None:
+        """As summary and status have it; None where nothing could be predicted in the whole run.
+
+        Where only the newest second has none, its figures are None and `over_run` is there.
+        """
+        if self.newest is None and self.errors is None:
             return None
-        found = self.newest.as_dict()
+        found = dict(_NOTHING) if self.newest is None else self.newest.as_dict()
         if self.errors is not None and self.latency_s is not None and self.measured_s is not None:
             found["over_run"] = {
                 "seconds": self.seconds,
