@@ -104,13 +104,13 @@ def levelled(words: Words, rate: float, level: float) -> Words:
     """
     if rate == level:
         return words
+    from tidegate.approx.rate_loop import levelled_loop
+
     limit, to = limit_of(rate), limit_of(level)
-    below = np.ones(len(words), np.bool_) if limit == WHOLE else words < np.uint64(limit)
     slack = min(SLACK, WHOLE / limit, WHOLE / to)
-    given = words.astype(np.float64)
     steep = (WHOLE - slack * to) / max(WHOLE - slack * limit, 1.0)
-    high = slack * to + (given - slack * limit) * steep
-    moved = np.where(given < slack * limit, given * (to / limit), high)
-    found = np.clip(moved, 0.0, np.nextafter(float(WHOLE), 0.0)).astype(np.uint64)
-    # Doubles are not as fine as words: near the limit they may come to its other side.
-    return np.where(below, np.minimum(found, np.uint64(to - 1)), np.maximum(found, np.uint64(to)))
+    bends = map(float, (slack * limit, to / limit, slack * to, steep))
+    found: Words = levelled_loop()(
+        np.ascontiguousarray(words, np.uint64), np.uint64(limit - 1), np.uint64(to), *bends
+    )
+    return found

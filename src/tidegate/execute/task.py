@@ -217,7 +217,7 @@ def _evaluated(
     if prefix.sieve is not None and prefix.sieve.by is not None:
         keys = {name: outputs.pop(name) for name in prefix.sieve.by.keys}
         kept, rows = prefix.sieve.marked(_with(kept, keys, raw))
-        raw = raw.take(pa.array(rows))
+        raw = raw if rows is None else raw.take(pa.array(rows))
     made = _with(kept, outputs, raw)
     return made if prefix.sieve is None else prefix.sieve.weighed(made)
 

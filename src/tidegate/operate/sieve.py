@@ -78,6 +78,17 @@ class ByGroup:
         """Columns beside TUPLES, of numbers that one tuple of each group and split has."""
         return {}
 
+    def whole(self, count: int) -> dict[str, pa.Array] | None:
+        """PRIORITY and TUPLES of tuples that are all kept; None where their order is needed.
+
+        What is below the rate is folded as it comes, so any priority below it will do. Groups need
+        not be numbered to count their tuples: each counts as one.
+        """
+        return {
+            PRIORITY: pa.array(np.zeros(count, np.uint64)),
+            TUPLES: pa.array(np.ones(count, np.int64)),
+        }
+
 
 @dataclass(frozen=True)
 class InTotal(ByGroup):
@@ -90,6 +101,9 @@ class InTotal(ByGroup):
 
     def beside(self, due: Callable[[], Ints]) -> dict[str, Ints]:
         return {DUE: due()}
+
+    def whole(self, count: int) -> dict[str, pa.Array] | None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -129,18 +143,23 @@ class Sieve:
 
     def at_reading(self, tuples: pa.Table) -> pa.Table:
         """What is left of tuples that were just read: by concept, all of them."""
-        if self.by is not None or not tuples.num_rows:
+        if self.by is not None or not tuples.num_rows or self._rate_of_all(tuples) == 1.0:
             return tuples
         below = self._levelled(tuples) < np.uint64(limit_of(self.rate))
         return tuples if below.all() else tuples.take(pa.array(np.flatnonzero(below)))
 
-    def marked(self, tuples: pa.Table) -> tuple[pa.Table, Ints]:
+    def marked(self, tuples: pa.Table) -> tuple[pa.Table, Ints | None]:
         """By concept: the tuples that are kept, with PRIORITY and TUPLES, and where they were.
 
         `tuples` has ts, src, seq and the keys. One pass over the keys to number the groups, and a
-        compiled one over these numbers.
+        compiled one over these numbers. No pass while nothing is shed: the positions are then None.
         """
         assert self.by is not None
+        whole = self.by.whole(tuples.num_rows) if self._rate_of_all(tuples) == 1.0 else None
+        if whole is not None:
+            for name, values in whole.items():
+                tuples = tuples.append_column(OUT + name, values)
+            return tuples, None
         groups = pack([_numbered(flat(tuples.column(OUT + k))) for k in self.by.keys], len(tuples))
         if groups.size > tuples.num_rows + _FEW:
             found = dense(groups)
@@ -179,7 +198,14 @@ class Sieve:
             words[part] = levelled(words[part], rate, self.rate)
         return words
 
+    def _rate_of_all(self, tuples: pa.Table) -> float | None:
+        """The rate that counts for all of these tuples, None where they have several."""
+        spans = self.now.spans(ints(tuples, TS))
+        return spans[0][0] if len(spans) == 1 else None
+
     def _excess(self, tuples: pa.Table) -> pa.Array:
+        if self._rate_of_all(tuples) == self.first:
+            return pa.nulls(tuples.num_rows, pa.float64())
         rates = self.now.at(ints(tuples, TS))
         return pa.array(self.first / rates - 1, mask=rates == self.first)
 
@@ -215,6 +241,8 @@ class ExcessOfTuples:
         return " of ".join(["excess", *(["/".join(self.arguments)] if self.arguments else [])])
 
     def made(self, excess: pa.Array, values: Sequence[pa.Array]) -> pa.Array:
+        if excess.null_count == len(excess):
+            return excess
         for column in values:
             excess = pc.if_else(column.is_valid(), excess, pa.scalar(None, pa.float64()))
         return excess

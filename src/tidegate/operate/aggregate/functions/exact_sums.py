@@ -38,6 +38,9 @@ class ExactSums:
         return (("n", pa.int64()), *((name, KEPT_SUM) for name in (*self.columns, *sums)))
 
     def fold(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
+        if any(column.null_count == len(column) for column in columns):
+            groups = Groups(np.empty(0, np.int64), groups.n)
+            columns = [column.slice(0, 0) for column in columns]
         masks = [mask for mask in map(valid, columns) if mask is not None]
         if masks:
             both = np.logical_and.reduce(masks)
