@@ -498,3 +498,12 @@ def test_the_first_batch_is_told_apart_and_not_among_recent_ones(tmp_path: Path)
         "the first batch 5.0 s at most"
     )
     loop.close()
+
+
+def test_what_is_late_is_plain_data_for_a_policy_to_remember() -> None:
+    """A comparison with a number of NumPy's is no JSON: `auto` failed from then on."""
+    sketch = Sketch()
+    sketch.add(LatencyBins.of(np.array([3.0, 4.0]), np.array([5, 5])))
+    found = sketch.quantiles()
+    assert found is not None
+    assert {type(ms) for _, ms in found.percentiles()} == {float}

@@ -43,7 +43,7 @@ class Quantiles:
 
     @staticmethod
     def of(tuples: int, seconds: Sequence[float]) -> Quantiles:
-        p50, p95, p99, most = (round(s * 1e3, 3) for s in seconds)
+        p50, p95, p99, most = (round(float(s) * 1e3, 3) for s in seconds)
         return Quantiles(tuples, p50, p95, p99, most)
 
     def percentiles(self) -> list[tuple[str, float]]:

@@ -81,7 +81,9 @@ class SimulatedQuery:
 
     `batch_s` and `tuple_s` are what the driver takes, `switch_s` what the first batch with another
     mapping does beside. Of a query that sheds, `most_share` is the most, `saved` the part of the
-    work of a shed tuple that is saved, and `half_error` the error of a window where half is shed.
+    work of a shed tuple that is saved, and `half_error` the error of a window where half is shed;
+    `sieve_s` is what it takes the driver to choose among tuples, while some are shed, and
+    `beside_saved` the part that it does not have to do for a shed tuple.
     """
 
     load: SimulatedLoad
@@ -93,6 +95,8 @@ class SimulatedQuery:
     most_share: float | None = None
     saved: float = 0.85
     half_error: float = 0.02
+    sieve_s: float = 0.0
+    beside_saved: float = 0.0
     window_s: float = 10.0
     faults: Sequence[SimulatedFault] = ()
 
@@ -171,7 +175,9 @@ class SimulatedState:
         busy: Floats = np.bincount(  # type: ignore[assignment]
             owners, weights=buckets, minlength=self.mapping.instances
         )
-        seconds = query.batch_s + query.tuple_s * tuples + float(busy.max()) + extra_s
+        tuple_s = query.tuple_s * (1 - query.beside_saved * self.share)
+        tuple_s += query.sieve_s if self.share else 0.0
+        seconds = query.batch_s + tuple_s * tuples + float(busy.max()) + extra_s
         seconds += query.switch_s if self.switched else 0.0
         end_s = start_s + seconds
         error = self.shed_error

@@ -18,6 +18,9 @@ _MOST_FADING = 0.8
 _KNOWN, _FEW, _ALIKE = 8, 3, 0.2
 """Costs are known from so many batches, or from few that differ by no more than this."""
 
+_SMALL = 0.1
+"""Where instances do less than this part of what is beside them, how much less is no matter."""
+
 _APART = 0.1
 """Batches whose tuples vary by less, as a part of their mean, do not tell the two parts apart."""
 
@@ -61,7 +64,13 @@ class UnitCosts:
 
     @property
     def known(self) -> bool:
-        return self.batches >= _KNOWN or (self.batches >= _FEW and self.off <= _ALIKE)
+        alike = self.off <= _ALIKE or self.cpu_s <= _SMALL * self.beside_s
+        return self.batches >= _KNOWN or (self.batches >= _FEW and alike)
+
+    @property
+    def guessed(self) -> bool:
+        """Whether they are known enough to do something where it is late already."""
+        return self.batches >= _FEW
 
     @property
     def doubt(self) -> float:
@@ -93,6 +102,10 @@ class UnitCosts:
         if not self.weight:
             return 0.0
         return (self.beside_s - self.tuples * self.beside_tuple_s) / self.weight
+
+    def beside_of(self, tuples: float) -> float:
+        """What is beside instances in a batch of so many tuples, in seconds."""
+        return self.beside_batch_s + self.beside_tuple_s * tuples
 
     def recorded(self) -> list[float]:
         return [float(f"{value:.9g}") for value in astuple(self)]

@@ -117,7 +117,7 @@ class KnownQuery:
         epochs = tuple(int(one.mapping.epoch) for one in seen)
         beside_s = first.sample().overhead_s
         usual_s = self.beside_s
-        paused = usual_s is not None and beside_s > _PAUSE_TIMES * usual_s + _PAUSE_S
+        paused = usual_s is not None and beside_s > _PAUSE_TIMES * self._usual_s(first) + _PAUSE_S
         paused = paused and self.pauses < _MOST_PAUSES
         clean = epochs == (self.epochs or epochs) and not paused and first.disturbed is None
         share = 0.0 if first.shed is None else first.shed.share
@@ -143,11 +143,23 @@ class KnownQuery:
             clean=clean,
         )
 
-    def ready(self, interval_s: float) -> bool:
-        """Whether an interval is over, with a clean batch, and costs are known."""
-        every = self.subqueries.values()
+    def _usual_s(self, seen: Observation) -> float:
+        """What is beside instances in a batch like this: more tuples take longer, without a pause.
+
+        A batch after a jump of the load, or after a pause, has many times as many as those before.
+        """
+        known = self.subqueries.get(seen.subquery, KnownSubquery())
+        return max(self.beside_s or 0.0, known.costs.beside_of(seen.taken))
+
+    def ready(self, interval_s: float, target_s: float) -> bool:
+        """Whether an interval is over, with a clean batch, and costs are known.
+
+        Where it is late already, a few batches must do, whatever they differ by.
+        """
+        late = self.latency_s is not None and self.latency_s > target_s
         return self.clean and all(
-            one.rates.is_over(interval_s) and one.costs.known for one in every
+            one.rates.is_over(interval_s) and (one.costs.guessed if late else one.costs.known)
+            for one in self.subqueries.values()
         )
 
     def closed(self, cost: int | None, *, sheds: bool) -> tuple[KnownQuery, Evidence]:

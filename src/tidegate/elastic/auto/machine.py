@@ -60,7 +60,8 @@ _SOON_S = 60.0
 """Instances that were missed within so long should not have gone."""
 
 _BETTER = 0.9
-"""Where nothing holds the target, only what brings latency down to this part of it is done."""
+"""Where nothing holds the target, only what brings latency or the load down to this part of it is
+done."""
 
 _MUCH_BESIDE = 0.2
 """From this part of the time on, what is beside instances is named."""
@@ -310,9 +311,14 @@ def _cheapest(case: Case, every: tuple[Alternative, ...], *, lasting: bool) -> A
         if one.holds:
             return one
     assert stands.expected is not None
-    now_s = stands.expected.latency_s
-    reached = [one for one in usable if one.expected and one.expected.latency_s <= _BETTER * now_s]
-    return min(reached, key=lambda one: one.expected.latency_s if one.expected else 0, default=None)
+    now = stands.expected
+    helpful = [one for one in usable if one.expected and one.expected.helps(now, _BETTER)]
+    return min(helpful, key=_latency_s, default=None)
+
+
+def _latency_s(one: Alternative) -> tuple[float, float]:
+    assert one.expected is not None
+    return one.expected.latency_s, one.expected.load
 
 
 def _doubt(seen: Evidence) -> str:

@@ -63,7 +63,7 @@ class ByTarget:
 
     def decide(self, observed: Sequence[Observation], memory: Mapping[str, Any]) -> Decision:
         known = KnownQuery.restored(memory).after([_with_edges(one) for one in observed])
-        if not known.ready(self._interval_s):
+        if not known.ready(self._interval_s, self.goal.latency_s):
             return Decision((), {**known.recorded(), "machine": memory.get("machine", {})})
         known, evidence = known.closed(self.cost, sheds=self.sheds)
         remembered = MachineMemory.restored(memory.get("machine", {}))

@@ -24,6 +24,9 @@ FIRST_SHARE = 0.5
 SHARES = tuple(step / 20 for step in range(1, 20))
 """What may be shed, in steps of 5 percent."""
 
+HARDLY = 0.1
+"""Where instances have less than this part of the load to divide, more of them hardly help."""
+
 DRAIN_TARGETS = 3.0
 """Within so many times the target a remedy has to have brought latency below it."""
 
@@ -86,7 +89,7 @@ class Case:
         return min(most, odds / (1 + odds))
 
     def fewest(self, share: float = 0.0) -> Setting:
-        """The fewest instances that hold the target at a share; the most there may be if none do.
+        """The fewest instances that hold the target at a share; the most that help if none do.
 
         One more goes to the subquery for which it does most. A backlog gets at most as many again
         as the work needs without it.
@@ -106,16 +109,24 @@ class Case:
         if len(counts) == 1:
             least = ceil(self.work[0] * (1 - share)) - 1
             counts = [min(max(least, 1), seen.subqueries[0].most, limit)]
+        tried = []
         while not case.holds(found := Setting(tuple(counts), share, evened=True)):
+            tried.append(found)
             gains = [
                 (work / count - work / (count + 1), -place)
                 for place, (work, count) in enumerate(zip(self.work, counts, strict=True))
                 if count < seen.subqueries[place].most
             ]
             if not gains or sum(counts) >= limit:
-                break
+                return next(filter(case.is_undivided, tried), found)
             counts[-max(gains)[1]] += 1
         return found
+
+    def is_undivided(self, setting: Setting) -> bool:
+        """Whether the time goes to the driver and map tasks, which instances cannot take over."""
+        work = zip(self.work, setting.counts, strict=True)
+        divided = sum(of * self.caution / count for of, count in work)
+        return divided <= HARDLY * self.forecast(setting).load
 
 
 class Remedy(Protocol):
@@ -169,9 +180,17 @@ class AddInstances:
     def proposed(self, case: Case) -> RemedyProposal:
         found = case.fewest()
         if found.cost <= case.standing.cost:
-            enough = case.holds(found)
-            return RemedyProposal(None, "there are enough" if enough else "there may be no more")
+            return RemedyProposal(None, _no_more(case, found))
         return RemedyProposal(found)
+
+
+def _no_more(case: Case, found: Setting) -> str:
+    """Why there is no reason to add instances."""
+    if case.holds(found):
+        return "there are enough"
+    if case.is_undivided(case.standing):
+        return "driver and map tasks take the time, more instances would hardly help"
+    return "there may be no more"
 
 
 class AddAndShed:

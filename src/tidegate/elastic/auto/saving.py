@@ -9,6 +9,7 @@ from typing import Any
 
 from tidegate.elastic.auto.costs import UnitCosts
 from tidegate.elastic.auto.evidence import Saved
+from tidegate.model.cost.sample import BatchSample
 from tidegate.model.observation import Observation
 
 _LIKELY, _UNSURE = 0.8, 0.15
@@ -21,6 +22,9 @@ _SMOOTHED = 0.2
 _KNOWN = 2
 """After so many batches it is known what shedding saves."""
 
+_LONGER = 1.05
+"""A batch took longer from so many times on."""
+
 _TURNING = 1
 """So many batches after the first one with another share may still have tuples of both."""
 
@@ -32,6 +36,7 @@ class Saving:
     Instances take `tuple_s` for a tuple, and `saved` of that is saved. The driver and map tasks
     take `beside_tuple_s`, and `beside_batch_s` for a batch; `beside_saved` of a tuple's is saved.
     Below 0 it costs more to shed than not to. `seen` is how many batches have shown these parts.
+    `longer` counts batches in a row that took longer than they would have with nothing shed.
     `half_error` is the error of a window at a share of one half; None before a window had one.
     """
 
@@ -43,6 +48,7 @@ class Saving:
     seen: int = 0
     share: float = 0.0
     turning: int = 0
+    longer: int = 0
     half_error: float | None = None
 
     @property
@@ -58,7 +64,12 @@ class Saving:
 
     @property
     def known(self) -> bool:
-        return self.seen >= _KNOWN
+        """Whether batches have shown it, or shown that it takes longer than not to shed."""
+        return self.seen >= _KNOWN or self.in_vain
+
+    @property
+    def in_vain(self) -> bool:
+        return self.longer >= _KNOWN
 
     def after(self, every: Sequence[Observation], share: float, costs: UnitCosts) -> Saving:
         """With one batch that nothing disturbed; `costs` are those of the batches before it."""
@@ -66,14 +77,16 @@ class Saving:
         if shed is None:
             return self
         found = self._with_error(shed.error, shed.kept)
+        tuples, samples = every[0].taken, [one.sample() for one in every]
+        if tuples and share:
+            found = replace(found, longer=self.longer + 1 if self._took_longer(samples) else 0)
         if share != self.share:
-            return replace(found, share=share, turning=_TURNING)
-        if self.turning:
+            longer = found.longer if share else 0
+            return replace(found, share=share, turning=_TURNING, longer=longer)
+        if self.turning and not found.in_vain:
             return replace(found, turning=self.turning - 1)
-        tuples = every[0].taken
         if not tuples:
             return found
-        samples = [one.sample() for one in every]
         cpu_s = sum(one.cpu_s for one in samples) / tuples
         if share == 0:
             before = self.tuple_s or cpu_s
@@ -92,7 +105,16 @@ class Saving:
             saved=_nearer(self.saved, cpu_s, self.tuple_s, share, weight),
             beside_saved=_nearer(self.beside_saved, beside_s, self.beside_tuple_s, share, weight),
             seen=min(self.seen + 1, 100),
+            turning=0,
         )
+
+    def _took_longer(self, samples: Sequence[BatchSample]) -> bool:
+        """Also of a batch in which not all tuples were subject to the share: these cost less."""
+        busiest_s = sum(one.cpu_s / one.instances for one in samples)
+        whole_s = sum(self.tuple_s * one.tuples / one.instances for one in samples[:1])
+        whole_s += self.beside_batch_s + self.beside_tuple_s * samples[0].tuples
+        known = self.tuple_s > 0 or self.beside_tuple_s > 0
+        return known and samples[0].overhead_s + busiest_s > _LONGER * whole_s
 
     def _with_error(self, error: float | None, kept: float | None) -> Saving:
         if error is None or kept is None or not 0 < kept < 1:

@@ -69,6 +69,15 @@ class LatencyForecast:
         """Whether the target is kept, also if the work is as much as it may be."""
         return self.high_s <= target_s and self.high_load <= MOST_LOAD
 
+    def helps(self, other: LatencyForecast, part: float) -> bool:
+        """Whether it is so much better than another, where neither holds.
+
+        A query that falls behind is as late as it likes: what counts then is how fast.
+        """
+        return self.latency_s <= part * other.latency_s or (
+            other.load > 1 and self.load <= part * other.load
+        )
+
     def as_dict(self) -> dict[str, Any]:
         high_s = max(self.high_s, self.latency_s)  # to shed less, saving less is the better case
         low, mid, high = (_plain(s) for s in (self.low_s, self.latency_s, high_s))
