@@ -12,7 +12,7 @@ from typing import Any
 
 def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     """The module of each loop, and what compiles it or finds it on disk."""
-    from tidegate.approx import priority_loop, stratum_loop
+    from tidegate.approx import priority_loop, rate_loop, stratum_loop
     from tidegate.operate.kernels import (
         asof_loop,
         dedup_loop,
@@ -30,6 +30,7 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     )
     from tidegate.operate.kernels.pair import LOOP_TESTS
     from tidegate.route import choice_loop
+    from tidegate.sink import digest_loop
     from tidegate.source.message.avro import decode_loop
 
     of_choice = choice_loop.by_load, choice_loop.with_sets, choice_loop.with_sketches
@@ -45,6 +46,8 @@ def loops() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield place_loop.__name__, place_loop.compiled_places
     yield program_loop.__name__, program_loop.pairs
     yield priority_loop.__name__, priority_loop.priorities_loop
+    yield rate_loop.__name__, rate_loop.levelled_loop
+    yield digest_loop.__name__, lambda: digest_loop.fold  # compiled by the import
     yield stratum_loop.__name__, stratum_loop.strata_loop
     yield stratum_loop.__name__, stratum_loop.lacking_loop
     for module in (exact_moment_loop, exact_sum_loop):
