@@ -7,7 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidegate.approx.compiled_loops import prepare
+from tidegate.approx.priority_loop import priorities_loop
 from tidegate.approx.rate import RateLog, limit_of
+from tidegate.approx.rate_loop import levelled_loop
+from tidegate.approx.stratum_loop import lacking_loop, strata_loop
 from tidegate.batch import SEQ, SRC, TS
 from tidegate.operate.operator import OUT
 from tidegate.operate.sieve import PRIORITY, TUPLES, ByGroup, ExcessOfTuples, InTotal, Sieve
@@ -50,6 +54,16 @@ def test_while_nothing_is_shed_tuples_are_handed_on_as_they_are() -> None:
     assert every.tolist() == list(range(1_000))
     assert counts_of(short) == counts_of(chosen)
     assert short.drop_columns([OUT + PRIORITY, OUT + TUPLES]).equals(given)
+
+
+def test_loops_are_there_before_the_first_tuple_is_shed() -> None:
+    """Compiling them takes seconds, which an overload does not have."""
+    loops = (priorities_loop, levelled_loop, strata_loop, lacking_loop)
+    for one in (prepare, *loops):
+        one.cache_clear()
+    given = tuples(10)
+    assert Sieve(1, RATE, BY, 1.0).at_reading(given) is given
+    assert [loop.cache_info().currsize for loop in loops] == [1] * 4
 
 
 def test_where_the_rate_changes_within_a_split_tuples_are_chosen() -> None:

@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.approx.array import Ints, Words
+from tidegate.approx.compiled_loops import prepare
 from tidegate.approx.priority import priorities
 from tidegate.approx.rate import NANO, WHOLE, RateLog, levelled, limit_of
 from tidegate.approx.stratum import Strata, strata
@@ -142,7 +143,12 @@ class Sieve:
         return f"{share} of the tuples, {self.by.text}"
 
     def at_reading(self, tuples: pa.Table) -> pa.Table:
-        """What is left of tuples that were just read: by concept, all of them."""
+        """What is left of tuples that were just read: by concept, all of them.
+
+        Its first tuples wait for the loops to be compiled, not the first that are shed: those come
+        in an overload.
+        """
+        prepare()
         if self.by is not None or not tuples.num_rows or self._rate_of_all(tuples) == 1.0:
             return tuples
         below = self._levelled(tuples) < np.uint64(limit_of(self.rate))
