@@ -116,7 +116,8 @@ layers: setup ## import-linter: who may import whom
 rooms: setup ## draw who imports whom into docs/
 	$(BIN)/python tools/import_graph.py
 
-docs: setup ## build the documentation into site/, strictly
+docs: setup ## build the documentation into site/, strictly, and look at its spelling
+	$(BIN)/codespell docs examples *.md
 	$(BIN)/python tools/import_graph.py --check
 	$(BIN)/mkdocs build --strict
 
