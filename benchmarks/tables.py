@@ -91,7 +91,7 @@ PAGES: dict[str, dict[str, Table]] = {
         "cod_costs": Table("cod", lambda report: cod.costs_table(report["cases"])),
         "overload": Table("overload", overload.table),
     },
-    "balance.md": {
+    "measured/balance.md": {
         "shedpart": Table("shedpart", lambda report: shedpart.table(report["cases"])),
     },
     "measured/model.md": {
