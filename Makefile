@@ -2,6 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup s3-server postgres-server postgres prometheus-server browser kafka-server schema-registry kafka demo cluster newcomer ready test test-inner test-fast test-spark fuzz test-long mutants gates lint types layers rooms docs check \
+        wheel try-wheel sbom man \
         format bench cliffs soak lock \
         clean clean-venv FORCE
 
@@ -115,11 +116,27 @@ layers: setup ## import-linter: who may import whom
 rooms: setup ## draw who imports whom into docs/
 	$(BIN)/python tools/import_graph.py
 
-docs: setup ## build the documentation into site/, strictly
+docs: setup ## build the documentation into site/, strictly, and look at its spelling
+	$(BIN)/codespell docs examples *.md
 	$(BIN)/python tools/import_graph.py --check
 	$(BIN)/mkdocs build --strict
 
 check: lint types layers docs test ## everything CI checks
+
+wheel: setup ## the wheel and the source archive, into dist/
+	@rm -f dist/tidegate-*
+	$(BIN)/hatchling build --directory dist
+
+try-wheel: wheel ## install the wheel into a fresh environment, and run it there (PYTHON=)
+	@PYTHON="$(PYTHON)" tools/try_wheel.sh
+
+sbom: setup ## what the locked versions are, as CycloneDX, into dist/tidegate.cdx.json
+	@mkdir -p dist
+	$(BIN)/uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements.lock \
+		--pyproject pyproject.toml --mc-type application --output-reproducible --no-validate --output-file dist/tidegate.cdx.json
+
+man: setup ## a man page for each command, from its --help, into dist/man/
+	$(BIN)/python tools/man.py dist/man
 
 format: setup ## let ruff mend what it can
 	$(BIN)/ruff check --fix .

@@ -234,7 +234,7 @@ def _spread(of: Told) -> str:
 
 
 def errors_table(cases: dict[str, Any]) -> Iterator[str]:
-    """How good the estimates are: a table of docs/shedding.md, in Markdown."""
+    """How good the estimates are: a table of docs/measured/shedding.md, in Markdown."""
     yield (
         "| stream | groups of a window | `UNIFORM`: error, missing | "
         "`CONCEPT`: error, missing, shed |"

@@ -150,6 +150,24 @@ def _durability(report: Report) -> str:
     )
 
 
+def _readme_windows(report: Report) -> str:
+    median = report["cases"][0]["median"]
+    speeds = [f"{median[name]['rows_per_second'] / 1e6:.2f}" for name in ("tidegate", "spark")]
+    return f"| sliding windows, million rows/s | {' | '.join(speeds)} |"
+
+
+def _readme_latency(report: Report) -> str:
+    names = ("tidegate-window, 5,000/s", "spark-micro-batches, 5,000/s")
+    times = [f"{report['latency'][n]['latency_ms']['p50']['median']:,.0f} ms" for n in names]
+    return f"| latency of a window, median | {' | '.join(times)} |"
+
+
+def _readme_kafka(report: Report) -> str:
+    speed = report["cases"][0]["rows_per_second"]
+    speeds = [f"{speed[name]['median']:,.0f}" for name in ("tidegate", "spark")]
+    return f"| Kafka to Kafka, rows/s | {' | '.join(speeds)} |"
+
+
 _PAGE = "performance.md"
 _SPEED = "rows_per_second"
 
@@ -183,4 +201,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure(_PAGE, "join_equi-engines", _engines),
     Figure(_PAGE, "join_equi-exchange", _exchange),
     Figure("decisions/0009-gate-object.md", "gate", _gate),
+    Figure("../README.md", "window_aggregate-sliding", _readme_windows),
+    Figure("../README.md", "latency", _readme_latency),
+    Figure("../README.md", "kafka", _readme_kafka),
 )

@@ -289,9 +289,9 @@ def table(report: Mapping[str, Any]) -> Iterator[str]:
             f"| {found['shed']:.0%} |"
         )
     yield ""
-    yield "![Rows that wait, in seconds of work](overload-backlog.svg)"
-    yield "![How long after its end a window is published](overload-latency.svg)"
-    yield "![Error of the medians of a window](overload-error.svg)"
+    yield "![Rows that wait, in seconds of work](../overload-backlog.svg)"
+    yield "![How long after its end a window is published](../overload-latency.svg)"
+    yield "![Error of the medians of a window](../overload-error.svg)"
 
 
 def draw(report: Mapping[str, Any]) -> None:

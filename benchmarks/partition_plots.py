@@ -1,4 +1,4 @@
-"""The figures of docs/partitioning.md, from the reports of `partitioners.py`."""
+"""The figures of docs/measured/partitioning.md, from the reports of `partitioners.py`."""
 
 from __future__ import annotations
 

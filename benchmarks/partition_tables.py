@@ -1,4 +1,4 @@
-"""The tables of docs/partitioning.md, from the reports of `partitioners.py`."""
+"""The tables of docs/measured/partitioning.md, from the reports of `partitioners.py`."""
 
 from __future__ import annotations
 

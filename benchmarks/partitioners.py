@@ -13,7 +13,7 @@ said in `partition_balance` (where tuples go, memory, decisions a second), `part
 `partition_costs` (the critical path with 8, 16 and 32 instances), and `partition_spark`.
 
 Results go to benchmarks/results/partitioners.json and partitioners-spark.json, tables and figures
-to docs/partitioning.md and docs/partitioning-*.svg.
+to docs/measured/partitioning.md and docs/partitioning-*.svg.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def show() -> None:
         file = RESULTS / f"{name}.json"
         if file.exists():
             draw(json.loads(file.read_text()))
-    tables.fill("partitioning.md")
+    tables.fill("measured/partitioning.md")
 
 
 def main() -> None:

@@ -253,7 +253,7 @@ def compare(name: str, tuples: int, rounds: int, data: Path, windows: int) -> di
 
 
 def table(cases: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The table of docs/approximation.md, in Markdown."""
+    """The table of docs/measured/approximation.md, in Markdown."""
     yield (
         "| aggregate | tuples | engine | at the watermark | work | reading | end to end | state "
         "| times the work | times the state |"
@@ -310,7 +310,7 @@ _SCANNED = {
 
 
 def scan_table(found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The scans of docs/approximation.md, in Markdown."""
+    """The scans of docs/measured/approximation.md, in Markdown."""
     yield (
         "| aggregate | tuples | sample | scan, tuple by tuple | sample, tuple by tuple | times "
         "| times, over an array at once |"

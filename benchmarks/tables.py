@@ -80,21 +80,21 @@ PAGES: dict[str, dict[str, Table]] = {
         ),
         "soak": Table("soak", lambda report: soak_samples.table(report["figures"])),
     },
-    "approximation.md": {
+    "measured/approximation.md": {
         "promise": Table("promise", lambda report: promise.table(report["cells"])),
         "spear": Table("spear", lambda report: spear.table(report["cases"])),
         "spear_groups": Table("spear_groups", lambda report: spear_groups.table(report["cases"])),
         "scans": Table("spear", lambda report: spear.scan_table(report["scans"])),
     },
-    "shedding.md": {
+    "measured/shedding.md": {
         "cod_errors": Table("cod", lambda report: cod.errors_table(report["cases"])),
         "cod_costs": Table("cod", lambda report: cod.costs_table(report["cases"])),
         "overload": Table("overload", overload.table),
     },
-    "balance.md": {
+    "measured/balance.md": {
         "shedpart": Table("shedpart", lambda report: shedpart.table(report["cases"])),
     },
-    "model.md": {
+    "measured/model.md": {
         "model_accuracy": Table(
             "model_accuracy", lambda report: model_accuracy.table(report["setups"])
         ),
@@ -106,7 +106,7 @@ PAGES: dict[str, dict[str, Table]] = {
             "autoscale_engine", lambda report: autoscale_engine.table(report["experiments"])
         ),
     },
-    "partitioning.md": {
+    "measured/partitioning.md": {
         "sizes": Table(_PARTITIONERS, partition_tables.sizes),
         "balance": Table(_PARTITIONERS, partition_tables.balance),
         "sources": Table(_PARTITIONERS, partition_tables.sources),

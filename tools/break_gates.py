@@ -50,6 +50,7 @@ BREAKAGES = (
     Breakage("docs", "docs/index.md", "[nothing](nowhere.md)\n", "nowhere.md"),
     Breakage("docs", "docs/index.md", "[nothing](sql.md#nowhere)\n", "nowhere"),
     Breakage("docs", "docs/orphan.md", "# A page\n", "orphan.md"),
+    Breakage("docs", "docs/index.md", "Recieved rows.\n", "Recieved ==> Received"),
     Breakage("ready", "src/tidegate/approx/priority_loop.py", "raise OSError\n", "OSError"),
     Breakage("ready", "tests/test_broken.py", "import nowhere\n", "No module named 'nowhere'"),
     Breakage("test", "tests/test_red.py", RED, "1 failed"),

@@ -1,0 +1,48 @@
+"""What a release is made of: its man pages, its bill of materials, and the workflow of the host."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tidegate.cli.main import COMMANDS, invoke
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_there_is_a_man_page_for_each_command_with_all_that_its_help_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tools.man import write
+
+    assert write(tmp_path) > len(COMMANDS)
+    for name in COMMANDS:
+        page = (tmp_path / f"tidegate-{name}.1").read_text(encoding="utf-8").replace("\\-", "-")
+        assert page.startswith(f'.TH "TIDEGATE-{name.upper()}" 1')
+        assert invoke([name, "--help"]) == 0
+        options = re.findall(r"^ +(?:-\w, )?(--[\w-]+)", capsys.readouterr().out, re.MULTILINE)
+        assert options
+        assert [o for o in options if o not in page] == []
+
+
+def test_the_workflow_does_what_ci_does_and_tries_each_python() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    jobs = yaml.safe_load(workflow)["jobs"]
+    assert {"run": ".ci/run"} in jobs["ci"]["steps"]
+    assert {"run": "make try-wheel"} in jobs["wheel"]["steps"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    classified = [c.rpartition(" ")[2] for c in project["classifiers"] if ":: 3." in c]
+    assert jobs["wheel"]["strategy"]["matrix"]["python"] == classified
+
+
+def test_the_targets_of_a_release_are_there() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY:((?:.*\\\n)*.*)", makefile, re.MULTILINE)
+    assert phony is not None
+    for target in ("wheel", "try-wheel", "sbom", "man"):
+        assert re.search(rf"^{target}: .*## ", makefile, re.MULTILINE), target
+        assert target in phony[1].split()
