@@ -91,7 +91,7 @@ class Pipeline:
         self._clock = clock
         self._seen = seen
         self._replay: Replay | None = None
-        self.checkpoint = Checkpoint(store)
+        self.checkpoint = Checkpoint(store, options.keep_us)
         self.outlets = Outlets(plan, sinks, store)
         self.inputs = Inputs(plan, store, clock, options, wake)
         self.tables = Tables(plan, store, clock, options.table_limit)
@@ -173,6 +173,7 @@ class Pipeline:
                 policy=policy(),
                 tables=self.tables,
                 shedding=self.subqueries.shedding.recorded(),
+                at_us=self._clock.utc_us() if self._options.keep_us is not None else 0,
             )
             manifest = self.checkpoint.completed(self.manifest, manifest)
             spans.mark("manifest")

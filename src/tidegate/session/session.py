@@ -32,7 +32,7 @@ from tidegate.query.table import TableDef
 from tidegate.session.dashboard import ServedPage
 from tidegate.session.launch import Location, prepare, title_of
 from tidegate.session.look import look
-from tidegate.session.options import memory_of, policy_of, run_options
+from tidegate.session.options import keep_us, memory_of, policy_of, run_options
 from tidegate.session.place import Place, texts
 from tidegate.session.planning import plan_for
 from tidegate.session.query import RunningQuery
@@ -340,6 +340,7 @@ class Session:
         handover: str = AUTO,
         mapping: object = None,
         start_empty: bool = False,
+        keep: str | timedelta | float | None = None,
         lineage: str | PathLike[str] | None = None,
         lineage_every: str | timedelta | float | None = None,
         dashboard: bool | int | str | None = None,
@@ -352,7 +353,8 @@ class Session:
         `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in
         bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
         `mapping` has the owner of each bucket at the start, as `[0, 0, 1, 1]`. With `start_empty` a
-        changed query may have operators without state in its checkpoint. `lineage` is a file or URL
+        changed query may have operators without state in its checkpoint. `keep` is how long the states
+        of earlier batches stay there, as `"24 hours"`. `lineage` is a file or URL
         for OpenLineage events, one in `lineage_every` (10 minutes) beside start and end.
         `dashboard` is the port of a page, as `8123` or `"0.0.0.0:8123"`; True is any that is free.
         """
@@ -369,6 +371,7 @@ class Session:
             available_now=available_now,
             handover=handover,
             start_empty=start_empty,
+            keep_us=None if keep is None else keep_us(keep, "keep", checkpoint),
         )
         place = replace(
             self._place,
