@@ -353,9 +353,8 @@ class Session:
         `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in
         bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
         `mapping` has the owner of each bucket at the start, as `[0, 0, 1, 1]`. With `start_empty` a
-        changed query may have operators without state in its checkpoint. `keep` is how long the states
-        of earlier batches stay there, as `"24 hours"`. `lineage` is a file or URL
-        for OpenLineage events, one in `lineage_every` (10 minutes) beside start and end.
+        changed query may have operators without state in its checkpoint. `keep` is how long states
+        of earlier batches stay there, as `"24 hours"`. `lineage` is a file or URL for OpenLineage events, one in `lineage_every` (10 minutes) beside start and end.
         `dashboard` is the port of a page, as `8123` or `"0.0.0.0:8123"`; True is any that is free.
         """
         options = run_options(

@@ -46,7 +46,7 @@ class CleanedFiles:
 def unreferenced(
     kept: Sequence[Manifest], listed: Iterable[Entry], archived: frozenset[str] = frozenset()
 ) -> list[Entry]:
-    """The files of the checkpoint that these manifests, newest last, and the archive do not need."""
+    """The files that neither these manifests, newest last, need nor the archive."""
     needed = archived.union(*(manifest.names() for manifest in kept))
     needed |= {manifest_name(manifest.number) for manifest in kept}
     newest = kept[-1] if kept else None

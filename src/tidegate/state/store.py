@@ -1,8 +1,8 @@
 """Reads and writes a checkpoint, on any file system.
 
 Layout: ``meta.json | manifest/NNNNNNNN.json | segment/*.arrow | gate/*.arrow | staged/* |
-epoch/NNNNNNNN.O.json | table/*.arrow | archive/*.json``. Only a published manifest makes other files count, so a
-crash at any point leaves the state before it.
+epoch/NNNNNNNN.O.json | table/*.arrow | archive/*.json``. Only a published manifest makes other
+files count, so a crash at any point leaves the state before it.
 
 Which run may publish is the business of `owner`, how tasks find the location that of `handle`, and
 which files no state needs that of `leftover`, and the states of earlier batches that of `archive`.
