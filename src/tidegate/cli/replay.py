@@ -18,7 +18,7 @@ from tidegate.session.replay import replayed
 
 @click.command()
 @click.argument("checkpoint", type=PathText(), metavar="CHECKPOINT")
-@options("query", "--stream", "--time")
+@options("query", "--stream", "--time", "--partitioner")
 @click.option("--batch", type=Whole(least=0), required=True, metavar="N", help="Which batch.")
 @click.option(
     "--out",
@@ -32,16 +32,18 @@ def replay(
     query: QueryText,
     streams: tuple[str, ...],
     times: tuple[str, ...],
+    partitioner: str,
     batch: int,
     out: str | None,
 ) -> CommandAnswer:
     """Run batch N of CHECKPOINT again, in this process, with the state of that moment.
 
     It begins and ends where it did, and changes neither checkpoint nor output. `tidegate run`
-    with --keep keeps the states that it needs; without, the newest batch alone can run again. Exit
-    code 0: the rows are those that were committed; 1: they differ, and the first that does is shown.
+    with --keep keeps the states that it needs; without, the newest batch alone can run again.
+    Exit code 0: the rows are those that were committed; 1: the first that differs is shown.
     """
-    facts = replayed(checkpoint, read_query(query, streams, times), batch, out=out)
+    outputs = read_query(query, streams, times)
+    facts = replayed(checkpoint, outputs, batch, out=out, partitioner=partitioner)
     code = 0 if facts["equal"] else EXIT_FAILED
     return CommandAnswer(facts, lambda: _text(facts), code=code)
 

@@ -18,7 +18,7 @@ from tidegate.sink.written_rows import EventSpan
 
 @click.command()
 @click.argument("checkpoint", type=PathText(), metavar="CHECKPOINT")
-@options("query", "--stream", "--time")
+@options("query", "--stream", "--time", "--partitioner")
 @click.option("--from", "from_", type=TimeText(), metavar="T", help="Compare rows from here on.")
 @click.option("--to", type=TimeText(), metavar="T", help="Compare rows up to this time.")
 @click.option(
@@ -33,6 +33,7 @@ def verify(
     query: QueryText,
     streams: tuple[str, ...],
     times: tuple[str, ...],
+    partitioner: str,
     from_: int | None,
     to: int | None,
     retained: bool,
@@ -43,7 +44,7 @@ def verify(
     0: equal; 1: something changed, which is named: the input, the code or the output.
     """
     outputs = read_query(query, streams, times)
-    facts = verified(checkpoint, outputs, EventSpan(from_, to), retained)
+    facts = verified(checkpoint, outputs, EventSpan(from_, to), retained, partitioner)
     code = 0 if facts["equal"] else EXIT_FAILED
     return CommandAnswer(facts, lambda: _text(facts), code=code)
 

@@ -90,7 +90,7 @@ def prepare(
         _discard(temporary)
         raise
     loop.on_close(lambda: _discard(temporary))
-    if checkpoint is not None:
+    if checkpoint is not None and until is None:
         files = JournalFiles(store.files)
         loop.books.journal.keep(files, partial(picture_of, loop))
         loop.books.requests.keep(files)

@@ -13,7 +13,7 @@ from tidegate import disk
 from tidegate.connector import Connector
 from tidegate.errors import OptionError, SourceError
 from tidegate.plan.method import JoinOptions
-from tidegate.plan.options import PlanOptions
+from tidegate.plan.options import DEFAULT_PARTITIONER, PlanOptions
 from tidegate.query.output import Output
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
@@ -28,7 +28,7 @@ def replayed(
     batch: int,
     *,
     out: str | None = None,
-    planning: PlanOptions | None = None,
+    partitioner: str = DEFAULT_PARTITIONER,
     connectors: Mapping[str, Connector] | None = None,
 ) -> dict[str, Any]:
     """One batch of a checkpoint as it was and as it is now, as plain data.
@@ -41,8 +41,8 @@ def replayed(
     record = Record(checkpoint)
     record.check_repeatable(batch)
     place = Place.at("none", None, "auto", {}, "auto")
-    planning = planning or PlanOptions(JoinOptions(buckets=record.meta["buckets"]))
-    plan = plan_for(outputs, place, planning, connectors)
+    joins = JoinOptions(buckets=record.meta["buckets"])
+    plan = plan_for(outputs, place, PlanOptions(joins, partitioner=partitioner), connectors)
     with tempfile.TemporaryDirectory(prefix="tidegate-replay-") as scratch:
         folder = _free(out) if out is not None else os.path.join(scratch, "out")
         names = [target.name for target in plan.targets]

@@ -37,6 +37,7 @@ from tidegate.session.place import Place, texts
 from tidegate.session.planning import plan_for
 from tidegate.session.query import RunningQuery
 from tidegate.session.reach import reachable
+from tidegate.session.replay import replayed
 from tidegate.session.result import whole_result
 from tidegate.session.script import outputs_of
 from tidegate.session.sources import Sources
@@ -232,6 +233,33 @@ class Session:
             )
         return self._start(named, {name: sinks[name] for name in outputs}, **options)
 
+    @called_as('session.replay("ckpt", stream, batch=12)')
+    def replay(
+        self,
+        checkpoint: str | PathLike[str],
+        outputs: Stream | Mapping[str, Stream],
+        *,
+        batch: int,
+        out: str | PathLike[str] | None = None,
+        partitioner: str = DEFAULT_PARTITIONER,
+    ) -> dict[str, Any]:
+        """Run a committed batch again, in the calling thread, with the state of that moment.
+
+        So a breakpoint in a function or a class of yours is hit. Neither checkpoint nor output is
+        changed; the rows go to the folder `out`, if one is given. `equal` of what comes back says
+        whether they are those that were committed. It needs a state that `keep=` of `start` keeps,
+        or the newest batch. `outputs` are a stream, or several by their names as in `start`.
+        """
+        named = {None: outputs} if isinstance(outputs, Stream) else dict(outputs)
+        return replayed(
+            fspath(checkpoint),
+            tuple(self._output(name, stream.node) for name, stream in named.items()),
+            batch,
+            out=None if out is None else fspath(out),
+            partitioner=partitioner,
+            connectors=self._sources.connectors,
+        )
+
     def __repr__(self) -> str:
         if self._place.session is not None:
             return f"Session(on {self._place.location})"
@@ -354,7 +382,8 @@ class Session:
         bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
         `mapping` has the owner of each bucket at the start, as `[0, 0, 1, 1]`. With `start_empty` a
         changed query may have operators without state in its checkpoint. `keep` is how long states
-        of earlier batches stay there, as `"24 hours"`. `lineage` is a file or URL for OpenLineage events, one in `lineage_every` (10 minutes) beside start and end.
+        of earlier batches stay there, as `"24 hours"`. `lineage` is a file or URL for OpenLineage
+        events, one in `lineage_every` (10 minutes) beside start and end.
         `dashboard` is the port of a page, as `8123` or `"0.0.0.0:8123"`; True is any that is free.
         """
         options = run_options(

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidegate.driver.options import RunOptions
 from tidegate.errors import CheckpointError, SourceError
-from tidegate.plan.options import PlanOptions
+from tidegate.plan.options import DEFAULT_PARTITIONER, PlanOptions
 from tidegate.plan.physical import Plan
 from tidegate.query.output import Output
 from tidegate.session.launch import prepare
@@ -53,7 +53,11 @@ class _Made:
 
 
 def verified(
-    checkpoint: str, outputs: Sequence[Output], span: EventSpan, retained: bool = False
+    checkpoint: str,
+    outputs: Sequence[Output],
+    span: EventSpan,
+    retained: bool = False,
+    partitioner: str = DEFAULT_PARTITIONER,
 ) -> dict[str, Any]:
     """What a query gives now beside what a checkpoint has recorded, as plain data.
 
@@ -65,7 +69,7 @@ def verified(
     record = Record(checkpoint)
     _check_digests(record)
     place = Place.at("none", None, "auto", {}, "auto")
-    plan = plan_for(outputs, place, PlanOptions())
+    plan = plan_for(outputs, place, PlanOptions(partitioner=partitioner))
     same_query = record.fingerprint == plan.fingerprint
     by_record = retained or _depends_on_record(plan, record)
     with tempfile.TemporaryDirectory(prefix="tidegate-verify-") as scratch:
