@@ -38,7 +38,7 @@ class Archive:
     each batch, by one thread.
     """
 
-    def __init__(self, store: Store, keep_us: int, packed: int = PACKED) -> None:
+    def __init__(self, store: Store, keep_us: int, packed: int) -> None:
         self._store = store
         self._keep_us = keep_us
         self._packed = packed

@@ -250,9 +250,9 @@ class Store:
         """A FencedError where another run has taken the checkpoint over."""
         self._run.check()
 
-    def keep(self, keep_us: int, packed: int = PACKED) -> None:
+    def keep(self, keep_us: int, packed: int | None = None) -> None:
         """Keep the states of earlier batches for so long from now on; call before `clean`."""
-        self._archive = Archive(self, keep_us, packed)
+        self._archive = Archive(self, keep_us, packed or PACKED)
 
     def retire(
         self, previous: Manifest | None, current: Manifest, replaced: Manifest | None = None
