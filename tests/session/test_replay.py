@@ -21,7 +21,7 @@ from tidegate.query.output import Output
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
-from tidegate.session.rerun import Record
+from tidegate.session.rerun import RecordedRun
 from tidegate.session.script import streams_of
 from tidegate.session.verify import verified
 from tidegate.sink.files import FileSink
@@ -113,7 +113,7 @@ def test_without_its_record_such_a_query_gives_other_rows(tmp_path: Path) -> Non
     found = run.verified()
     assert (found["equal"], found["batches"]["first"]) == (True, manifest.batch)
     plain = Rows.outputs(run)
-    record = Record(str(tmp_path / "ck"))
+    record = RecordedRun(str(tmp_path / "ck"))
     sinks = {None: FileSink(tmp_path / "plain")}
     options = RunOptions(available_now=True)
     loop = prepare(plan_for(plain, Place("none")), Place("none"), sinks, options)
@@ -210,7 +210,9 @@ def test_states_that_were_compacted_meanwhile_are_whole(tmp_path: Path) -> None:
         run.loop.step()
         compacted(run.loop)
     run.loop.close()
-    named = {s.name for m in Record(str(tmp_path / "ck")).past.course(0, 89) for s in m.segments()}
+    named = {
+        s.name for m in RecordedRun(str(tmp_path / "ck")).past.course(0, 89) for s in m.segments()
+    }
     assert any("compact" in name for name in named)
     found = run.verified(retained=True)
     assert found["equal"], found

@@ -6,7 +6,7 @@ import gc
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -243,7 +243,7 @@ def run(
         handover=handover,
         mapping=asked_mapping(mapping),
         start_empty=start_empty,
-        keep_us=None if keep is None else keep_us(keep, "--keep", checkpoint),
+        keep_us=keep_us(keep, "--keep", checkpoint),
     )
     options.memory.take()  # streams are looked at before there is a loop
     place = Place.at(master, None, exchange, settings(conf), execution).titled(query.title)
@@ -264,13 +264,22 @@ def run(
             sinks if view is None else beside_view(sinks, address),
             options,
             checkpoint,
-            on_batch=view.batch if view else None,
-            on_rows=(lambda name, rows: view.rows(rows, name)) if view else None,
-            observer=view.step if view else None,
+            **_shown_by(view),
             lineage=told and replace(told, sql=query.read()),
         )
         tell_page(page.show(loop, query.stem))
     _run_to_its_end(loop, view, checkpoint, address, summary)
+
+
+def _shown_by(view: LiveView | None) -> dict[str, Any]:
+    """What a live view is told of a run."""
+    if view is None:
+        return {}
+    return {
+        "on_batch": view.batch,
+        "on_rows": lambda name, rows: view.rows(rows, name),
+        "observer": view.step,
+    }
 
 
 def _run_to_its_end(

@@ -77,8 +77,10 @@ def memory_of(limit: str | int | None) -> Allowance:
     return Allowance.of(None if limit is None else bytes_of(limit, where), where)
 
 
-def keep_us(asked: str | timedelta | float, where: str, checkpoint: object) -> int:
-    """How long the states of earlier batches are kept, in microseconds."""
+def keep_us(asked: str | timedelta | float | None, where: str, checkpoint: object) -> int | None:
+    """How long the states of earlier batches are kept, in microseconds; None where they are not."""
+    if asked is None:
+        return None
     if checkpoint is None:
         raise OptionError(
             where,

@@ -17,7 +17,7 @@ from tidegate.plan.options import DEFAULT_PARTITIONER, PlanOptions
 from tidegate.query.output import Output
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
-from tidegate.session.rerun import Record, RepeatedBatch
+from tidegate.session.rerun import RecordedRun, RepeatedBatch
 from tidegate.sink.files import FileSink
 from tidegate.sink.written_rows import EventSpan, first_difference, rows_of
 
@@ -38,7 +38,7 @@ def replayed(
     `again` whether they are the same, and the first that differs, where the output can be read.
     The rows go to the folder `out`, if one is given.
     """
-    record = Record(checkpoint)
+    record = RecordedRun(checkpoint)
     record.check_repeatable(batch)
     place = Place.at("none", None, "auto", {}, "auto")
     joins = JoinOptions(buckets=record.meta["buckets"])

@@ -42,7 +42,7 @@ class RepeatedBatch:
         return self.committed.digests.get(output) == self.made.digests.get(output)
 
 
-class Record:
+class RecordedRun:
     """What a checkpoint says of a query and its batches; reads only."""
 
     def __init__(self, checkpoint: str) -> None:

@@ -378,12 +378,11 @@ class Session:
         Without `follow` and `available_now` it reads to the end of its input and finishes every
         window. With `available_now` it takes what there is and leaves windows open: the next run on
         the checkpoint goes on. `trigger` is the least time between the starts of two batches, as
-        `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in
-        bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
-        `mapping` has the owner of each bucket at the start, as `[0, 0, 1, 1]`. With `start_empty` a
-        changed query may have operators without state in its checkpoint. `keep` is how long states
-        of earlier batches stay there, as `"24 hours"`. `lineage` is a file or URL for OpenLineage
-        events, one in `lineage_every` (10 minutes) beside start and end.
+        `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in bytes.
+        `handover` is how buckets come to other instances: "shared", "state" or "window". `mapping`
+        has the owner of each bucket at the start. With `start_empty` a changed query may have
+        operators without state. `keep` is how long states of earlier batches stay, as `"24 hours"`.
+        `lineage` is a file or URL for OpenLineage events, one in `lineage_every` (10 minutes).
         `dashboard` is the port of a page, as `8123` or `"0.0.0.0:8123"`; True is any that is free.
         """
         options = run_options(
@@ -399,13 +398,11 @@ class Session:
             available_now=available_now,
             handover=handover,
             start_empty=start_empty,
-            keep_us=None if keep is None else keep_us(keep, "keep", checkpoint),
+            keep_us=keep_us(keep, "keep", checkpoint),
         )
-        place = replace(
-            self._place,
-            exchange=exchange or self._place.exchange,
-            execution=execution or self._place.execution,
-        )
+        here = self._place
+        exchange, execution = exchange or here.exchange, execution or here.execution
+        place = replace(here, exchange=exchange, execution=execution)
         join = JoinOptions(method, routing, options.buckets)
         asked = PlanOptions(join, strategy, partitioner, max_windows_per_tuple, partial)
         plan = plan_for(outputs, place, asked, self._sources.connectors)

@@ -25,7 +25,7 @@ from tidegate.query.output import Output
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
-from tidegate.session.rerun import Record
+from tidegate.session.rerun import RecordedRun
 from tidegate.sink.digest import Digest, row_hashes
 from tidegate.sink.files import FileSink
 from tidegate.sink.published import NONE, PARQUET_ONLY
@@ -66,7 +66,7 @@ def verified(
     changed, `batches` those that ran again as recorded, and `outputs` has by name the digests,
     files that are not as published, and the first row that differs.
     """
-    record = Record(checkpoint)
+    record = RecordedRun(checkpoint)
     _check_digests(record)
     place = Place.at("none", None, "auto", {}, "auto")
     plan = plan_for(outputs, place, PlanOptions(partitioner=partitioner))
@@ -101,21 +101,21 @@ def verified(
     }
 
 
-def _check_digests(record: Record) -> None:
+def _check_digests(record: RecordedRun) -> None:
     if not record.newest.digests:
         got = "one that an earlier version began without digests"
         remedy = "Run the query with another --checkpoint to have them."
         raise CheckpointError(record.store.location, "must have recorded digests", got, remedy)
 
 
-def _depends_on_record(plan: Plan, record: Record) -> bool:
+def _depends_on_record(plan: Plan, record: RecordedRun) -> bool:
     """Whether rows depend on the wall clock or a person: then batches have to run as recorded."""
     idle = any(stream.idle_us is not None for stream in plan.streams)
     refreshed = any(table.refresh_us is not None for table in plan.tables)
     return idle or refreshed or bool(record.newest.shedding or record.newest.changes)
 
 
-def _from_sources(record: Record, folders: Mapping[str, str]) -> _Made:
+def _from_sources(record: RecordedRun, folders: Mapping[str, str]) -> _Made:
     """After a run from the beginning: the digest of as many rows as were committed."""
     made = _Made(folders)
     for name, recorded in record.newest.digests.items():
@@ -128,7 +128,7 @@ def _from_sources(record: Record, folders: Mapping[str, str]) -> _Made:
 
 
 def _from_record(
-    record: Record,
+    record: RecordedRun,
     plan: Plan,
     sinks: Mapping[str | None, FileSink],
     folders: Mapping[str, str],
@@ -153,7 +153,7 @@ def _from_record(
     return made
 
 
-def _compared(record: Record, name: str, made: _Made, span: EventSpan) -> dict[str, Any]:
+def _compared(record: RecordedRun, name: str, made: _Made, span: EventSpan) -> dict[str, Any]:
     """One output: its files by their ledgers, then its rows beside those that were made now.
 
     `again` says whether the query gives the recorded digest once more.
