@@ -23,6 +23,9 @@ class Clock(Protocol):
     def cpu(self) -> float:
         """Seconds that this process has used of a processor."""
 
+    def utc_us(self) -> int:
+        """The time of day, in microseconds since 1970; it may be set back."""
+
 
 class SystemClock:
     """The machine's monotonic clock."""
@@ -38,6 +41,9 @@ class SystemClock:
 
     def cpu(self) -> float:
         return time.process_time()
+
+    def utc_us(self) -> int:
+        return time.time_ns() // 1000
 
 
 def utc_now() -> datetime:

@@ -100,3 +100,94 @@ def test_verify_finds_a_changed_query(capsys: pytest.CaptureFixture[str]) -> Non
     facts = json.loads(_answer(capsys, 1, "verify", "ck-x", "q.sql", "--json"))
     assert facts["changed"] == ["code"]
     assert facts["outputs"][""]["difference"]["row"] == 0
+
+
+def _tree(*places: str) -> dict[str, bytes]:
+    files = (p for place in places for p in Path(place).rglob("*") if p.is_file())
+    return {str(path): path.read_bytes() for path in files}
+
+
+@pytest.mark.usefixtures("work")
+def test_any_batch_that_is_kept_runs_again(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x", "--batch-rows", "7", "--keep", "1 hour", "--switch", "3=2", "--instances", "3")
+    before = _tree("ck-x", "out-x")
+    rows = 0
+    for batch in range(9):
+        said = json.loads(
+            _answer(capsys, 0, "replay", "ck-x", "q.sql", f"--batch={batch}", "--json")
+        )
+        assert (said["batch"], said["equal"]) == (batch, True)
+        assert said["rows_in"] == min(7, 60 - 7 * batch)
+        rows += said["outputs"][""]["rows"]
+    assert rows == 18
+    out = ["--out", "again", "--batch", "8"]
+    assert "that were committed" in _answer(capsys, 0, "replay", "ck-x", "q.sql", *out)
+    again = {path.removeprefix("again"): data for path, data in _tree("again").items()}
+    newest = {p: d for p, d in before.items() if p.startswith("out-x/batch=00000008")}
+    assert newest
+    assert {again[path.removeprefix("out-x")] == data for path, data in newest.items()} == {True}
+    assert _tree("ck-x", "out-x") == before
+
+
+@pytest.mark.usefixtures("work")
+def test_a_batch_that_is_not_kept_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x", "--batch-rows", "7")
+    assert "3 rows" in _answer(capsys, 0, "replay", "ck-x", "q.sql", "--batch", "8")
+    for words, why in (
+        (["ck-x", "q.sql", "--batch", "4"], "got those of 8. Choose one of these"),
+        (["ck-x", "q.sql", "--batch", "8", "--out", "out-x"], "must be a new or an empty folder"),
+        (["out-x", "q.sql", "--batch", "8"], "must be a checkpoint with batches"),
+    ):
+        assert invoke(["replay", *words]) == 2
+        assert why in capsys.readouterr().err
+    Path("q.sql").write_text(_SQL.replace("AVG(v)", "MAX(v)"))
+    assert invoke(["replay", "ck-x", "q.sql", "--batch", "8"]) == 2
+    assert "batch 8 must run with the query that made it" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("work")
+def test_a_batch_whose_input_has_changed_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x", "--batch-rows", "7", "--keep", "1 hour")
+    Path("in.csv").write_text(Path("in.csv").read_text().replace("24Z,a", "24Z,b"))
+    assert invoke(["replay", "ck-x", "q.sql", "--batch", "4"]) != 0
+    assert "in.csv" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("work")
+def test_verify_begins_with_the_oldest_state(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x", "--batch-rows", "7", "--keep", "1 hour", "--partitioner", "pk?d=2")
+    said = ["verify", "ck-x", "q.sql", "--retained", "--partitioner", "pk?d=2"]
+    assert "the recorded rows again (18 were" in _answer(capsys, 0, *said)
+    _run("y", "--batch-rows", "7")
+    said = _answer(capsys, 0, "verify", "ck-y", "q.sql", "--retained")
+    assert "batches 8 to 8 give their recorded rows again" in said
+
+
+@pytest.mark.usefixtures("work")
+def test_the_state_of_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x", "--batch-rows", "7", "--keep", "1 hour")
+    at = ["state", "ck-x", "--at", "2024-01-01T00:00:30Z"]
+    state = json.loads(_answer(capsys, 0, *at, "--json"))["state"]
+    assert (state["batch"], state["frontier"]) == (3, "2024-01-01 00:00:27 UTC")
+    assert state["counters"]["rows_in"] == 28
+    text = _answer(capsys, 0, *at)
+    assert "batch 3, committed 20" in text
+    assert "every file" not in text
+    assert "states of earlier batches: 0-6; " in _answer(capsys, 0, "state", "ck-x")
+    assert "all are whole" in _answer(capsys, 0, *at, "--verify")
+    assert invoke(["state", "ck-x", "--at", "2023-01-01T00:00:00Z"]) == 2
+    assert "got the oldest after batch 0, of 2024-01-01T00:00:06Z" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("work")
+def test_states_go_when_a_run_keeps_them_no_more(capsys: pytest.CaptureFixture[str]) -> None:
+    places = ["--out", "out-x", "--checkpoint", "ck-x", "--master", "none", "--available-now"]
+    assert invoke(["run", "q.sql", *places, "--batch-rows", "7", "--keep", "1 hour"]) == 0
+    assert len(list(Path("ck-x/manifest").iterdir())) == 9
+    with Path("in.csv").open("a") as file:
+        file.write("2024-01-01T00:01:00Z,a,1\n")
+    assert invoke(["run", "q.sql", *places]) == 0
+    assert len(list(Path("ck-x/manifest").iterdir())) == 2
+    for words in (["--keep", "1 hour"], ["--keep", "nothing", *places], ["--keep", "0 s", *places]):
+        assert invoke(["run", "q.sql", "--master", "none", *words]) == 2
+    assert "--keep: needs a checkpoint; got none." in capsys.readouterr().err

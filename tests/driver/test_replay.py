@@ -35,6 +35,7 @@ from tidegate.source.memory import MemorySource
 from tidegate.state.inspect import inspect
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
+from tidegate.testing.clock import ManualClock
 
 
 class Leaky:
@@ -302,3 +303,31 @@ def test_without_the_state_before_it_a_batch_cannot_run_again(tmp_path: Path) ->
         LostOutputError, match=r"cannot run again: .*must have the manifest of batch 1"
     ):
         loop_of(plan, [source], tmp_path, sink, batch_rows=4)
+
+
+def test_what_a_silent_source_let_go_is_not_decided_again(tmp_path: Path) -> None:
+    """Nobody is silent yet for the run that starts: the frontier is that of the manifest."""
+    plan = plan_of(COUNTS, idle_s=10)
+
+    def stepped(sink: Leaky, folder: Path, wait_s: float) -> Loop:
+        sources = [memory(*ROWS, id="a"), memory((1, "b", 5), id="b")]
+        clock = ManualClock()
+        loop = loop_of(plan, sources, folder, sink, clock, follow=True)
+        loop.step()
+        clock.advance(wait_s)
+        return loop
+
+    steady, sink = Leaky(), Leaky()
+    loop = stepped(steady, tmp_path / "steady", 20)
+    loop.step()
+    (decided,) = steady.batches
+    assert decided == 1
+    sink.loses = {decided}
+    first = stepped(sink, tmp_path / "lost", 20)
+    with pytest.raises(LostOutputError):
+        first.step()
+    first.close()
+    sink.loses = {decided}
+    again = stepped(sink, tmp_path / "lost", 0)
+    assert sink.batches[decided].equals(steady.batches[decided])
+    assert again.manifest.frontier_us == loop.manifest.frontier_us

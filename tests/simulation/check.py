@@ -18,11 +18,12 @@ from tests.oracle.gate import PlainSource
 from tests.oracle.graph import interpret
 from tests.property.steps import BUCKETS
 from tests.simulation.place import CALLED, Called
-from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import LONG_US, Scenario
 from tidegate.errors import UserError
 from tidegate.plan.physical import Plan
 from tidegate.query.output import Output
 from tidegate.state.manifest import Manifest
+from tidegate.state.past import PastStates
 from tidegate.state.store import FOLDERS, Store
 from tidegate.testing.simulation.life import Ended
 from tidegate.testing.simulation.world import World
@@ -86,6 +87,22 @@ class Check:
                 )
         self.counters()
         self.orphans()
+        self.states()
+
+    def states(self) -> None:
+        """States that can be gone back to are whole, and all are there that are to be kept."""
+        store = Store.open(CHECKPOINT)
+        past, starts = PastStates(store), self.scenario.starts
+        manifest = self.manifest()
+        assert manifest is not None
+        for batch in past.batches:
+            store.check_present(past.of(batch))
+        every = all(start.keep_us == LONG_US for start in starts)
+        first = 0 if every else max(manifest.batch - 1, 0)
+        wanted = list(range(first, manifest.batch + 1))
+        none = starts[-1].keep_us is None
+        if past.batches != wanted if every or none else past.batches[-len(wanted) :] != wanted:
+            raise Wrong(f"the states of batches {wanted} must be there; got {past.batches}")
 
     def astray(self, ended: Ended) -> None:
         """A place that no sink can write to is refused, and nothing is written elsewhere."""

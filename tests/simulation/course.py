@@ -77,10 +77,11 @@ def run(scenario: Scenario) -> Report:
 
 @contextmanager
 def small_pieces() -> Iterator[None]:
-    """Several tasks read one source and one edge, although both are small."""
+    """Several tasks read one source and one edge, and batches are archived, though they are few."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tidegate.execute.splits.SPLIT_ROWS", 16)
         patch.setattr("tidegate.execute.delivery.SPAN_ROWS", 12)
+        patch.setattr("tidegate.state.store.PACKED", 3)
         yield
 
 
@@ -204,6 +205,7 @@ class Course:
             batch_rows=start.batch_rows,
             follow=start.follow,
             handover=self.handover(start),
+            keep_us=start.keep_us,
         )
         loops, asked = list[Loop](), Asked(start.asked)
         loop = prepare(

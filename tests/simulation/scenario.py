@@ -22,6 +22,8 @@ from tidegate.testing.simulation.fault import Fails
 MOST_INSTANCES = 4
 STEPS_OF_A_BATCH = 160
 MOST_REQUESTS = 8
+LONG_US = 3_600_000_000
+"""Longer than any course: all states are kept."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Start:
     fault: Fault | None = None
     asked: tuple[int | None, ...] = ()
     handover: str = handover.AUTO
+    keep_us: int | None = None
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,11 @@ def scenario(seed: int, faults: int = 5, kinds: Sequence[type[Fault]] = fault.KI
     format = chance.choice(("parquet", "csv", "json", CALLED))
     follow = all(s.can_grow for s in given) and chance.random() < 0.7
     starts = []
+    keeping = random.Random(f"keep {seed}")
+    kept = keeping.choice(((None,), (LONG_US,), (None, LONG_US, 2_000)))
     for number in range(faults + 1):
         start = _with_requests(_start(chance, rows), random.Random(f"requests {seed} {number}"))
+        start = replace(start, keep_us=keeping.choice(kept))
         length = STEPS_OF_A_BATCH * (1 + rows // start.batch_rows) // max(1, faults - number)
         if number < faults:
             drawn = fault.drawn(chance, length, kinds)

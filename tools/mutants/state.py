@@ -49,6 +49,20 @@ MUTANTS = (
         STORE,
     ),
     Mutant(
+        "a file of the archive takes with it what later states need",
+        "state/archive.py",
+        "spare = needed - previous.names() - current.names()",
+        "spare = needed",
+        "tests/state/test_archive.py",
+    ),
+    Mutant(
+        "a start lets go of what states need that are in no archive yet",
+        "state/archive.py",
+        "needed |= {manifest_name(manifest.number), *manifest.names()}",
+        "needed |= {manifest_name(manifest.number)}",
+        "tests/state/test_archive.py",
+    ),
+    Mutant(
         "temporary files stay for ever",
         "state/leftover.py",
         "spare = entry.name in needed or (lasts and not is_temporary(entry.name))",

@@ -27,7 +27,7 @@ from tidegate.plan.options import MAX_WINDOWS, PlanOptions
 from tidegate.plan.physical import OPERATOR_SET, QUERY_CLOUD, Plan
 from tidegate.plan.strategy import proposed
 from tidegate.session.calibrate import calibrate, check_calibration
-from tidegate.session.options import trigger_seconds
+from tidegate.session.options import seconds_of
 from tidegate.session.place import DEFAULT_MASTER, Place
 from tidegate.session.planning import plan_for
 from tidegate.session.sample_run import DEFAULT_ROWS, SampleLoad, SampleRun, sample_run
@@ -139,7 +139,7 @@ def plan(
     )
     planned = plan_for(outputs, place, planning)
     if sustainable:
-        within_s = DEFAULT_WITHIN_S if latency is None else trigger_seconds(latency, "--latency")
+        within_s = DEFAULT_WITHIN_S if latency is None else seconds_of(latency, "--latency")
         setup = SustainSetup(planned, place, seconds or DEFAULT_SECONDS, within_s)
         return searched(setup, counts_up_to(instances or place.default_instances()))
     names = [s.name for s in planned.subqueries]

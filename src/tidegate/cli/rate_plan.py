@@ -16,7 +16,7 @@ from tidegate.model.sizing.proposal import InstanceChoice, InstanceLimit, Propos
 from tidegate.plan.explain import many, table
 from tidegate.plan.physical import Plan
 from tidegate.session.calibrate import model_of
-from tidegate.session.options import trigger_seconds
+from tidegate.session.options import seconds_of
 from tidegate.session.place import Place
 
 
@@ -78,10 +78,10 @@ class RateTarget:
         rates: Sequence[str], latency: str | None, trigger: str | None, plan: Plan
     ) -> RateTarget:
         """By the words of `--rate`, `--latency` and `--trigger`."""
-        latency_s = None if latency is None else trigger_seconds(latency, "--latency")
+        latency_s = None if latency is None else seconds_of(latency, "--latency")
         if latency_s is not None and latency_s <= 0:
             raise OptionError("--latency", "must be above zero", str(latency))
-        trigger_s = 0.0 if trigger is None else trigger_seconds(trigger, "--trigger")
+        trigger_s = 0.0 if trigger is None else seconds_of(trigger, "--trigger")
         if trigger_s < 0:
             raise OptionError("--trigger", "must not be negative", str(trigger))
         return RateTarget(rates_of(rates, plan), latency_s, trigger_s)

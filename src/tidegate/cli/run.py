@@ -6,7 +6,7 @@ import gc
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,7 +38,7 @@ from tidegate.plan.options import PlanOptions
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.session.dashboard import ServedPage
 from tidegate.session.launch import prepare
-from tidegate.session.options import policy_of, trigger_seconds
+from tidegate.session.options import keep_us, policy_of, seconds_of
 from tidegate.session.place import EXECUTIONS, Place
 from tidegate.session.planning import plan_for
 from tidegate.session.reach import reachable
@@ -75,6 +75,12 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Where the state is kept, a folder or a URI as of --out; with it a run continues after a "
     "crash (default: not kept).",
+)
+@click.option(
+    "--keep",
+    metavar="TIME",
+    help="Keep the states of earlier batches for so long, for example '24 hours', to run batches "
+    "again and to look at the state of a time (docs/proof.md, Replay). Needs --checkpoint.",
 )
 @click.option(
     "--start-empty",
@@ -201,6 +207,7 @@ def run(
     out: str | None,
     format_: str | None,
     checkpoint: str | None,
+    keep: str | None,
     start_empty: bool,
     buckets: int,
     batch_rows: int | None,
@@ -231,11 +238,12 @@ def run(
         batch_rows=batch_rows,
         follow=follow,
         available_now=available_now,
-        trigger_s=None if trigger is None else trigger_seconds(trigger, "--trigger"),
+        trigger_s=None if trigger is None else seconds_of(trigger, "--trigger"),
         memory=Allowance.of(memory_limit),
         handover=handover,
         mapping=asked_mapping(mapping),
         start_empty=start_empty,
+        keep_us=keep_us(keep, "--keep", checkpoint),
     )
     options.memory.take()  # streams are looked at before there is a loop
     place = Place.at(master, None, exchange, settings(conf), execution).titled(query.title)
@@ -256,13 +264,22 @@ def run(
             sinks if view is None else beside_view(sinks, address),
             options,
             checkpoint,
-            on_batch=view.batch if view else None,
-            on_rows=(lambda name, rows: view.rows(rows, name)) if view else None,
-            observer=view.step if view else None,
+            **_shown_by(view),
             lineage=told and replace(told, sql=query.read()),
         )
         tell_page(page.show(loop, query.stem))
     _run_to_its_end(loop, view, checkpoint, address, summary)
+
+
+def _shown_by(view: LiveView | None) -> dict[str, Any]:
+    """What a live view is told of a run."""
+    if view is None:
+        return {}
+    return {
+        "on_batch": view.batch,
+        "on_rows": lambda name, rows: view.rows(rows, name),
+        "observer": view.step,
+    }
 
 
 def _run_to_its_end(

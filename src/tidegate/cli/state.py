@@ -6,7 +6,7 @@ import click
 
 from tidegate.cli.answer import CommandAnswer, answers
 from tidegate.cli.exit_code import EXIT_FAILED
-from tidegate.cli.value import PathText
+from tidegate.cli.value import PathText, TimeText
 from tidegate.sink.verify import found, past
 from tidegate.state.inspect import facts_text, inspect, is_damaged
 from tidegate.state.store import Store
@@ -21,8 +21,15 @@ from tidegate.state.store import Store
     "Damage is exit code 1; folders that were archived or deleted are a warning. Results in "
     "topics, databases and lakehouse tables are not looked at, which is told.",
 )
+@click.option(
+    "--at",
+    type=TimeText(),
+    metavar="T",
+    help="The state of an event time: after the newest batch whose watermark is at most T. A run "
+    "with --keep keeps such states.",
+)
 @answers
-def state(directory: str, verify: bool) -> CommandAnswer:
+def state(directory: str, verify: bool, at: int | None) -> CommandAnswer:
     """Look inside the checkpoint in DIR; changes nothing."""
-    facts = inspect(Store.open(directory), verify, found, past)
+    facts = inspect(Store.open(directory), verify, found, past, at)
     return CommandAnswer(facts, lambda: facts_text(facts), code=EXIT_FAILED * is_damaged(facts))

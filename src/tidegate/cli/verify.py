@@ -18,32 +18,47 @@ from tidegate.sink.written_rows import EventSpan
 
 @click.command()
 @click.argument("checkpoint", type=PathText(), metavar="CHECKPOINT")
-@options("query", "--stream", "--time")
+@options("query", "--stream", "--time", "--partitioner")
 @click.option("--from", "from_", type=TimeText(), metavar="T", help="Compare rows from here on.")
 @click.option("--to", type=TimeText(), metavar="T", help="Compare rows up to this time.")
+@click.option(
+    "--retained",
+    is_flag=True,
+    help="Begin with the oldest state that CHECKPOINT has, not with the sources. It is always so "
+    "where rows depend on the clock or a person: IDLE, REFRESH EVERY, shares, changed queries.",
+)
 @answers
 def verify(
     checkpoint: str,
     query: QueryText,
     streams: tuple[str, ...],
     times: tuple[str, ...],
+    partitioner: str,
     from_: int | None,
     to: int | None,
+    retained: bool,
 ) -> CommandAnswer:
     """Run QUERY.sql again from its sources, and compare it with CHECKPOINT and its output.
 
     It runs in this process, into a scratch folder; checkpoint and output are only read. Exit code
     0: equal; 1: something changed, which is named: the input, the code or the output.
     """
-    facts = verified(checkpoint, read_query(query, streams, times), EventSpan(from_, to))
+    outputs = read_query(query, streams, times)
+    facts = verified(checkpoint, outputs, EventSpan(from_, to), retained, partitioner)
     code = 0 if facts["equal"] else EXIT_FAILED
     return CommandAnswer(facts, lambda: _text(facts), code=code)
 
 
 def _text(facts: Mapping[str, Any]) -> str:
     rows = sum(of["rows"] for of in facts["outputs"].values())
-    if facts["equal"]:
+    ran = facts["batches"]
+    if facts["equal"] and (ran is None or ran["first"] == 0):
         return f"equal: the query gives the recorded rows again ({rows:,} were committed)"
+    if facts["equal"]:
+        return (
+            f"equal: batches {ran['first']} to {ran['last']} give their recorded rows again. The "
+            f"states of earlier ones are not kept, so that those were not run."
+        )
     lines = [f"differs: {', '.join(facts['changed'])} changed"]
     for name in ("fingerprint", "version"):
         was, now = facts[name]["recorded"], facts[name]["now"]
@@ -51,15 +66,18 @@ def _text(facts: Mapping[str, Any]) -> str:
     for name, of in facts["outputs"].items():
         title = f"output {name}" if name else "output"
         lines += [f"{title}: {problem}" for problem in of["files"]]
-        lines += _row_lines(title, of["difference"])
+        lines += row_lines(title, of["difference"])
     return "\n".join(lines)
 
 
-def _row_lines(title: str, difference: Mapping[str, Any] | None) -> list[str]:
+def row_lines(title: str, difference: Mapping[str, Any] | None) -> list[str]:
+    """The first row of an output that differs, for people; None where that is not known."""
     if difference is None:
         return []
     if difference["row"] is None:
         return [f"{title}: digest recorded {difference['recorded']}, now {difference['now']}"]
     shown = {side: difference[side] or "no row" for side in ("recorded", "now")}
     lines = [f"{title}: first differing row {difference['row']}"]
+    if "batch" in difference:
+        lines[0] += f", in batch {difference['batch']}"
     return lines + [f"  {side}: {row}" for side, row in shown.items()]

@@ -69,8 +69,10 @@ class Retirement:
 class Checkpoint:
     """The store of a query with its lock, and the deletions that follow commits."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, keep_us: int | None = None) -> None:
         self._store = store
+        if keep_us is not None:
+            store.keep(keep_us)
         self._lock = Lock(store)
         self.retirement = Retirement(store)
         self.query: QueryLog | None = None

@@ -52,8 +52,12 @@ def next_manifest(
     policy: Mapping[str, Any],
     tables: Tables,
     shedding: Mapping[str, Any],
+    at_us: int = 0,
 ) -> Manifest:
-    """The state after a batch; `policy` is what a policy remembers, of the batch before."""
+    """The state after a batch; `policy` is what a policy remembers, of the batch before.
+
+    `at_us` is the time where earlier states are kept, else 0.
+    """
     cut = work.cut
     counters = _counters(previous, work, subqueries)
     operators: dict[str, tuple[Segment, ...]] = {}
@@ -82,6 +86,7 @@ def next_manifest(
         written=_written(previous, work.staged.receipts),
         places=work.staged.places,
         digests=_digests(previous, work.staged.digests),
+        at_us=at_us,
     )
 
 

@@ -56,10 +56,16 @@ class Inputs:
         """Go on where a manifest says; before `let_in`."""
         self._intake.restore(manifest.frontier_us, manifest.sources, self._store)
 
-    def rewind(self, before: Manifest, after: Manifest) -> None:
-        """Go on where a manifest says, with the batch that another came after; before `let_in`."""
-        entries = rewound(before.sources, after.sources, self._store)
+    def rewind(self, before: Manifest, last: Manifest) -> None:
+        """Go on where a manifest says, with batches up to that of another; before `let_in`.
+
+        `repeat` says where each of them ends.
+        """
+        entries = rewound(before.sources, last.sources, self._store)
         self._intake.restore(before.frontier_us, entries, self._store)
+
+    def repeat(self, before: Manifest, after: Manifest) -> None:
+        """Let the next batch be the one between two manifests, to exactly where it ended."""
         self._goal = Goal.of(
             after.sources,
             rows=after.counters["rows_in"] - before.counters.get("rows_in", 0),

@@ -32,7 +32,7 @@ class Loop:
 
     `step` runs one batch; `run` goes on until the input ends or `stop` is called. Not for several
     threads, except `stop` and `pause`, which take effect after the batch, `resume`, `abort`, and
-    `controls`.
+    `controls`. With `until` it does not `run`: `repeat` runs batches again, up to that one.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Loop:
         observer: StepSeen | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
         on_rows: RowsSeen | None = None,
+        until: Manifest | None = None,
     ) -> None:
         self.store = store
         self.runner = runner
@@ -68,7 +69,7 @@ class Loop:
         self._closing: list[Callable[[], None]] = []
         try:
             self.pipeline = Pipeline(
-                plan, store, sinks, options, self._clock, self._news.set, self._reached
+                plan, store, sinks, options, self._clock, self._news.set, self._reached, until
             )
         except BaseException:
             runner.close()
@@ -164,6 +165,13 @@ class Loop:
         with self.pipeline.checkpoint.in_use():
             self.pipeline.checkpoint.retirement.check()
             return self._step()
+
+    def repeat(self, after: Manifest) -> BatchReport:
+        """A batch that was committed once more; for a loop with `until` at it or later."""
+        self.pipeline.repeat(after)
+        report = self.step()
+        assert report is not None, "its input is there, or it is refused"
+        return report
 
     def _step(self) -> BatchReport | None:
         spans = Spans(self._clock)

@@ -47,7 +47,8 @@ class RunOptions:
     (`elastic.handover`), and `one_host` whether all instances are on the driver's. With
     `start_empty` a changed query may have subqueries of which its checkpoint has no state.
     `whole_table_bytes` is how large a table may be that every task holds; a `memory` for which less
-    is left in caches lowers it.
+    is left in caches lowers it. `keep_us` is how long the states of earlier batches are kept; None
+    where they are not.
     """
 
     instances: int | None = None
@@ -69,6 +70,7 @@ class RunOptions:
     start_empty: bool = False
     whole_table_bytes: int = MOST_BYTES
     mapping: Switch | None = None
+    keep_us: int | None = None
 
     def __post_init__(self) -> None:
         self._positive("--buckets", self.buckets)

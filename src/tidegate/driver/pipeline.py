@@ -68,7 +68,8 @@ class Pipeline:
     """Inputs, subqueries, outlets and the checkpoint of one run, in the order of the flow.
 
     Call `recover` and `open` once, then for each batch `prepare`, `commit` and `publish`, and
-    `close` at the end. Not for several threads, but for what its parts say.
+    `close` at the end. One with `until` runs batches again that ended there or before, each after
+    `repeat`. Not for several threads, but for what its parts say.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Pipeline:
         clock: Clock,
         wake: Callable[[], None],
         seen: StepSeen,
+        until: Manifest | None = None,
     ) -> None:
         self.plan = plan = fitting(plan, store)
         self.limit = options.limit_of(any(s.operator.traits.multiplies for s in plan.subqueries))
@@ -91,7 +93,9 @@ class Pipeline:
         self._clock = clock
         self._seen = seen
         self._replay: Replay | None = None
-        self.checkpoint = Checkpoint(store)
+        self._until = until
+        """Where it ends, where all it does is to run batches again."""
+        self.checkpoint = Checkpoint(store, options.keep_us)
         self.outlets = Outlets(plan, sinks, store)
         self.inputs = Inputs(plan, store, clock, options, wake)
         self.tables = Tables(plan, store, clock, options.table_limit)
@@ -114,18 +118,24 @@ class Pipeline:
         on_close(lambda: clear_all(self._store))  # what a batch left that failed
         self.manifest = newest
         if newest.batch < 0:
+            if self._until is not None:
+                self.inputs.rewind(newest, self._until)
             return newest
         lost = self.outlets.publish_again(newest)
         query = self.checkpoint.query
         assert query is not None
         if not lost:
             query.tell(newest)
-            self.inputs.restore(newest)
+            if self._until is None:
+                self.inputs.restore(newest)
+            else:
+                self.inputs.rewind(newest, self._until)
             return newest
         query.refuse_replay(newest, next(iter(lost.values())))
         self._replay = replay = Replay.of(newest, lost, self._store, first)
         clear_all(self._store)  # also of an earlier try to run it again
         self.inputs.rewind(replay.before, newest)
+        self.inputs.repeat(replay.before, newest)
         self.manifest = replay.before
         return newest
 
@@ -137,8 +147,15 @@ class Pipeline:
             check_finished(self._store.location, self.inputs.new_sources())
         self.checkpoint.clean()
         newest = self.manifest if self._replay is None else self._replay.after
-        self.tables.enter(newest)
+        if self._until is None:
+            self.tables.enter(newest)
         self.subqueries.enter(newest)
+
+    def repeat(self, after: Manifest) -> None:
+        """Let the next batch be one that was committed, with all that was decided for it then."""
+        self._replay = Replay(self.manifest, after, frozenset(t.name for t in self.plan.targets))
+        self.inputs.repeat(self.manifest, after)
+        self.tables.repeat(after)
 
     def enough(self) -> bool:
         """Whether every output has all the rows that its LIMIT allows; then no more is read."""
@@ -173,6 +190,7 @@ class Pipeline:
                 policy=policy(),
                 tables=self.tables,
                 shedding=self.subqueries.shedding.recorded(),
+                at_us=self._clock.utc_us() if self._options.keep_us is not None else 0,
             )
             manifest = self.checkpoint.completed(self.manifest, manifest)
             spans.mark("manifest")
@@ -190,7 +208,7 @@ class Pipeline:
             spans=prepared.spans,
             committed_at=self._clock.now(),
             sync_s=prepared.due.waited_s,
-            replaced=None if replaced is None else replaced.after,
+            replaced=None if replaced is None or replaced.reason is None else replaced.after,
         )
 
     def publish(self, batch: CommittedBatch, rows_seen: RowsSeen) -> None:
@@ -293,6 +311,6 @@ class Pipeline:
         try:
             yield
         except (SourceError, GateError) as error:
-            if self._replay is None:
+            if self._replay is None or self._replay.reason is None:
                 raise
             raise hopeless(self._replay.reason, error) from error

@@ -1,7 +1,8 @@
-"""Finds the state from which a committed batch runs again whose output was lost.
+"""Says what a committed batch begins and ends with that runs again.
 
-The manifest of the batch counts until the one of the second run comes after it in the log. So a
-crash on the way changes nothing: the next start finds the same, and begins anew.
+That is a batch whose output was lost: its manifest counts until the one of the second run comes
+after it in the log. So a crash on the way changes nothing: the next start finds the same, and
+begins anew. Or it is one that somebody wants to see again, beside the checkpoint (`session.rerun`).
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ class Replay:
     """From which state which batch runs again, and for whom.
 
     `lost` are the outputs, by name, of which something was gone or damaged before it was published;
-    to the others the batch is given as it was.
+    to the others the batch is given as it was. Without a `reason` nothing was lost.
     """
 
     before: Manifest
     after: Manifest
     lost: Collection[str | None]
-    reason: LostOutputError
+    reason: LostOutputError | None = None
 
     @staticmethod
     def of(

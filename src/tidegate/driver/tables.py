@@ -7,7 +7,7 @@ in its manifest. So a restart has the same rows, whatever has become of what the
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
@@ -56,17 +56,27 @@ class Tables:
         batch = manifest.batch + 1
         for table in self._tables:
             if table.name in manifest.tables:
-                *older, newest = manifest.tables[table.name]
-                self._check(table, newest)
-                use, stem = self._uses[table.name], self._stem(batch, newest["digest"])
-                newest = with_keys(newest, use, self._store, stem, self._limit)
-                self._held[table.name] = (*older, newest)
-                if "file" in newest:
-                    self._room.hold(table.name, use, newest["rows"], newest["bytes"])
+                self._check(table, manifest.tables[table.name][-1])
+                self._hold(table, manifest.tables[table.name], batch)
         for table in whole_first(self._tables, self._uses):
             if table.name not in manifest.tables:
                 first = self._kept(table, self._read(table, batch), batch, MIN_US)
                 self._held[table.name] = (first,)
+
+    def repeat(self, after: Manifest) -> None:
+        """Before a batch that runs again: have what it had, without a look at the tables."""
+        for table in self._tables:
+            records = tuple(after.tables[table.name])
+            if self._held.get(table.name) != records:
+                self._hold(table, records, after.batch)
+
+    def _hold(self, table: TableDef, records: Sequence[TableRecord], batch: int) -> None:
+        *older, newest = records
+        use, stem = self._uses[table.name], self._stem(batch, newest["digest"])
+        newest = with_keys(newest, use, self._store, stem, self._limit)
+        self._held[table.name] = (*older, newest)
+        if "file" in newest:
+            self._room.hold(table.name, use, newest["rows"], newest["bytes"])
 
     def refresh(self, batch: int, from_us: int) -> None:
         """Before a batch: read tables again whose time has come; the new rows are for tuples from

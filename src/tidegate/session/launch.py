@@ -25,6 +25,7 @@ from tidegate.driver.pipeline import RowsSeen, StepSeen
 from tidegate.plan.physical import Plan
 from tidegate.session.place import DeferredRunner, Place
 from tidegate.sink.protocol import Sink
+from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
 _log = logging.getLogger(__name__)
@@ -45,12 +46,14 @@ def prepare(
     on_batch: Callable[[BatchReport], None] | None = None,
     on_rows: RowsSeen | None = None,
     lineage: LineageOptions | None = None,
+    until: Manifest | None = None,
 ) -> Loop:
     """Open sources, checkpoint and sinks, and make the loop; nothing has been read yet.
 
     `sinks` are by the names of the outputs, None for the only one. `connectors` are those of
     sources that are not named by a URI, by the name they have in the plan. Without a checkpoint the
-    state lives in a temporary folder that ends with the loop.
+    state lives in a temporary folder that ends with the loop. A loop with `until` runs batches
+    again that ended there or before.
     """
     for subquery in plan.subqueries:
         for warning in subquery.operator.traits.warnings:
@@ -81,12 +84,13 @@ def prepare(
             observer=observer,
             on_batch=on_batch,
             on_rows=on_rows,
+            until=until,
         )
     except BaseException:
         _discard(temporary)
         raise
     loop.on_close(lambda: _discard(temporary))
-    if checkpoint is not None:
+    if checkpoint is not None and until is None:
         files = JournalFiles(store.files)
         loop.books.journal.keep(files, partial(picture_of, loop))
         loop.books.requests.keep(files)

@@ -37,7 +37,7 @@ def run_options(
         switches=general,
         subquery_instances=instances if isinstance(instances, Mapping) else {},
         subquery_switches=own,
-        trigger_s=None if trigger is None else trigger_seconds(trigger, "trigger"),
+        trigger_s=None if trigger is None else seconds_of(trigger, "trigger"),
         memory=memory_of(memory_limit),
         policy=policies.of(policy),
         mapping=first,
@@ -77,8 +77,25 @@ def memory_of(limit: str | int | None) -> Allowance:
     return Allowance.of(None if limit is None else bytes_of(limit, where), where)
 
 
-def trigger_seconds(trigger: str | timedelta | float, where: str) -> float:
-    """The least time between the starts of batches, in seconds."""
+def keep_us(asked: str | timedelta | float | None, where: str, checkpoint: object) -> int | None:
+    """How long the states of earlier batches are kept, in microseconds; None where they are not."""
+    if asked is None:
+        return None
+    if checkpoint is None:
+        raise OptionError(
+            where,
+            "needs a checkpoint",
+            "none",
+            "Say where it is to be, with --checkpoint DIR or checkpoint=.",
+        )
+    kept_us = round(seconds_of(asked, where) * 1e6)
+    if kept_us <= 0:
+        raise OptionError(where, "must be more than nothing", str(asked))
+    return kept_us
+
+
+def seconds_of(trigger: str | timedelta | float, where: str) -> float:
+    """A length of time that an option is given, in seconds."""
     try:
         return duration_us(trigger, where) / 1e6
     except QueryError as error:

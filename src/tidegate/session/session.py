@@ -32,11 +32,12 @@ from tidegate.query.table import TableDef
 from tidegate.session.dashboard import ServedPage
 from tidegate.session.launch import Location, prepare, title_of
 from tidegate.session.look import look
-from tidegate.session.options import memory_of, policy_of, run_options
+from tidegate.session.options import keep_us, memory_of, policy_of, run_options
 from tidegate.session.place import Place, texts
 from tidegate.session.planning import plan_for
 from tidegate.session.query import RunningQuery
 from tidegate.session.reach import reachable
+from tidegate.session.replay import replayed
 from tidegate.session.result import whole_result
 from tidegate.session.script import outputs_of
 from tidegate.session.sources import Sources
@@ -232,6 +233,33 @@ class Session:
             )
         return self._start(named, {name: sinks[name] for name in outputs}, **options)
 
+    @called_as('session.replay("ckpt", stream, batch=12)')
+    def replay(
+        self,
+        checkpoint: str | PathLike[str],
+        outputs: Stream | Mapping[str, Stream],
+        *,
+        batch: int,
+        out: str | PathLike[str] | None = None,
+        partitioner: str = DEFAULT_PARTITIONER,
+    ) -> dict[str, Any]:
+        """Run a committed batch again, in the calling thread, with the state of that moment.
+
+        So a breakpoint in a function or a class of yours is hit. Neither checkpoint nor output is
+        changed; the rows go to the folder `out`, if one is given. `equal` of what comes back says
+        whether they are those that were committed. It needs a state that `keep=` of `start` keeps,
+        or the newest batch. `outputs` are a stream, or several by their names as in `start`.
+        """
+        named = {None: outputs} if isinstance(outputs, Stream) else dict(outputs)
+        return replayed(
+            fspath(checkpoint),
+            tuple(self._output(name, stream.node) for name, stream in named.items()),
+            batch,
+            out=None if out is None else fspath(out),
+            partitioner=partitioner,
+            connectors=self._sources.connectors,
+        )
+
     def __repr__(self) -> str:
         if self._place.session is not None:
             return f"Session(on {self._place.location})"
@@ -340,6 +368,7 @@ class Session:
         handover: str = AUTO,
         mapping: object = None,
         start_empty: bool = False,
+        keep: str | timedelta | float | None = None,
         lineage: str | PathLike[str] | None = None,
         lineage_every: str | timedelta | float | None = None,
         dashboard: bool | int | str | None = None,
@@ -349,11 +378,11 @@ class Session:
         Without `follow` and `available_now` it reads to the end of its input and finishes every
         window. With `available_now` it takes what there is and leaves windows open: the next run on
         the checkpoint goes on. `trigger` is the least time between the starts of two batches, as
-        `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in
-        bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
-        `mapping` has the owner of each bucket at the start, as `[0, 0, 1, 1]`. With `start_empty` a
-        changed query may have operators without state in its checkpoint. `lineage` is a file or URL
-        for OpenLineage events, one in `lineage_every` (10 minutes) beside start and end.
+        `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in bytes.
+        `handover` is how buckets come to other instances: "shared", "state" or "window". `mapping`
+        has the owner of each bucket at the start. With `start_empty` a changed query may have
+        operators without state. `keep` is how long states of earlier batches stay, as `"24 hours"`.
+        `lineage` is a file or URL for OpenLineage events, one in `lineage_every` (10 minutes).
         `dashboard` is the port of a page, as `8123` or `"0.0.0.0:8123"`; True is any that is free.
         """
         options = run_options(
@@ -369,12 +398,11 @@ class Session:
             available_now=available_now,
             handover=handover,
             start_empty=start_empty,
+            keep_us=keep_us(keep, "keep", checkpoint),
         )
-        place = replace(
-            self._place,
-            exchange=exchange or self._place.exchange,
-            execution=execution or self._place.execution,
-        )
+        here = self._place
+        exchange, execution = exchange or here.exchange, execution or here.execution
+        place = replace(here, exchange=exchange, execution=execution)
         join = JoinOptions(method, routing, options.buckets)
         asked = PlanOptions(join, strategy, partitioner, max_windows_per_tuple, partial)
         plan = plan_for(outputs, place, asked, self._sources.connectors)

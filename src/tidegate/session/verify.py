@@ -1,119 +1,198 @@
 """Runs a query once more, in one process and a scratch folder, and compares it with a checkpoint.
 
-The rows of a query depend on its input and its code alone. So where the output is as it was
-committed and the query is the one that was recorded, other rows mean that the input has changed.
+The rows of a query depend on its input and its code, and, where it says so, on what was decided
+by the wall clock or by a person. Without such decisions it runs from the beginning of its sources;
+else its batches run again as they are recorded, those whose states are still there. So where the
+output is as it was committed and the query is the one that was recorded, other rows mean that the
+input has changed.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from tidegate.driver.change import made_by
 from tidegate.driver.options import RunOptions
 from tidegate.errors import CheckpointError, SourceError
-from tidegate.plan.options import PlanOptions
+from tidegate.plan.options import DEFAULT_PARTITIONER, PlanOptions
+from tidegate.plan.physical import Plan
 from tidegate.query.output import Output
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
+from tidegate.session.rerun import RecordedRun
 from tidegate.sink.digest import Digest, row_hashes
 from tidegate.sink.files import FileSink
-from tidegate.sink.published import PARQUET_ONLY
+from tidegate.sink.published import NONE, PARQUET_ONLY
 from tidegate.sink.verify import past
 from tidegate.sink.written_rows import EventSpan, first_difference, rows_of
-from tidegate.state.manifest import Manifest
-from tidegate.state.store import Store
 from tidegate.version import __version__
 
 INPUT, CODE, OUTPUT = "input", "code", "output"
 
 
-def verified(checkpoint: str, outputs: Sequence[Output], span: EventSpan) -> dict[str, Any]:
+@dataclass
+class _Made:
+    """What a query gives now, by output: whether the digest is the recorded one, and its files.
+
+    `after` is the batch before the first that ran again as it was recorded.
+    """
+
+    folders: Mapping[str, str]
+    again: dict[str, bool] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
+    differs: dict[str, int] = field(default_factory=dict)
+    """The first batch that differs, where batches ran again."""
+    after: int = NONE
+    rows_before: dict[str, int] = field(default_factory=dict)
+
+
+def verified(
+    checkpoint: str,
+    outputs: Sequence[Output],
+    span: EventSpan,
+    retained: bool = False,
+    partitioner: str = DEFAULT_PARTITIONER,
+) -> dict[str, Any]:
     """What a query gives now beside what a checkpoint has recorded, as plain data.
 
-    Reads the sources from their beginning. `changed` names the sides that changed, `outputs` has
-    by name the digests, files that are not as published, and the first row that differs.
+    Reads the sources from their beginning; a query whose rows depend on more than its input, or any
+    with `retained`, runs from the oldest state that there is. `changed` names the sides that
+    changed, `batches` those that ran again as recorded, and `outputs` has by name the digests,
+    files that are not as published, and the first row that differs.
     """
-    store = Store.open(checkpoint)
-    manifest, meta = _recorded(store)
+    record = RecordedRun(checkpoint)
+    _check_digests(record)
     place = Place.at("none", None, "auto", {}, "auto")
-    plan = plan_for(outputs, place, PlanOptions())
-    old = made_by(meta, manifest)
-    recorded = meta.get("fingerprint") if old is None else old.fingerprint
-    options = RunOptions(available_now=not manifest.finished)
+    plan = plan_for(outputs, place, PlanOptions(partitioner=partitioner))
+    same_query = record.fingerprint == plan.fingerprint
+    by_record = retained or _depends_on_record(plan, record)
     with tempfile.TemporaryDirectory(prefix="tidegate-verify-") as scratch:
         names = [target.name for target in plan.targets]
         folders = {name or "": os.path.join(scratch, f"out-{i}") for i, name in enumerate(names)}
         sinks = {name: FileSink(folders[name or ""]) for name in names}
-        prepare(plan, place, sinks, options).run()
-        found = {
-            name: _compared(manifest, name, folders.get(name), span) for name in manifest.digests
-        }
+        if not by_record:
+            options = RunOptions(available_now=not record.newest.finished)
+            prepare(plan, place, sinks, options).run()
+            made = _from_sources(record, folders)
+        elif same_query:
+            made = _from_record(record, plan, sinks, folders, scratch)
+        else:
+            made = _Made({}, dict.fromkeys(record.newest.digests, True))
+        found = {name: _compared(record, name, made, span) for name in record.newest.digests}
     files = any(of["files"] for of in found.values())
     other = any(of["difference"] and not of["again"] for of in found.values())
-    same_query = recorded == plan.fingerprint
-    code = not same_query or (other and meta.get("version") != __version__)
+    code = not same_query or (other and record.meta.get("version") != __version__)
     changed = [OUTPUT] * files + [CODE] * code + [INPUT] * (other and not code)
+    ran = by_record and same_query
     return {
-        "checkpoint": store.location,
+        "checkpoint": record.store.location,
         "equal": not changed,
         "changed": changed,
-        "fingerprint": {"recorded": recorded, "now": plan.fingerprint},
-        "version": {"recorded": meta.get("version"), "now": __version__},
+        "batches": {"first": made.after + 1, "last": record.newest.batch} if ran else None,
+        "fingerprint": {"recorded": record.fingerprint, "now": plan.fingerprint},
+        "version": {"recorded": record.meta.get("version"), "now": __version__},
         "outputs": found,
     }
 
 
-def _recorded(store: Store) -> tuple[Manifest, dict[str, Any]]:
-    meta, kept = store.meta(), store.kept()
-    if meta is None or not kept or kept[-1].batch < 0:
-        got = "no checkpoint" if meta is None else "one without a batch"
-        raise CheckpointError(store.location, "must be a checkpoint with batches", got)
-    if not kept[-1].digests:
+def _check_digests(record: RecordedRun) -> None:
+    if not record.newest.digests:
         got = "one that an earlier version began without digests"
         remedy = "Run the query with another --checkpoint to have them."
-        raise CheckpointError(store.location, "must have recorded digests", got, remedy)
-    if kept[-1].shedding or kept[-1].changes:
-        got = "a query that changed while it ran" if kept[-1].changes else "shares that were shed"
-        raise CheckpointError(store.location, "must follow from the input alone", got)
-    return kept[-1], meta
+        raise CheckpointError(record.store.location, "must have recorded digests", got, remedy)
 
 
-def _compared(manifest: Manifest, name: str, folder: str | None, span: EventSpan) -> dict[str, Any]:
+def _depends_on_record(plan: Plan, record: RecordedRun) -> bool:
+    """Whether rows depend on the wall clock or a person: then batches have to run as recorded."""
+    idle = any(stream.idle_us is not None for stream in plan.streams)
+    refreshed = any(table.refresh_us is not None for table in plan.tables)
+    return idle or refreshed or bool(record.newest.shedding or record.newest.changes)
+
+
+def _from_sources(record: RecordedRun, folders: Mapping[str, str]) -> _Made:
+    """After a run from the beginning: the digest of as many rows as were committed."""
+    made = _Made(folders)
+    for name, recorded in record.newest.digests.items():
+        digest = Digest()
+        rows = rows_of(folders[name], EventSpan(), may_be_empty=True) if name in folders else ()
+        for batch in _first(rows, recorded["rows"]):
+            digest = digest.with_rows(row_hashes(batch)) if batch.num_rows else digest
+        made.again[name], made.digests[name] = digest.to_dict() == recorded, digest.text
+    return made
+
+
+def _from_record(
+    record: RecordedRun,
+    plan: Plan,
+    sinks: Mapping[str | None, FileSink],
+    folders: Mapping[str, str],
+    scratch: str,
+) -> _Made:
+    """Run the batches again that can, of the newest query, one after the other."""
+    first = last = record.newest.batch
+    there, changes = set(record.past.repeatable), record.newest.changes
+    oldest = changes[-1]["batch"] if changes else 0
+    while first > oldest and first - 1 in there:
+        first -= 1
+    made = _Made(folders, dict.fromkeys(record.newest.digests, True), after=first - 1)
+    if first:
+        digests = record.past.of(first - 1).digests
+        made.rows_before = {name: of["rows"] for name, of in digests.items()}
+    for batch in record.repeated(plan, first, last, sinks=sinks, scratch=scratch):
+        for name in made.again:
+            made.digests[name] = batch.made.digests[name]["digest"]
+            if not batch.again(name):
+                made.again[name] = False
+                made.differs.setdefault(name, batch.committed.batch)
+    return made
+
+
+def _compared(record: RecordedRun, name: str, made: _Made, span: EventSpan) -> dict[str, Any]:
     """One output: its files by their ledgers, then its rows beside those that were made now.
 
     `again` says whether the query gives the recorded digest once more.
     """
-    uri, recorded = manifest.places.get(name), manifest.digests[name]
-    rows, made = recorded["rows"], Digest()
-    files = [] if uri is None else list(past(uri, manifest.batch + 1).problems)
-    for batch in () if folder is None else _first(folder, rows, EventSpan()):
-        made = made.with_rows(row_hashes(batch)) if batch.num_rows else made
-    again = made.to_dict() == recorded
+    newest, folder = record.newest, made.folders.get(name)
+    uri, recorded = newest.places.get(name), newest.digests[name]
+    files = [] if uri is None else list(past(uri, newest.batch + 1).problems)
     difference: dict[str, Any] | None = None
     readable = uri is not None and folder is not None
     if uri is not None and folder is not None:
+        before = made.rows_before.get(name, 0)
+        count = recorded["rows"] - before
         try:
-            at = first_difference(_first(uri, rows, span), _first(folder, rows, span))
+            at = first_difference(
+                _rows(uri, made.after, count, span), _rows(folder, made.after, count, span)
+            )
             if at is not None:
-                difference = {"row": at[0], "recorded": at[1], "now": at[2]}
+                difference = {"row": before + at[0], "recorded": at[1], "now": at[2]}
         except (SourceError, pa.ArrowException, OSError) as error:
             readable = False
             if getattr(error, "requirement", "") != PARQUET_ONLY and not files:
                 files.append(str(error))
-    if not readable and not again:
-        difference = {"row": None, "recorded": recorded["digest"], "now": made.text}
-    return {**recorded, "again": again, "files": files, "difference": difference}
+    if not readable and not made.again[name]:
+        now = made.digests.get(name)
+        difference = {"row": None, "recorded": recorded["digest"], "now": now}
+    if difference is not None and name in made.differs:
+        difference["batch"] = made.differs[name]
+    return {**recorded, "again": made.again[name], "files": files, "difference": difference}
 
 
-def _first(place: str, rows: int, span: EventSpan) -> Iterator[pa.RecordBatch]:
-    """The first rows of an output, as many as were committed, those of a span."""
-    for batch in rows_of(place, EventSpan(), may_be_empty=True):
+def _first(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The first rows, as many as were committed."""
+    for batch in batches:
         some = batch.slice(0, rows)
         rows -= some.num_rows
-        yield span.of(some, place)
+        yield some
+
+
+def _rows(place: str, after: int, count: int, span: EventSpan) -> Iterator[pa.RecordBatch]:
+    """Of so many rows behind a batch, those of a span."""
+    rows = _first(rows_of(place, EventSpan(), may_be_empty=True, after=after), count)
+    return (span.of(batch, place) for batch in rows)

@@ -44,8 +44,18 @@ class EventSpan:
         return batch.filter(pa.array(inside))
 
 
-def rows_of(place: str, span: EventSpan, *, may_be_empty: bool = False) -> Iterator[pa.RecordBatch]:
-    """The published rows at a path or URI, in the output order; only Parquet can be read."""
+def rows_of(
+    place: str,
+    span: EventSpan,
+    *,
+    may_be_empty: bool = False,
+    after: int = NONE,
+    upto: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The published rows at a path or URI, in the output order; only Parquet can be read.
+
+    Those of the batches after one and up to another.
+    """
     known = is_remote_uri(place) or place.startswith("file:")
     published = Published(place if known else FileSink(place).uri)
     newest = published.newest()
@@ -58,7 +68,8 @@ def rows_of(place: str, span: EventSpan, *, may_be_empty: bool = False) -> Itera
             "neither" if os.path.isdir(place) else "no such folder",
             "Name what a run had as --checkpoint or --out, with the folder of a named output.",
         )
-    for part in published.parts(NONE, newest, skip_missing=False):
+    last = newest if upto is None else min(newest, upto)
+    for part in published.parts(after, last, skip_missing=False):
         for batch in published.read(part):
             yield span.of(batch, place)
 

@@ -15,11 +15,14 @@ from typing import Any
 
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.errors import CheckpointError, StateError
-from tidegate.microsecond import moment
+from tidegate.microsecond import moment, time_text
+from tidegate.remote.folder import Entry
+from tidegate.state.archive import archived
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.epoch_log import logged
 from tidegate.state.manifest import Manifest
+from tidegate.state.past import PastStates, batches_text
 from tidegate.state.segment import Segment, verify_segment
 from tidegate.state.store import Store
 
@@ -41,8 +44,12 @@ def inspect(
     verify: bool = False,
     find_parts: FindParts | None = None,
     find_past: FindPast | None = None,
+    at_us: int | None = None,
 ) -> dict[str, Any]:
     """The checkpoint as plain data (JSON values); no checkpoint there is a CheckpointError.
+
+    With `at_us` the state after the newest batch whose frontier is at most that event time; where
+    none is kept, a CheckpointError. `earlier` has what is kept of states before the newest two.
 
     With `verify` every segment that the newest manifest or its predecessor lists is read and
     checked, and the history of mappings; `verified` then has the number of segments and their
@@ -63,17 +70,20 @@ def inspect(
             "a folder without meta.json" if store.files.is_folder() else "no such folder",
             "Give the folder that a run had as --checkpoint.",
         )
-    kept = store.kept()
-    spare = store.unreferenced(kept)
+    kept = store.kept() if at_us is None else [PastStates(store).newest_until(at_us)]
+    listed = store.listed()
+    spare = store.unreferenced(kept, listed) if at_us is None else []
     newest = kept[-1] if kept else None
     query = (newest.query if newest is not None else None) or meta.get("query")
     return {
         "location": store.location,
+        "past": at_us is not None,
         "meta": {name: value for name, value in meta.items() if name != "query"},
         "query": query,
         "query_changes": [] if newest is None else [dict(change) for change in newest.changes],
         "state": _state(kept[-1]) if kept and kept[-1].batch >= 0 else None,
         "manifests": [manifest.batch for manifest in kept if manifest.batch >= 0],
+        "earlier": _earlier(store, kept, listed) if at_us is None else None,
         "owner": {"number": kept[-1].owner, **kept[-1].holder} if kept else None,
         "unreferenced": [{"name": entry.name, "bytes": entry.bytes} for entry in spare],
         "verified": _verify(store, kept, find_parts, find_past) if verify else None,
@@ -102,7 +112,14 @@ def facts_text(facts: Mapping[str, Any]) -> str:
         lines += _state_lines(facts["state"])
     if facts["owner"] is not None:
         lines.append("last used by run " + ", ".join(_used(facts["owner"])))
-    lines += _spare_lines(facts["unreferenced"])
+    if facts["earlier"] is not None:
+        of = facts["earlier"]
+        batches, size = of["batches"] or "none yet", size_text(of["bytes"])
+        lines.append(
+            f"states of earlier batches: {batches}; {counted(of['files'], 'file')}, {size}"
+        )
+    if not facts["past"]:
+        lines += _spare_lines(facts["unreferenced"])
     if facts["verified"] is not None:
         lines += _verified_lines(facts["verified"])
     return "\n".join(lines)
@@ -125,6 +142,7 @@ def _state(manifest: Manifest) -> dict[str, Any]:
     return {
         "batch": manifest.batch,
         "finished": manifest.finished,
+        "committed": time_text(manifest.at_us) if manifest.at_us else None,
         "frontier": frontier_text(manifest.frontier_us),
         "frontier_us": manifest.frontier_us,
         "buckets": manifest.buckets,
@@ -138,6 +156,18 @@ def _state(manifest: Manifest) -> dict[str, Any]:
         "files": list(manifest.files),
         "tables": {name: [dict(v) for v in of] for name, of in manifest.tables.items()},
     }
+
+
+def _earlier(
+    store: Store, kept: Sequence[Manifest], listed: Sequence[Entry]
+) -> dict[str, Any] | None:
+    """The states that are kept beside the newest two, and what they alone have on the disk."""
+    if not kept or not kept[-1].at_us:
+        return None
+    needed = archived(store, kept, listed)[1].difference(*(m.names() for m in kept))
+    batches = [b for b in PastStates(store).batches if b < kept[0].batch]
+    sizes = [entry.bytes for entry in listed if entry.name in needed]
+    return {"batches": batches_text(batches), "files": len(sizes), "bytes": sum(sizes)}
 
 
 def _mapping(of: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,6 +274,7 @@ def _history(store: Store, manifest: Manifest) -> int:
 
 def _state_lines(state: Mapping[str, Any]) -> list[str]:
     ended = ", the run has finished" if state["finished"] else ""
+    ended += f", committed {state['committed']}" if state["committed"] else ""
     lines = [
         f"batch {state['batch']}{ended}",
         f"frontier {state['frontier']}",

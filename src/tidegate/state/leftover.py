@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidegate.remote.folder import Entry
 from tidegate.state.manifest import Manifest
-from tidegate.state.name import counts, is_own, manifest_name
+from tidegate.state.name import ARCHIVE, counts, is_own, manifest_name
 from tidegate.whole_file import is_temporary
 
 
@@ -21,6 +21,7 @@ class CleanedFiles:
     staged: int = 0
     manifests: int = 0
     epochs: int = 0
+    archived: int = 0
     bytes: int = 0
 
     @classmethod
@@ -37,13 +38,16 @@ class CleanedFiles:
             staged=within("staged"),
             manifests=within("manifest"),
             epochs=within("epoch"),
+            archived=within(ARCHIVE),
             bytes=sum(entry.bytes for entry in removed),
         )
 
 
-def unreferenced(kept: Sequence[Manifest], listed: Iterable[Entry]) -> list[Entry]:
-    """The files of the checkpoint that these manifests, newest last, do not need."""
-    needed = frozenset[str]().union(*(manifest.names() for manifest in kept))
+def unreferenced(
+    kept: Sequence[Manifest], listed: Iterable[Entry], archived: frozenset[str] = frozenset()
+) -> list[Entry]:
+    """The files that neither these manifests, newest last, need nor the archive."""
+    needed = archived.union(*(manifest.names() for manifest in kept))
     needed |= {manifest_name(manifest.number) for manifest in kept}
     newest = kept[-1] if kept else None
     found = []

@@ -25,7 +25,7 @@ from tidegate.state.short_text import pack_numbers, unpack_numbers
 VERSION = 5
 """Of the manifest and of what it names: a new one when the columns of a state change as well."""
 
-_OPTIONAL = ("query", "changes", "tables", "shedding", "digests")
+_OPTIONAL = ("query", "changes", "tables", "shedding", "digests", "at_us")
 """What is written only where there is something in it."""
 
 
@@ -53,7 +53,8 @@ class Manifest:
     versions of the tables that streams are joined to, the oldest first (`driver.tables`).
     `shedding` has what is kept of the tuples of subqueries that shed (`driver.shedding`). `digests`
     has by output the digest of all its rows so far (`sink.digest`), but for an output that an
-    earlier version began without one.
+    earlier version began without one. `at_us` is when it was committed, in microseconds since 1970
+    on the clock of the driver's host, where earlier states are kept (`archive`), else 0.
     """
 
     batch: int
@@ -79,6 +80,7 @@ class Manifest:
     tables: Mapping[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     shedding: Mapping[str, Any] = field(default_factory=dict)
     digests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    at_us: int = 0
     version: int = VERSION
 
     @property

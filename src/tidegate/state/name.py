@@ -13,6 +13,11 @@ _MANIFEST = re.compile(r"manifest/(\d{8,})\.json")
 _OWNED = re.compile(r"\d{8,}\.(\d+)-")
 _EPOCHS = re.compile(r"epoch/(\d{8,})\.(\d+)\.json")
 
+ARCHIVE = "archive"
+"""The folder of the states of earlier batches."""
+
+_ARCHIVED = re.compile(rf"{ARCHIVE}/(\d{{8,}})-(\d{{8,}})\.(\d+)\.json")
+
 
 def manifest_name(number: int) -> str:
     """The file of a manifest, below the root of the store."""
@@ -23,6 +28,17 @@ def manifest_number(name: str) -> int | None:
     """The number of a manifest by its file; None for any other file."""
     match = _MANIFEST.fullmatch(name)
     return int(match[1]) if match else None
+
+
+def archive_name(first: int, last: int, owner: int) -> str:
+    """The file with the states after some batches in a row, below the root of the store."""
+    return f"{ARCHIVE}/{first:08d}-{last:08d}.{owner}.json"
+
+
+def archived_batches(name: str) -> range | None:
+    """The batches of a file of the archive by its name; None for any other file."""
+    match = _ARCHIVED.fullmatch(name)
+    return range(int(match[1]), int(match[2]) + 1) if match else None
 
 
 def epochs_name(first: int, owner: int) -> str:
@@ -61,5 +77,5 @@ def is_own(name: str) -> bool:
         return is_temporary(name) and name.startswith(f".{META}.")
     if is_temporary(name) or folder == "staged":
         return True
-    named = {"manifest": _MANIFEST, "epoch": _EPOCHS}.get(folder)
+    named = {"manifest": _MANIFEST, "epoch": _EPOCHS, ARCHIVE: _ARCHIVED}.get(folder)
     return name.endswith(".arrow") if named is None else named.fullmatch(name) is not None

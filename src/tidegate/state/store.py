@@ -1,11 +1,11 @@
 """Reads and writes a checkpoint, on any file system.
 
 Layout: ``meta.json | manifest/NNNNNNNN.json | segment/*.arrow | gate/*.arrow | staged/* |
-epoch/NNNNNNNN.O.json | table/*.arrow``. Only a published manifest makes other files count, so a
-crash at any point leaves the state before it.
+epoch/NNNNNNNN.O.json | table/*.arrow | archive/*.json``. Only a published manifest makes other
+files count, so a crash at any point leaves the state before it.
 
 Which run may publish is the business of `owner`, how tasks find the location that of `handle`, and
-which files no state needs that of `leftover`.
+which files no state needs that of `leftover`, and the states of earlier batches that of `archive`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from tidegate.errors import CheckpointError, OptionError, StateError
 from tidegate.remote.folder import Entry
 from tidegate.remote.reason import remedy
 from tidegate.remote.scheme import scheme_of, without_keys
+from tidegate.state.archive import PACKED, Archive, archived
 from tidegate.state.files import Files, LocalFiles, files_at, guard, reason
 from tidegate.state.handle import StoreHandle, files_of, handle_of
 from tidegate.state.identity import IDENTITY
 from tidegate.state.leftover import CleanedFiles, outdated, unreferenced
 from tidegate.state.manifest import VERSION, Manifest, check_version
-from tidegate.state.name import META, manifest_name, manifest_number
+from tidegate.state.name import ARCHIVE, META, manifest_name, manifest_number
 from tidegate.state.owner import Found, Owner
 from tidegate.state.seal import REMEDY, seal, unseal
 from tidegate.whole_file import is_temporary
 
-FOLDERS = ("manifest", "segment", "gate", "staged", "epoch", "table")
+FOLDERS = ("manifest", "segment", "gate", "staged", "epoch", "table", ARCHIVE)
 LAYOUT = VERSION
 _READABLE = "Give access to it, or see that its server answers, and restart."
 _LOOKS = 5
@@ -50,6 +51,7 @@ class Store:
         self.location = without_keys(handle.location)
         self._handle = handle
         self._older: Manifest | None = None
+        self._archive: Archive | None = None
         self._found: Found | None = None
 
     @classmethod
@@ -248,6 +250,10 @@ class Store:
         """A FencedError where another run has taken the checkpoint over."""
         self._run.check()
 
+    def keep(self, keep_us: int, packed: int | None = None) -> None:
+        """Keep the states of earlier batches for so long from now on; call before `clean`."""
+        self._archive = Archive(self, keep_us, packed or PACKED)
+
     def retire(
         self, previous: Manifest | None, current: Manifest, replaced: Manifest | None = None
     ) -> int:
@@ -270,6 +276,8 @@ class Store:
         self._older = previous
         if older is None:
             return 0
+        if self._archive is not None:
+            return self._archive.retire(older, previous, current)
         return sum(self.delete(name) for name in outdated(older, previous, current))
 
     def settle(self) -> None:
@@ -296,7 +304,8 @@ class Store:
         self._run.stay()
         if kept:
             self.check_present(kept[-1], listed)
-        removed = self.unreferenced(kept, listed)
+        needed = frozenset[str]() if self._archive is None else self._archive.enter(kept, listed)
+        removed = unreferenced(kept, listed, needed)
         for entry in removed:
             self.delete(entry.name)
         self.files.prune("staged")
@@ -330,8 +339,13 @@ class Store:
     def unreferenced(
         self, kept: Sequence[Manifest], listed: Sequence[Entry] | None = None
     ) -> list[Entry]:
-        """The files of the checkpoint that these manifests, newest last, do not need."""
-        return unreferenced(kept, self.listed() if listed is None else listed)
+        """The files of the checkpoint that these manifests, newest last, do not need.
+
+        Nor the states of earlier batches, where the run that wrote the newest keeps them.
+        """
+        listed = self.listed() if listed is None else listed
+        keeps = bool(kept) and kept[-1].at_us > 0
+        return unreferenced(kept, listed, archived(self, kept, listed)[1] if keeps else frozenset())
 
     def listed(self) -> list[Entry]:
         """All files of the checkpoint but those of sources."""

@@ -24,6 +24,9 @@ class ManualClock:
     def cpu(self) -> float:
         return self._now
 
+    def utc_us(self) -> int:
+        return int(self._now * 1e6)
+
     def advance(self, seconds: float) -> None:
         """Let time pass."""
         self._now += seconds

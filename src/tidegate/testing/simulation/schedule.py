@@ -41,6 +41,9 @@ class SimClock:
     def cpu(self) -> float:
         return self.time_s
 
+    def utc_us(self) -> int:
+        return int(self.time_s * 1e6)
+
     def sleep(self, seconds: float) -> None:
         self.wait(threading.Event(), seconds)
 

@@ -1,0 +1,63 @@
+"""`tidegate replay`: a committed batch once more, with the state that it began with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from tidegate.cli.answer import CommandAnswer, answers
+from tidegate.cli.exit_code import EXIT_FAILED
+from tidegate.cli.option import options, read_query
+from tidegate.cli.query_text import QueryText
+from tidegate.cli.value import PathText, Whole
+from tidegate.cli.verify import row_lines
+from tidegate.session.replay import replayed
+
+
+@click.command()
+@click.argument("checkpoint", type=PathText(), metavar="CHECKPOINT")
+@options("query", "--stream", "--time", "--partitioner")
+@click.option("--batch", type=Whole(least=0), required=True, metavar="N", help="Which batch.")
+@click.option(
+    "--out",
+    type=PathText(),
+    metavar="DIR",
+    help="Write the rows of the batch into this folder, which must be new or empty, as Parquet.",
+)
+@answers
+def replay(
+    checkpoint: str,
+    query: QueryText,
+    streams: tuple[str, ...],
+    times: tuple[str, ...],
+    partitioner: str,
+    batch: int,
+    out: str | None,
+) -> CommandAnswer:
+    """Run batch N of CHECKPOINT again, in this process, with the state of that moment.
+
+    It begins and ends where it did, and changes neither checkpoint nor output. `tidegate run`
+    with --keep keeps the states that it needs; without, the newest batch alone can run again.
+    Exit code 0: the rows are those that were committed; 1: the first that differs is shown.
+    """
+    outputs = read_query(query, streams, times)
+    facts = replayed(checkpoint, outputs, batch, out=out, partitioner=partitioner)
+    code = 0 if facts["equal"] else EXIT_FAILED
+    return CommandAnswer(facts, lambda: _text(facts), code=code)
+
+
+def _text(facts: Mapping[str, Any]) -> str:
+    lines = [f"batch {facts['batch']}: {facts['rows_in']:,} rows in"]
+    for name, of in facts["outputs"].items():
+        title = f"output {name}" if name else "output"
+        if of["again"]:
+            lines.append(f"{title}: the {of['rows']:,} rows that were committed")
+        elif of["rows_recorded"] is None:
+            lines.append(f"{title}: no digest is recorded that it could be compared with")
+        else:
+            was, now = of["rows_recorded"], of["rows"]
+            lines.append(f"{title}: {now:,} rows, not the {was:,} that were committed")
+            lines += row_lines(title, of["difference"])
+    return "\n".join(lines)
