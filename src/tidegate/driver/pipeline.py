@@ -138,7 +138,7 @@ class Pipeline:
         self.checkpoint.clean()
         newest = self.manifest if self._replay is None else self._replay.after
         self.tables.enter(newest)
-        self.subqueries.enter(newest)
+        self.subqueries.enter(newest, again=self._replay is not None)
 
     def enough(self) -> bool:
         """Whether every output has all the rows that its LIMIT allows; then no more is read."""
