@@ -1,6 +1,6 @@
 """Random loads and random faults for an hour: what `auto` must keep, alone and under a budget.
 
-    python benchmarks/controller_chaos.py [--seeds 0:300] [--seconds 3600] [--jobs 2]
+    python benchmarks/controller_chaos.py [--seeds 0:300] [--seconds 3600] [--jobs 2] [--keep FILE]
 
 No query runs and no clock is read (`elastic/simulated_query.py`). A seed draws one query with a
 COST, or two or three that share a budget. Their loads have levels, spikes, noise, hot buckets and
@@ -11,7 +11,9 @@ may be too much for what there is.
 
 Wrong is: an exception; more instances than the budget or the COST; more error than is allowed; a
 decision after a batch in which a task was run again; and a query that misses its target in the last
-half minute without saying why. Results go to benchmarks/results/controller_chaos.json.
+half minute without saying why. Many do miss it: loads are about as much as what there is, and the
+backlog of an hour is not worked off in three minutes. Results go to
+benchmarks/results/controller_chaos.json.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,6 +49,9 @@ TRIGGER_S, BATCH_TUPLES = 1.0, 20_000.0
 CALM_S, JUDGED_S = 180, 30
 """How long the end is calm, and how much of that is judged: a backlog may be minutes of work."""
 SLOTS = 24
+LEAST_SEEDS = 300
+"""Of fewer no results are written."""
+
 MOST_WORK = 12.0
 """Of one query, outside of spikes, in instances."""
 
@@ -74,7 +80,8 @@ class Course:
     decisions: int = 0
     batches: int = 0
     late_s: float = 0.0
-    """The longest latency of the time that is judged."""
+    """The longest latency of the time that is judged, and of what was said nothing of."""
+    silent_s: float = 0.0
 
     def seen(self, observed: Observation) -> Observation:
         """A batch as it was measured: never quite as it was, and sometimes not at all."""
@@ -114,6 +121,7 @@ class Course:
             )
         if decision.share is not None:
             self.state = replace(self.state, share=decision.share.share or 0.0)
+        self.judge()
 
     def begin(self, instances: int) -> float:
         """The next batch, with so many instances at most; when it ends."""
@@ -123,14 +131,18 @@ class Course:
         share = self.batch.share
         assert HALF_ERROR * np.sqrt(share / (1 - share)) <= ERROR + 1e-9, "too much is shed"
         assert self.policy.cost is None or self.batch.instances <= self.policy.cost, "beyond COST"
-        if self.batch.start_s > self.state.course.end_s - JUDGED_S:
-            self.late_s = max(self.late_s, self.batch.end_s - self.batch.after_s)
         return self.batch.end_s
 
-    @property
-    def cannot(self) -> str | None:
-        told: str | None = self.policy.told(self.memory)["cannot"]
-        return told
+    def judge(self) -> None:
+        """After the decision about a batch at the end: whether it was late, and that was said."""
+        assert self.batch is not None
+        end_s, late_s = self.state.course.end_s, self.batch.end_s - self.batch.after_s
+        judged = self.batch.start_s > end_s - JUDGED_S and self.batch.end_s <= end_s
+        if not judged or late_s <= TARGET_S:
+            return
+        self.late_s = max(self.late_s, late_s)
+        if not self.policy.told(self.memory)["cannot"]:
+            self.silent_s = max(self.silent_s, late_s)
 
 
 def _misread(seen: Observation, one: Misread) -> Observation:
@@ -222,15 +234,16 @@ def run(seconds: int, seed: int) -> Told:
     except Exception as error:
         wrong = f"{type(error).__name__}: {error}"
         return told(batches=0, decisions=0, most=0, held=0, said_why=0, wrong=wrong)
-    late = [one for one in courses if one.late_s > TARGET_S]
-    silent = [one for one in late if not one.cannot]
+    late = [one for one in courses if one.late_s]
+    silent = [one for one in late if one.silent_s]
+    wrong = f"{silent[0].silent_s:.2f} s at the end, and nothing said" if silent else ""
     return told(
         batches=sum(one.batches for one in courses),
         decisions=sum(one.decisions for one in courses),
         most=most,
         held=count - len(late),
         said_why=len(late) - len(silent),
-        wrong="" if not silent else f"{silent[0].late_s:.2f} s at the end, and nothing said",
+        wrong=wrong,
     )
 
 
@@ -271,18 +284,23 @@ def main() -> None:
     parser.add_argument("--seeds", default="0:300", help="from A on and before B (0:300)")
     parser.add_argument("--seconds", type=int, default=3600)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", type=Path, help="a file for what is done, to go on another time")
     asked = parser.parse_args()
     first, _, last = asked.seeds.partition(":")
-    seeds = range(int(first), int(last))
+    lines = asked.keep.read_text().splitlines() if asked.keep and asked.keep.exists() else []
+    found = [Told(**json.loads(line)) for line in lines]
+    seeds = sorted(set(range(int(first), int(last))) - {told.seed for told in found})
     with ProcessPoolExecutor(asked.jobs) as pool:
-        found = []
         for told in pool.map(partial(run, asked.seconds), seeds):
             found.append(told)
-            if told.wrong or len(found) % 10 == 0:
-                print(f"seed {told.seed}: {told.wrong or 'all is as it must be'}", flush=True)
+            if asked.keep:
+                with asked.keep.open("a") as file:
+                    print(json.dumps(asdict(told)), file=file, flush=True)
+            print(f"seed {told.seed}: {told.wrong or 'all is as it must be'}", flush=True)
     content = figures(found, asked.seconds)
     print(json.dumps(content, indent=1))
-    write_report("controller_chaos", content)
+    if len(found) >= LEAST_SEEDS:
+        write_report("controller_chaos", content)
     if content["wrong"]:
         raise SystemExit(1)
 
@@ -291,7 +309,7 @@ def figures(found: list[Told], seconds: int) -> dict[str, Any]:
     """What all seeds add up to."""
     kinds = sum((Counter(one.faults) for one in found), Counter[str]())
     return {
-        "seeds": f"{found[0].seed}:{found[-1].seed + 1}",
+        "seeds": len(found),
         "simulated_seconds": seconds,
         "target_s": TARGET_S,
         "worlds": dict(Counter(f"{one.queries} queries" for one in found)),

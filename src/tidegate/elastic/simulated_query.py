@@ -80,10 +80,10 @@ class SimulatedQuery:
     """A query and where it runs.
 
     `batch_s` and `tuple_s` are what the driver takes, `switch_s` what the first batch with another
-    mapping does beside. A batch takes `batch_tuples` at most. Of a query that sheds, `most_share` is the most, `saved` the part of the
-    work of a shed tuple that is saved, and `half_error` the error of a window where half is shed;
-    `sieve_s` is what it takes the driver to choose among tuples, while some are shed, and
-    `beside_saved` the part that it does not have to do for a shed tuple.
+    mapping does beside. A batch takes at most `batch_tuples`. Of one that sheds, `most_share` is
+    the most, `saved` the part of the work of a shed tuple that is saved, and `half_error` the error
+    of a window where half is shed; `sieve_s` is what it takes the driver to choose among tuples,
+    while some are shed, and `beside_saved` the part that it does not have to do for a shed tuple.
     """
 
     load: SimulatedLoad

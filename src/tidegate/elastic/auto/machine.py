@@ -101,6 +101,7 @@ class Machine:
             caution=1 + (memory.caution - 1) * half,
             faded_s=seen.at_s,
             late_s=late_s if late else LONG_AGO,
+            behind=_behind(self.goal, seen) if late else "",
             distrusted={k: at for k, at in memory.distrusted.items() if seen.at_s - at < CALMING_S},
         )
         changed_s = max(memory.late_s, memory.changed_s)
@@ -329,13 +330,30 @@ def _beside(seen: Evidence) -> str:
     return "" if beside < _MUCH_BESIDE else f", driver and map tasks {beside:.0%} of the time"
 
 
+def _behind(goal: LatencyGoal, seen: Evidence) -> str:
+    """How late it was; what is said where the target can be held, and is not yet."""
+    return (
+        f"the slowest tuple took {seen.latency_s:.1f} s, above the target of {goal.latency_s:g} s; "
+        f"input of {seen.backlog_s:.1f} s waits"
+    )
+
+
 def _stuck(memory: MachineMemory, case: Case) -> str:
     """Why the target cannot be held."""
     most = case.goal.cost or sum(one.most for one in case.seen.subqueries)
     work = sum(case.work) * case.caution
     shed = case.most_share()
     allowed = f" and {shed:.0%} may be shed" if shed else ", and nothing may be shed"
+    waits_s = case.seen.backlog_s
+    waits = f"; input of {waits_s:,.0f} s waits" if waits_s > case.horizon_s else ""
     return (
         f"the target of {case.goal.latency_s:g} s cannot be held: there is work for {work:.2f} "
-        f"instances{_beside(case.seen)}, there may be {most}{allowed}{cut_down(memory, case.seen)}"
+        f"instances{_beside(case.seen)}, there may be {most}{allowed}{waits}"
+        f"{_worse(memory, case.seen)}{cut_down(memory, case.seen)}"
     )
+
+
+def _worse(memory: MachineMemory, seen: Evidence) -> str:
+    """Where more instances have not helped, and are not tried again soon."""
+    at_s = memory.distrusted.get("add instances")
+    return "" if at_s is None else f"; more made it worse {seen.at_s - at_s:.0f} s ago"

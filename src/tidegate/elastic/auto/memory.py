@@ -49,7 +49,8 @@ class MachineMemory:
     when it sheds. With `surplus` there are more instances than the work needs, for a backlog.
     `moving` counts intervals that it waited because the load was still rising.
     `hold_s` and `caution` grow with mistakes, and fade; `distrusted` has the kinds of remedies that
-    made it worse, and when. `stuck` says why the target cannot be held, where it cannot.
+    made it worse, and when. `stuck` says why the target cannot be held, where it cannot, and
+    `behind` how late it was, where a tuple was.
     `wanted` are the instances that there would be without a budget, of a query that has one;
     `raised_s` is when they last became more, and `lacking_s` since when they do not suffice.
     """
@@ -70,6 +71,7 @@ class MachineMemory:
     pending: PendingOutcome | None = None
     records: tuple[Mapping[str, Any], ...] = ()
     stuck: str = ""
+    behind: str = ""
     wanted: tuple[int, ...] = ()
     raised_s: float = LONG_AGO
     lacking_s: float = LONG_AGO

@@ -101,7 +101,7 @@ class ByTarget:
                 "error": self.goal.error,
                 "instances": self.goal.cost,
             },
-            "cannot": machine.get("stuck") or None,
+            "cannot": machine.get("stuck") or machine.get("behind") or None,
             "decisions": list(machine.get("records", ())),
         }
 
