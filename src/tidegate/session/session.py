@@ -353,12 +353,12 @@ class Session:
         Without `follow` and `available_now` it reads to the end of its input and finishes every
         window. With `available_now` it takes what there is and leaves windows open: the next run on
         the checkpoint goes on. `trigger` is the least time between the starts of two batches, as
-        `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in
-        bytes. `handover` is how buckets come to other instances: "shared", "state" or "window".
-        `mapping` has the owner of each bucket at the start, as `[0, 0, 1, 1]`. With `start_empty` a
-        changed query may have operators without state in its checkpoint. `lineage` is a file or URL
-        for OpenLineage events, one in `lineage_every` (10 minutes) beside start and end.
-        `dashboard` is the port of a page, as `8123` or `"0.0.0.0:8123"`; True is any that is free.
+        `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in bytes.
+        `handover` is how buckets come to other instances: "shared", "state" or "window". `mapping`
+        has the owner of each bucket at the start, as `[0, 0, 1, 1]`. With `start_empty` a changed
+        query may have operators without state in its checkpoint. `lineage` is a file or URL for
+        OpenLineage events, one in `lineage_every` (10 minutes) beside start and end. `dashboard` is
+        the port of a page, as `8123` or `"0.0.0.0:8123"`; True is any that is free.
         """
         options = run_options(
             instances,

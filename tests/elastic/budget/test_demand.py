@@ -23,7 +23,7 @@ works = st.floats(0.3, 9.0)
 
 @dataclass
 class Shared:
-    """Worlds that share a budget; half a second of one, then half a second of the next."""
+    """Worlds that share a budget; a second of one, then a second of the next."""
 
     worlds: list[World]
     ledger: BudgetLedger
@@ -38,13 +38,13 @@ class Shared:
 
     def run(self, works: list[float], seconds: float) -> None:
         self.changes = [0] * len(works)
-        for _ in range(int(2 * seconds)):
+        for _ in range(int(seconds)):
             for number, (world, work) in enumerate(zip(self.worlds, works, strict=True)):
                 before = world.instances
                 self.ledger = self.ledger.ended(number)
                 world.limit = self.ledger.limit(number)
                 world.cycle_s = min(world.cycle_s, 5.0)  # a batch has a limit
-                world.run([work], 0.5)
+                world.run([work], 1.0)
                 self.ledger = self.ledger.wanting(number, max(sum(world.memory.wanted), 1))
                 self.ledger = self.ledger.begun(number, world.instances)
                 world.instances = self.ledger.holders[number].running
@@ -52,19 +52,19 @@ class Shared:
                 assert self.ledger.held <= self.ledger.most
 
 
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(st.integers(4, 12), works, works, works)
 def test_loads_that_stay_ask_for_nothing_more_and_a_step_changes_the_other_once(
     most: int, first: float, second: float, step: float
 ) -> None:
     shared = Shared.of(most, 2)
-    shared.run([first, second], 60.0)
     shared.run([first, second], 40.0)
+    shared.run([first, second], 20.0)
     assert shared.changes == [0, 0]
-    shared.run([step, second], 60.0)
+    shared.run([step, second], 40.0)
     assert shared.changes[1] <= 1
     assert shared.changes[0] <= 3
-    shared.run([step, second], 40.0)
+    shared.run([step, second], 20.0)
     assert shared.changes == [0, 0]
 
 
@@ -80,7 +80,7 @@ def test_what_the_budget_leaves_out_is_said() -> None:
     assert shared.worlds[1].instances >= 6
     assert shared.worlds[1].latency_s <= 2.0
     assert shared.worlds[1].memory.stuck == ""
-    (record,) = [one for one in shared.worlds[0].memory.records if "budget" in one["why"]][:1]
+    (record,) = [one for one in shared.worlds[1].memory.records if "budget" in one["why"]][:1]
     assert record["why"].endswith("the budget leaves 4")
 
 
