@@ -107,6 +107,13 @@ class Session:
         master, spark, conf = self._asked
         return Place.at(master, spark, conf=conf)
 
+    def _placed(self, exchange: str | None, execution: str | None) -> Place:
+        """The place of a query that may say how its tasks exchange tuples, and how they run."""
+        place = self._place
+        return replace(
+            place, exchange=exchange or place.exchange, execution=execution or place.execution
+        )
+
     @called_as('session.stream("rides.parquet", time="ts")')
     def stream(
         self,
@@ -375,11 +382,7 @@ class Session:
             start_empty=start_empty,
             budget=NO_BUDGET if self._budget is None else self._budget.query(),
         )
-        place = replace(
-            self._place,
-            exchange=exchange or self._place.exchange,
-            execution=execution or self._place.execution,
-        )
+        place = self._placed(exchange, execution)
         join = JoinOptions(method, routing, options.buckets)
         asked = PlanOptions(join, strategy, partitioner, max_windows_per_tuple, partial)
         plan = plan_for(outputs, place, asked, self._sources.connectors)
