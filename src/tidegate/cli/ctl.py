@@ -234,7 +234,7 @@ def status_text(found: Mapping[str, Any]) -> str:
         if found["policy"]["remark"]:
             lines.append(f"  {found['policy']['remark']}")
         lines += controller_lines(found["policy"], SHOWN)
-    lines += budget_lines(found["budget"])
+    lines += budget_lines(found.get("budget"))
     for of in found["pending"]:
         why = f": {of['why']}" if of["why"] else ""
         lines.append(
