@@ -214,8 +214,8 @@ def decided() -> dict[str, Any]:
             assert isinstance(request.change, ScaleEvenly)
             state = state.scaled(request.change.instances)
     told = policy.told(memory)
-    assert len(told["decisions"]) == 2
-    return json.loads(json.dumps(told))
+    assert len(told["decisions"]) >= 2
+    return dict(json.loads(json.dumps(told)))
 
 
 @pytest.mark.long
