@@ -9,12 +9,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import HOSTILE, _reported
 from tests.browser.sight import barriers, colours, opened
 from tidegate.driver.side import disorder_text
+from tidegate.elastic.auto.policy import ByTarget
+from tidegate.elastic.request import ScaleEvenly
+from tidegate.elastic.simulated_query import SimulatedLoad, SimulatedQuery
 
 SCREENS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 LOOKED_AT = ((0, 3), (1, 2))
@@ -164,6 +168,54 @@ def test_a_summary_shows_the_steps_of_the_run(
         expect(page.locator("#stream-picture")).to_be_hidden()
         expect(page.locator("#plan")).to_contain_text("not known")
         assert barriers(page) == []
+
+
+def test_the_target_is_a_line_and_decisions_have_what_came_of_them(
+    browser: Browser, slowed: Path, tmp_path: Path
+) -> None:
+    """Decisions of a simulated query, in the journal of a run."""
+    copy = tmp_path / "ckpt"
+    shutil.copytree(slowed, copy)
+    file = copy / "journal" / "status.json"
+    status = json.loads(file.read_text())
+    told = decided()
+    budget = {"instances": 8, "queries": 2, "held": 4, "wanted": 6, "leaves": 4}
+    policy = {"name": "auto", "failure": None, "remark": None, **told}
+    file.write_text(json.dumps({**status, "policy": policy, "budget": budget}))
+    with opened(browser, _reported(copy)) as page:
+        latency = page.locator("#lines-picture h3", has_text="Latency")
+        expect(latency).to_contain_text("target 2 s")
+        expect(latency).to_contain_text("p99 measured")
+        drawn = page.locator("#lines-picture .uplot[aria-label^=Latency]")
+        assert "target" in (drawn.get_attribute("aria-label") or "")
+        decisions = page.locator("#decisions")
+        expect(decisions).to_contain_text("Target: latency 2 s for 99 in 100 tuples, 9 instances")
+        expect(decisions).to_contain_text("It wanted 6, the budget leaves 4.")
+        expect(decisions.locator("tbody tr")).to_have_count(len(told["decisions"]))
+        expect(decisions.locator("tbody")).to_contain_text("shed: no error is allowed")
+        expect(decisions.locator("tbody")).to_contain_text("holds")
+        assert barriers(page) == []
+    with opened(browser, _reported(slowed)) as page:
+        expect(page.locator("#decisions")).to_be_hidden()
+        expect(page.locator("#lines-picture")).not_to_contain_text("target")
+
+
+def decided() -> dict[str, Any]:
+    """What `auto` says of a query whose load rose and fell."""
+    work = np.repeat([2.0, 7.0, 2.0], [20, 30, 40])
+    load = SimulatedLoad(tuples=work * 1000, work_s=work)
+    policy, memory = ByTarget(latency="2 seconds", cost=9), dict[str, Any]()
+    state = SimulatedQuery(load=load).start(3)
+    while not state.over:
+        state, batch = state.step()
+        decision = policy.decide((batch.observed,), memory)
+        memory = dict(decision.memory)
+        for request in decision.requests:
+            assert isinstance(request.change, ScaleEvenly)
+            state = state.scaled(request.change.instances)
+    told = policy.told(memory)
+    assert len(told["decisions"]) >= 2
+    return dict(json.loads(json.dumps(told)))
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from tidegate.cli.mapping_text import mapping_text
 from tidegate.cli.value import PathText, Whole
 from tidegate.control.client import ask
 from tidegate.control.message import PAUSE, POLICY, RESUME, STATUS, STOP
-from tidegate.driver.decision_text import controller_lines
+from tidegate.driver.decision_text import budget_lines, controller_lines
 from tidegate.driver.metric.metric import Where
 from tidegate.driver.metric.registry import lines_at, rows_line
 from tidegate.driver.metric.text import backlog_text, ms_text
@@ -234,6 +234,7 @@ def status_text(found: Mapping[str, Any]) -> str:
         if found["policy"]["remark"]:
             lines.append(f"  {found['policy']['remark']}")
         lines += controller_lines(found["policy"], SHOWN)
+    lines += budget_lines(found.get("budget"))
     for of in found["pending"]:
         why = f": {of['why']}" if of["why"] else ""
         lines.append(

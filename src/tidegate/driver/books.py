@@ -136,8 +136,10 @@ class Books:
             slots=slots,
             shared=subqueries.shared,
             shed=shed,
+            budget=options.budget,
         )
         self.summary.controller = self.manager.explained
+        self.summary.budget = self.manager.within
         self.forecast = Forecast(options.trigger_s, plan.hold, slots, lambda: self.manager.decides)
         self.journal = Journal(clock, self.summary, self.forecast)
         self.newest_rows = NewestRows(clock)
@@ -296,7 +298,9 @@ class _Decisions(BatchObserver):
         )
 
     def close(self) -> None:
-        self._books.summary.controller = partial(copy, self._books.manager.explained())
+        summary, manager = self._books.summary, self._books.manager
+        summary.controller = partial(copy, manager.explained())
+        summary.budget = partial(copy, manager.within())
 
 
 class _SharesToShed(BatchObserver):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tidegate.elastic.budget.ledger import cut_text
 from tidegate.state.epoch import counted
 
 
@@ -19,6 +20,16 @@ def controller_lines(told: Mapping[str, Any] | None, newest: int | None = None) 
     lines += [f"  {told['cannot']}"] if told["cannot"] else []
     shown = told["decisions"] if newest is None else told["decisions"][-newest:]
     return lines + [f"  {decision_text(one)}" for one in shown]
+
+
+def budget_lines(told: Mapping[str, Any] | None) -> list[str]:
+    """What a query has of the budget of its session, and whether it would have more."""
+    if told is None:
+        return []
+    line = f"budget: {counted(told['instances'], 'instance')} for "
+    line += f"{counted(told['queries'], 'query', 'queries')}, {told['held']} held by this one"
+    wanted, leaves = told["wanted"], told["leaves"]
+    return [f"{line}; {cut_text(wanted, leaves)}" if wanted > leaves else line]
 
 
 def decision_text(one: Mapping[str, Any]) -> str:

@@ -151,7 +151,9 @@ class Loop:
             if wait_s > 0:
                 self.books.load.waited()
                 self._clock.wait(self._stop, wait_s)
-        while self._paused and not self._stop.is_set():
+        while (
+            self._paused or not self.pipeline.subqueries.budget.admits()
+        ) and not self._stop.is_set():
             self.books.load.waited()
             self.books.journal.idle()
             self._clock.wait(self._news, _PAUSED_LOOK_S)

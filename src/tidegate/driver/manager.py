@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tidegate.elastic.budget.asked import AskedInstances
+from tidegate.elastic.budget.budget import NO_BUDGET, QueryBudget
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Decision, Explaining, Policy, Remarking
 from tidegate.elastic.request import Request
@@ -32,7 +34,8 @@ class Manager:
     once, None where that is not known; it is asked once.
     With `shared` instances, those of all subqueries are the same: the policy sees one subquery,
     whose load is that of all, and what it asks for is for all. `shed` takes requests for another
-    share to shed, where the query can. Owned by the loop; `use` may be called by any thread.
+    share to shed, where the query can; `budget` is the part of the query in those of its session.
+    Owned by the loop; `use` may be called by any thread.
     """
 
     def __init__(
@@ -43,9 +46,12 @@ class Manager:
         slots: Callable[[], int | None],
         shared: bool = False,
         shed: Callable[[ShareRequest], object] | None = None,
+        budget: QueryBudget = NO_BUDGET,
     ) -> None:
         self._policy = policy
         self._shed = shed
+        self._budget = budget
+        self._asked = AskedInstances()
         self._ask = ask
         self._waiting = waiting
         self._find_slots = slots
@@ -62,6 +68,10 @@ class Manager:
         """Who decides, what went wrong, and what the policy has to say, as plain data."""
         told = {"name": self._policy.name, "failure": self.failure, "remark": self.remark}
         return {**told, **(self.explained() or {})}
+
+    def within(self) -> dict[str, Any] | None:
+        """What the query wants and may have of the budget of its session; None without one."""
+        return self._budget.told()
 
     def explained(self) -> dict[str, Any] | None:
         """What the policy aims at and has decided; None of one that does not tell."""
@@ -84,7 +94,8 @@ class Manager:
         """Let another policy decide from the next batch on."""
         self._policy = policy
         self.failure = self.remark = None
-        self._batches = 0
+        self._batches, self._asked = 0, AskedInstances()
+        self._budget.turn(firm=not self.decides)
 
     def enter(self, recorded: Mapping[str, Any]) -> None:
         """Go on with what a manifest has; it counts for a policy of the same name."""
@@ -108,11 +119,15 @@ class Manager:
             return
         if policy.name != self._remembers:
             self._remembers, self._memory = policy.name, {}
-        slots = self._slots
-        seen = [replace(one, slots=slots) for one in observed]
+        slots, limit = self._slots, self._budget.limit()
+        seen = [replace(one, slots=slots, limit=limit) for one in observed]
         try:
-            decision = policy.decide([together(seen)] if self._shared else seen, self._memory)
+            shown = [together(seen)] if self._shared else seen
+            decision = policy.decide(shown, self._memory)
             requests, memory = _checked(decision)
+            if limit is not None:
+                self._asked = self._asked.after(shown, decision)
+                self._budget.want(self._asked.instances)
             if decision.share is not None and self._shed is not None and seen[0].shed is not None:
                 self._shed(replace(decision.share, by=f"policy {policy.name}"))
             for request in requests:

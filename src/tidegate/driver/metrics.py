@@ -9,7 +9,7 @@ from typing import Any
 
 from tidegate.batch import MIN_US
 from tidegate.driver.change_log import Changes, as_dicts, lines_of
-from tidegate.driver.decision_text import controller_lines
+from tidegate.driver.decision_text import budget_lines, controller_lines
 from tidegate.driver.latency import LatencyLog
 from tidegate.driver.metric.fold import Fold, per_instance
 from tidegate.driver.metric.metric import CommittedBatch, Where
@@ -156,6 +156,8 @@ class Summary:
     """Gives what was predicted of this run, where its input is live."""
     controller: Callable[[], Mapping[str, Any] | None] = lambda: None
     """Gives what the policy aims at and has decided, where it tells that."""
+    budget: Callable[[], Mapping[str, Any] | None] = lambda: None
+    """Gives what the query wants and has of the budget of its session, where that has one."""
     lineage: Callable[[], Mapping[str, int]] = dict
     """Gives how many lineage events were sent and lost, where they were asked for."""
 
@@ -230,6 +232,7 @@ class Summary:
             if forecast.saso is None
             else {name: saso.as_dict() for name, saso in forecast.saso.items()},
             "controller": self.controller(),
+            "budget": self.budget(),
             "epochs": [dict(e) for e in self.epochs],
             "epochs_logged": self.epochs_logged,
             "digests": {name: dict(of) for name, of in self.digests.items()},
@@ -253,6 +256,7 @@ class Summary:
             *_arrival_lines(found),
             *self.forecast().lines(),
             *controller_lines(found["controller"]),
+            *budget_lines(found["budget"]),
             f"{_state_text(found)}; imbalance {found['imbalance']:.2f}",
             *lines_at(Where.SUMMARY, found),
             *self.window_lines(),

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from tidegate.batch import EpochId
 from tidegate.driver.batch_limit import FIRST_ROWS, BatchLimit
+from tidegate.elastic.budget.budget import NO_BUDGET, QueryBudget
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.handover import AUTO
 from tidegate.elastic.policy import Policy
@@ -41,7 +42,8 @@ class RunOptions:
     there is input and the one before it is done. Where there is none, `poll_s` is how long a run
     waits at most until it looks again; sources that tell, or know when more is due, cut it short.
     `policy` decides about instances after every batch, besides what the user asks for; `slots` is
-    how many of them run at once, None where only the runner knows.
+    how many of them run at once, None where only the runner knows. `budget` is the part of this run
+    in those of its session.
     A run that neither follows its input nor takes what is `available_now` reads to the end of it
     and finishes every window. `handover` is how buckets come to other instances at a switch
     (`elastic.handover`), and `one_host` whether all instances are on the driver's. With
@@ -71,6 +73,7 @@ class RunOptions:
     whole_table_bytes: int = MOST_BYTES
     mapping: Switch | None = None
     keep_us: int | None = None
+    budget: QueryBudget = NO_BUDGET
 
     def __post_init__(self) -> None:
         self._positive("--buckets", self.buckets)

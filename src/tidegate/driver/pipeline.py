@@ -149,7 +149,7 @@ class Pipeline:
         newest = self.manifest if self._replay is None else self._replay.after
         if self._until is None:
             self.tables.enter(newest)
-        self.subqueries.enter(newest)
+        self.subqueries.enter(newest, again=self._replay is not None)
 
     def repeat(self, after: Manifest) -> None:
         """Let the next batch be one that was committed, with all that was decided for it then."""

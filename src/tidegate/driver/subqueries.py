@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tidegate.batch import MIN_US
 from tidegate.clock import Clock, utc_now
+from tidegate.driver.budget import BudgetGuard
 from tidegate.driver.change_log import Changes
 from tidegate.driver.commit import epoch_of
 from tidegate.driver.migration import loaded_bytes, reach_of
@@ -22,6 +24,7 @@ from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.tables import Tables
 from tidegate.driver.window_log import WindowDigest
 from tidegate.elastic import handover
+from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.load import RecentLoad
 from tidegate.elastic.request import Request, Scale
 from tidegate.elastic.switchboard import Switchboard, Taken, WaitingRequest
@@ -57,6 +60,7 @@ class Subqueries:
         ]
         self._streams = [stream.name for stream in plan.streams]
         self._board = Switchboard()
+        self.budget = BudgetGuard(options.budget, len(self._all), shared=self.shared)
         self._since: dict[str, int] = {}
         """By subquery the newest batch that has taken a request which was no option."""
         self._answered: set[str] = set()
@@ -91,15 +95,33 @@ class Subqueries:
         mapping = self._options.first_mapping()
         return Manifest(-1, dict.fromkeys(self._plan.names, route.recorded(mapping)), MIN_US)
 
-    def enter(self, manifest: Manifest) -> None:
-        """Before the first batch of a run: what stands, and who has asked for it."""
-        self._board.enter(self._standing(manifest))
+    def enter(self, manifest: Manifest, *, again: bool = False) -> None:
+        """Before the first batch of a run: what stands, and who has asked for it.
+
+        With `again` it is the batch of this manifest, once more.
+        """
+        standing = self._standing(manifest)
+        self._board.enter(standing)
         self.shedding.enter(manifest)
         self._since = {
             self._plan.names[e["subquery"]]: e["batch"]
             for e in manifest.epochs
             if e["subquery"] in self._plan.names and not e.get("by", "--").startswith("--")
         }
+        self._enter_budget(manifest, standing, again)
+
+    def _enter_budget(
+        self, manifest: Manifest, standing: Mapping[str, route.Mapping], again: bool
+    ) -> None:
+        options, batch = self._options, manifest.batch + 1
+        counts = {name: mapping.instances for name, mapping in standing.items()}
+        by = "--mapping" if options.mapping is not None and not again else None
+        for name in () if again else counts:
+            due = options.due_at(batch, name, self._since.get(name))
+            if due is not None:
+                by, counts[name] = due
+        firm = isinstance(options.policy, Fixed)
+        self.budget.enter(counts, firm=firm, by=by, again=again)
 
     def ask(self, request: Request, at: float) -> dict[str, Taken]:
         """Ask for a change from the next batch on, for one subquery or all; from any thread.
@@ -109,7 +131,7 @@ class Subqueries:
         """
         names = self._named(request)
         asked = WaitingRequest(request, at, time_of(utc_now()))
-        return self._board.ask(asked, names, self.loads)
+        return self._board.ask(asked, names, self.loads, partial(self.budget.allow, request))
 
     def waiting(self) -> dict[str, WaitingRequest]:
         """By subquery what was asked for and waits for the next batch."""
@@ -180,6 +202,7 @@ class Subqueries:
         if replay is not None:
             had = {s.name: s.mapping(replay.after) for s in self._all}
             taken = self._board.repeat(batch, had)
+            self.budget.begin(taken, clock.now())  # as many as it was admitted with
             begun = [e for e in replay.after.epochs if e["batch"] == batch]
         else:
             taken, begun = self._switched(manifest, batch, clock)
@@ -204,7 +227,8 @@ class Subqueries:
         """What a batch has of each subquery, and the entries of epochs that begin with it."""
         started, standing = clock.now(), self._standing(manifest)
         scheduled = self._scheduled(batch, standing, started)
-        taken = dict(self._board.begin(batch, standing, scheduled, self.loads))
+        within = partial(self.budget.begin, at=started)
+        taken = dict(self._board.begin(batch, standing, scheduled, self.loads, within))
         handed = self._handed_over(manifest, taken)
         now = clock.now()
         switch_ms = round((now - started) * 1e3, 4)
@@ -262,6 +286,7 @@ class Subqueries:
 
     def committed(self, jobs: Sequence[Job], outcomes: Outcomes) -> None:
         """The newest batch that counts had these jobs, and these outcomes."""
+        self.budget.end()
         for subquery, job, found in zip(self._all, jobs, outcomes, strict=True):
             subquery.committed(job, found)
 
@@ -306,5 +331,6 @@ class Subqueries:
             subquery.compact(manifest, runner)
 
     def close(self) -> None:
+        self.budget.leave()
         for subquery in self._all:
             subquery.close()

@@ -18,12 +18,15 @@ class Decision:
     """What a policy asks for after a batch, most often nothing, and what it wants to remember.
 
     `memory` is plain data, as JSON has it: it is part of the manifest, and a restart goes on with
-    it. `share` asks for another share of the tuples to be shed, of a query that can.
+    it. `share` asks for another share of the tuples to be shed, of a query that can. `wanted` is
+    how many instances it would have without the budget of the session; what it asks for, where it
+    does not say.
     """
 
     requests: Sequence[Request] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)
     share: ShareRequest | None = None
+    wanted: int | None = None
 
 
 def check_numbers(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -80,10 +80,10 @@ class SimulatedQuery:
     """A query and where it runs.
 
     `batch_s` and `tuple_s` are what the driver takes, `switch_s` what the first batch with another
-    mapping does beside. Of a query that sheds, `most_share` is the most, `saved` the part of the
-    work of a shed tuple that is saved, and `half_error` the error of a window where half is shed;
-    `sieve_s` is what it takes the driver to choose among tuples, while some are shed, and
-    `beside_saved` the part that it does not have to do for a shed tuple.
+    mapping does beside. A batch takes at most `batch_tuples`. Of one that sheds, `most_share` is
+    the most, `saved` the part of the work of a shed tuple that is saved, and `half_error` the error
+    of a window where half is shed; `sieve_s` is what it takes the driver to choose among tuples,
+    while some are shed, and `beside_saved` the part that it does not have to do for a shed tuple.
     """
 
     load: SimulatedLoad
@@ -98,6 +98,7 @@ class SimulatedQuery:
     sieve_s: float = 0.0
     beside_saved: float = 0.0
     window_s: float = 10.0
+    batch_tuples: float = inf
     faults: Sequence[SimulatedFault] = ()
 
     def start(self, instances: int) -> SimulatedState:
@@ -113,7 +114,8 @@ class SimulatedQuery:
 class SimulatedBatch:
     """One batch: when it started and ended, and what was set while it ran.
 
-    It has the tuples that came after `after_s` and until it started.
+    It has the tuples that came after `after_s` and until it started, the first of them where there
+    are more than a batch takes.
     """
 
     after_s: float
@@ -145,19 +147,22 @@ class SimulatedState:
 
     @property
     def over(self) -> bool:
-        return self._start_s() >= self.course.end_s - 1e-9
+        return self.start_s >= self.course.end_s - 1e-9
 
-    def _start_s(self) -> float:
+    @property
+    def start_s(self) -> float:
+        """When the next batch starts."""
         taken, _ = self.course.until(self.taken_s)
         first_s = self.course.when(taken + 1.0)
         return max(self.now_s, self.started_s + self.query.trigger_s, first_s)
 
     def step(self) -> tuple[SimulatedState, SimulatedBatch]:
         """One batch with the mapping and the share that stand."""
-        query, start_s = self.query, self._start_s()
+        query, start_s = self.query, self.start_s
         second = self.course.interval(start_s)
-        tuples, work_s = self.course.until(start_s)
         tuples0, work0_s = self.course.until(self.taken_s)
+        until_s = min(start_s, self.course.when(tuples0 + query.batch_tuples))
+        tuples, work_s = self.course.until(until_s)
         tuples, work_s = tuples - tuples0, work_s - work0_s
         cpu_s = work_s * (1 - query.saved * self.share)
         buckets = cpu_s * query.load.weights(second)
@@ -200,7 +205,7 @@ class SimulatedState:
             batch=self.batch + 1,
             now_s=end_s,
             started_s=start_s,
-            taken_s=start_s,
+            taken_s=until_s,
             switched=False,
             shed_error=error,
             done=frozenset(done),

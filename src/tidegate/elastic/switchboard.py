@@ -20,6 +20,9 @@ from tidegate.route.mapping import Mapping as Owners
 Loads = Callable[[str], Sequence[float]]
 """The loads of the buckets of a subquery, by its name."""
 
+Counts = Mapping[str, int]
+"""How many instances each subquery has, by its name."""
+
 
 @dataclass(frozen=True, eq=False)
 class WaitingRequest:
@@ -70,19 +73,38 @@ class Switchboard:
         with self._lock:
             self._standing = dict(standing)
 
-    def ask(self, asked: WaitingRequest, names: Sequence[str], loads: Loads) -> dict[str, Taken]:
+    def ask(
+        self,
+        asked: WaitingRequest,
+        names: Sequence[str],
+        loads: Loads,
+        allow: Callable[[Counts], None] = lambda counts: None,
+    ) -> dict[str, Taken]:
         """Let a request wait for these subqueries, in the place of what waits for them.
 
-        Gives what it would make of them now. What cannot be, for any of them, is an OptionError,
-        and nothing has changed then.
+        Gives what it would make of them now. What cannot be, for any of them, or is not allowed of
+        all of them together, is an OptionError, and nothing has changed then.
         """
         with self._lock:
             change, standing = asked.request.change, self._standing
             made = {
                 n: Taken(standing[n], change.after(standing[n], loads(n)), asked) for n in names
             }
+            allow(
+                {
+                    n: made[n].mapping.instances if n in made else self._after(n, loads)
+                    for n in standing
+                }
+            )
             self._waiting |= dict.fromkeys(names, asked)
             return made
+
+    def _after(self, name: str, loads: Loads) -> int:
+        """The instances of a subquery after what waits for it."""
+        waits, standing = self._waiting.get(name), self._standing[name]
+        if waits is None:
+            return standing.instances
+        return waits.request.change.after(standing, loads(name)).instances
 
     def waiting(self) -> dict[str, WaitingRequest]:
         """By subquery, in the order of the query, what the next batch will take."""
@@ -95,11 +117,13 @@ class Switchboard:
         standing: Mapping[str, Owners],
         scheduled: Mapping[str, WaitingRequest],
         loads: Loads,
+        within: Callable[[Mapping[str, Taken]], Mapping[str, WaitingRequest]] = lambda taken: {},
     ) -> dict[str, Taken]:
         """What a batch has of each subquery; `standing` are the mappings of the batch before.
 
-        `scheduled` is due with this batch, where nobody asks for something else. A batch that is
-        tried again has what it had: what came in the meantime waits for the next one.
+        `scheduled` is due with this batch, where nobody asks for something else. `within` gives
+        what is to be in the place of that where it is too much. A batch that is tried again has
+        what it had: what came in the meantime waits for the next one.
         """
         with self._lock:
             if batch == self._batch:
@@ -115,6 +139,8 @@ class Switchboard:
                     self.refused.append((asked, error))
                 else:
                     taken |= made
+            for name, fitting in within(taken).items():
+                taken[name] = _taken(fitting, standing[name], batch, loads(name))
             return self._begun(batch, taken)
 
     def repeat(self, batch: int, mappings: Mapping[str, Owners]) -> dict[str, Taken]:

@@ -83,7 +83,8 @@ class Observation:
     `latency_s` is that of the slowest tuple which the batch answered, None where it answered none
     of a live source. `trigger_s` is the least time between the starts of two batches. `shed` is
     None where the share of the query cannot be changed. `disturbed` says what happened in the batch
-    that is no work, as that a task was run again; None where nothing did.
+    that is no work, as that a task was run again; None where nothing did. `limit` is how many
+    instances all subqueries of the query may have together, None where nobody limits them.
     """
 
     subquery: str
@@ -108,6 +109,7 @@ class Observation:
     trigger_s: float = 0.0
     shed: ShedSeen | None = None
     disturbed: str | None = None
+    limit: int | None = None
 
     @property
     def utilisation(self) -> Floats:

@@ -131,6 +131,12 @@ class Place:
                 "Use --exchange auto, which sends tuples from host to host.",
             )
 
+    def but(self, exchange: str | None, execution: str | None) -> Place:
+        """The place of a query that may say how its tasks exchange tuples, and how they run."""
+        return replace(
+            self, exchange=exchange or self.exchange, execution=execution or self.execution
+        )
+
     @property
     def on_one_host(self) -> bool:
         """Whether all tasks run on the host of the driver."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from os import PathLike, fspath
 from pathlib import PurePath
@@ -13,6 +12,7 @@ from tidegate.driver.lineage.options import lineage_options, program_job
 from tidegate.driver.options import DEFAULT_BUCKETS
 from tidegate.driver.pipeline import StepSeen
 from tidegate.duration import duration_us
+from tidegate.elastic.budget.budget import NO_BUDGET, InstanceBudget
 from tidegate.errors import OptionError
 from tidegate.plan.explain import explain
 from tidegate.plan.options import (
@@ -74,7 +74,8 @@ class Session:
     `Session()` uses the Spark session that the process has, or what spark-submit was told, else it
     starts Spark on this machine when the first query needs it. `Session(spark)` uses a session that
     is there; `Session(master="none")` runs everything in this process. `conf` are settings for a
-    Spark that is started, as `{"spark.executor.memory": "4g"}`.
+    Spark that is started, as `{"spark.executor.memory": "4g"}`. With `max_instances` the queries of
+    this session together never have more: who gets them is divided by what their policies ask for.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Session:
         *,
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
+        max_instances: int | None = None,
     ) -> None:
         if isinstance(spark, str):
             raise OptionError(
@@ -93,6 +95,7 @@ class Session:
             )
         self._asked = (master, spark, texts(conf or {}))
         self._sources = Sources()
+        self._budget = None if max_instances is None else InstanceBudget(max_instances)
         self._tables = 0
         self._named: dict[str, Node] = {}
         """What scripts call the streams that they make; the newest of a name."""
@@ -399,10 +402,9 @@ class Session:
             handover=handover,
             start_empty=start_empty,
             keep_us=keep_us(keep, "keep", checkpoint),
+            budget=NO_BUDGET if self._budget is None else self._budget.query(),
         )
-        here = self._place
-        exchange, execution = exchange or here.exchange, execution or here.execution
-        place = replace(here, exchange=exchange, execution=execution)
+        place = self._place.but(exchange, execution)
         join = JoinOptions(method, routing, options.buckets)
         asked = PlanOptions(join, strategy, partitioner, max_windows_per_tuple, partial)
         plan = plan_for(outputs, place, asked, self._sources.connectors)

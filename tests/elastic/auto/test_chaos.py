@@ -63,12 +63,12 @@ def check(seed: int, seconds: int) -> int:
     return decided
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_ten_minutes(seed: int) -> None:
     assert check(seed, 600) > 3
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(30))
 def test_an_hour(seed: int) -> None:
     assert check(seed, 3_600) > 10

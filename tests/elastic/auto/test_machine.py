@@ -114,10 +114,12 @@ def test_it_says_why_a_target_cannot_be_held() -> None:
     made = World(LatencyGoal(2.0, cost=4), 2)
     made.run([9.0], 60.0)
     assert made.instances == 4
-    assert made.memory.stuck == (
+    said, _, waits = made.memory.stuck.partition("; ")
+    assert said == (
         "the target of 2 s cannot be held: there is work for 9.00 instances, there may be 4, and "
         "nothing may be shed"
     )
+    assert waits.startswith("input of ")
     made.run([2.0], 120.0)
     assert made.memory.stuck == ""
     assert made.latency_s <= 2.0

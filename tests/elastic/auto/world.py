@@ -33,6 +33,8 @@ class World:
     beside: float = 0.0
     """What the driver and map tasks need of a second, and `beside_saved` what shedding saves."""
     beside_saved: float = 0.0
+    limit: int | None = None
+    """What a budget leaves."""
     share: float = 0.0
     shed_batches: int = 0
     at_s: float = 0.0
@@ -99,6 +101,7 @@ class World:
             saving_known=known,
             shed=shed,
             half_error=self.half_error if self.share else None,
+            limit=self.limit,
         )
         # As through a manifest.
         self.memory = MachineMemory.restored(self.memory.recorded())

@@ -19,6 +19,7 @@ const COLUMNS = {
   backlog_bytes: (r) => r.backlog?.bytes,
   p50: (r) => r.latency_ms?.p50,
   p95: (r) => r.latency_ms?.p95,
+  p99: (r) => r.latency_ms?.p99,
   predicted: (r) => r.predicted_ms,
   serial: (r) => r.serial_ms ?? serialMs(r),
 };

@@ -1,6 +1,7 @@
 // Rate, backlog, instances and latency over one time axis, and the table of switches.
 
 import { byId, bytes, clock, colour, count, el, known, ms, painted, plural, put, table } from "./dom.js";
+import { goalOf } from "./decisions.js";
 
 const POINTS = 500;
 const AROUND = 10;
@@ -8,6 +9,7 @@ const AROUND = 10;
 const line = (label, tone, values, more = {}) => ({ label, tone, values, ...more });
 
 // Each chart: its title, how a value reads, and its lines from the history; null where there is nothing to show.
+// The target of latency is of 99 in 100 tuples: where there is one, so is the measured line beside it.
 const CHARTS = [
   (history, starts) => ({
     title: "Rows a second", text: count,
@@ -26,14 +28,19 @@ const CHARTS = [
     lines: Object.keys(history.instances).slice(0, 6).map((name, i) =>
       line(name || "all", ["match", "write", "close", "route", "commit", "prefix"][i], history.binnedInstances(name, starts), { step: true, dash: i ? [6, 2 * i] : [] })),
   }),
-  (history, starts) => ({
-    title: "Latency", text: ms, clipped: true,
-    lines: [
-      line("p95 measured", "match", history.binned("p95", starts)),
-      line("predicted", "write", history.binned("predicted", starts), { dash: [6, 4] }),
-      line("batch time", "merge", history.binned("ms", starts), { dash: [2, 3] }),
-    ],
-  }),
+  (history, starts, picture) => {
+    const target = goalOf(picture)?.latency_s;
+    const name = known(target) ? "p99" : "p95";
+    return {
+      title: "Latency", text: ms, clipped: true,
+      lines: [
+        line(`${name} measured`, "match", history.binned(name, starts)),
+        line("predicted", "write", history.binned("predicted", starts), { dash: [6, 4] }),
+        line("batch time", "merge", history.binned("ms", starts), { dash: [2, 3] }),
+        line("target", "serial", starts.map(() => (known(target) ? target * 1e3 : null))),
+      ],
+    };
+  },
 ];
 
 // The top of a chart that a few outliers, such as the first batch, leave: four times the 95th percentile.
@@ -68,7 +75,7 @@ export class Lines {
     const times = starts.map((i) => history.columns.at[i]);
     this.epochs = (picture?.epochs ?? []).filter((one) => one.epoch && history.find(one.batch) < history.length)
       .map((one) => ({ ...one, at: history.columns.at[history.find(one.batch)] }));
-    CHARTS.forEach((made, i) => this.drawChart(this.charts[i], made(history, starts), times));
+    CHARTS.forEach((made, i) => this.drawChart(this.charts[i], made(history, starts, picture), times));
     this.drawSwitches(history, picture);
   }
 

@@ -6,6 +6,7 @@ import { History } from "./history.js";
 import { drawFindings } from "./findings.js";
 import { BatchStream } from "./stream.js";
 import { Lines } from "./lines.js";
+import { drawDecisions } from "./decisions.js";
 import { PlanGraph } from "./plan.js";
 import { BucketMap } from "./buckets.js";
 import { drawAnswers } from "./answers.js";
@@ -16,7 +17,7 @@ const EVERY_MS = 250;
 const LIST_MS = 5000;
 
 const source = openSource();
-const pictures = [new BatchStream(), new Lines(), new PlanGraph(), new BucketMap(), { draw: drawAnswers }, new Late(), { draw: drawFindings }];
+const pictures = [new BatchStream(), new Lines(), { draw: drawDecisions }, new PlanGraph(), new BucketMap(), { draw: drawAnswers }, new Late(), { draw: drawFindings }];
 const control = new Control(source);
 const page = { queries: [], query: null, history: new History(), picture: null, lost: false, close: () => {}, dirty: false, drawn: 0 };
 

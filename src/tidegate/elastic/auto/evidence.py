@@ -57,7 +57,8 @@ class Evidence:
     be off, as a part of it. `saved` is what shedding saves of the work of instances, and
     `saved_beside` of what the driver and map tasks do for tuples; with `saving_known`, batches have
     shown both. `shed` is None for a query that cannot shed, and `half_error` the error that
-    it has where half is shed, None where that was not seen yet.
+    it has where half is shed, None where that was not seen yet. `limit` is how many instances the
+    budget of the session leaves now, None without one.
     """
 
     batch: int
@@ -73,6 +74,7 @@ class Evidence:
     saving_known: bool = False
     shed: ShedSeen | None = None
     half_error: float | None = None
+    limit: int | None = None
 
     @property
     def counts(self) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -16,3 +16,9 @@ class LatencyGoal:
     latency_s: float
     error: float | None = None
     cost: int | None = None
+
+    def within(self, limit: int | None) -> LatencyGoal:
+        """With no more instances than a limit, where there is one."""
+        if limit is None or (self.cost is not None and self.cost <= limit):
+            return self
+        return replace(self, cost=limit)

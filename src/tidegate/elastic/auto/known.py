@@ -204,6 +204,7 @@ class KnownQuery:
             saving_known=self.saving.known,
             shed=first.shed if sheds else None,
             half_error=self.saving.half_error,
+            limit=first.limit,
         )
 
     def recorded(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tidegate.elastic.auto.demand import FEWER, PATIENCE_S, RISING, STEP_S, cut_down, with_demand
 from tidegate.elastic.auto.evidence import Evidence
 from tidegate.elastic.auto.goal import LatencyGoal
 from tidegate.elastic.auto.memory import (
@@ -41,20 +42,8 @@ from tidegate.elastic.auto.setting import Setting, change_text, forecast
 AHEAD_S = 10.0
 """How far ahead work is foreseen, while windows fill."""
 
-PATIENCE_S = 10.0
-"""A spike is short for so long: then instances take the place of shedding."""
-
 CALM_S = 4.0
 """For so long there must have been little enough work before nothing is shed any more."""
-
-_RISING = 1.15
-"""Work that is so many times that of the interval before is still on its way up."""
-
-_FEWER = 1.03
-"""Fewer instances must hold the target with so many times the work."""
-
-_STEP_S = 4.0
-"""A load that was higher only so long ago, of the time that counts, is not one to size by."""
 
 _SOON_S = 60.0
 """Instances that were missed within so long should not have gone."""
@@ -85,6 +74,8 @@ class Machine:
         judged = self._case(memory, seen, tuple(one.highest for one in seen.subqueries))
         memory, undo = judge(memory, judged)
         before = memory.last
+        if seen.limit is not None:
+            memory = with_demand(self.goal, memory, seen, self._soon(memory, seen, before))
         memory = replace(memory, last=seen.unshed)
         if undo is not None:
             return self._taken(memory, seen, undo, ())
@@ -110,6 +101,7 @@ class Machine:
             caution=1 + (memory.caution - 1) * half,
             faded_s=seen.at_s,
             late_s=late_s if late else LONG_AGO,
+            behind=_behind(self.goal, seen) if late else "",
             distrusted={k: at for k, at in memory.distrusted.items() if seen.at_s - at < CALMING_S},
         )
         changed_s = max(memory.late_s, memory.changed_s)
@@ -120,19 +112,25 @@ class Machine:
 
     def _misses(self, memory: MachineMemory, seen: Evidence, before: tuple[float, ...]) -> bool:
         """Whether the setting that stands misses the target soon, if the rates stay as they are."""
+        horizon_s, work = 3 * self.goal.latency_s, self._soon(memory, seen, before)
+        found = forecast(seen, Setting(seen.counts, seen.share), horizon_s, work=work)
+        return found.latency_s > self.goal.latency_s
+
+    def _soon(
+        self, memory: MachineMemory, seen: Evidence, before: tuple[float, ...]
+    ) -> tuple[float, ...]:
+        """The work that is likely within the horizon; a single interval counts half."""
         part = min(3 * self.goal.latency_s / AHEAD_S, 1.0)
         work = []
         for one, last in zip(seen.subqueries, before or seen.unshed, strict=True):
             now = one.work
             work.append(((now + last) / 2 + part * max(one.ahead - now, 0.0)) * memory.caution)
-        horizon_s = 3 * self.goal.latency_s
-        found = forecast(seen, Setting(seen.counts, seen.share), horizon_s, work=tuple(work))
-        return found.latency_s > self.goal.latency_s
+        return tuple(work)
 
     def _remedied(
         self, memory: MachineMemory, seen: Evidence, before: tuple[float, ...]
     ) -> Handled:
-        rising = bool(before) and sum(seen.unshed) > _RISING * sum(before)
+        rising = bool(before) and sum(seen.unshed) > RISING * sum(before)
         if rising and not memory.moving and seen.backlog_s <= self._drained_s / 2:
             return replace(memory, moving=1), None  # how far it rises is seen in the next one
         memory = replace(memory, moving=0)
@@ -140,14 +138,14 @@ class Machine:
         every = self._alternatives(memory, case)
         chosen = _cheapest(case, every, lasting=self._lasts(memory, seen))
         if chosen is None or chosen.setting is None:
-            return replace(memory, stuck=_stuck(case)), None
-        memory = replace(memory, stuck="" if chosen.holds else _stuck(case))
+            return replace(memory, stuck=_stuck(memory, case)), None
+        memory = replace(memory, stuck="" if chosen.holds else _stuck(memory, case))
         stands = case.forecast(case.standing)
         late = "never" if stands.latency_s > 1e6 else f"{stands.latency_s:.1f} s"
         why = (
             f"work for {sum(case.work):.2f} instances{_doubt(seen)}{_beside(seen)}, slowest "
             f"tuple in {case.horizon_s:g} s {late}, target {self.goal.latency_s:g} s: "
-            f"{chosen.kind}, {change_text(case.standing, chosen.setting)}"
+            f"{chosen.kind}, {change_text(case.standing, chosen.setting)}{cut_down(memory, seen)}"
         )
         return self._taken(memory, seen, RemedyChoice(chosen.setting, chosen.kind, why), every)
 
@@ -162,7 +160,7 @@ class Machine:
         return seen.share > 0 and seen.at_s - memory.shed_s >= PATIENCE_S
 
     def _case(self, memory: MachineMemory, seen: Evidence, work: tuple[float, ...]) -> Case:
-        return Case(self.goal, seen, work, memory.caution)
+        return Case(self.goal.within(seen.limit), seen, work, memory.caution)
 
     def _alternatives(self, memory: MachineMemory, case: Case) -> tuple[Alternative, ...]:
         """Every remedy with what it would lead to, and first of all to leave it as it is."""
@@ -190,10 +188,10 @@ class Machine:
         if memory.grown_s > since_s:
             return memory, None
         highest = memory.highest(since_s)
-        if sum(highest) > _RISING * sum(memory.highest(since_s + _STEP_S)):
+        if sum(highest) > RISING * sum(memory.highest(since_s + STEP_S)):
             return memory, None  # the end of a higher load, which is forgotten in a moment
         why = f"the most work of {memory.hold_s:.0f} s was for {sum(highest):.2f} instances"
-        return self._with_fewer(memory, seen, highest, _FEWER, why)
+        return self._with_fewer(memory, seen, highest, FEWER, why)
 
     def _with_fewer(
         self,
@@ -219,7 +217,7 @@ class Machine:
     def _unshed(self, memory: MachineMemory, seen: Evidence) -> Handled:
         """All tuples again: when the spike is over, or with more instances when it lasts."""
         calm_s = max(seen.at_s - CALM_S, memory.shed_s)
-        recent = tuple(of * _FEWER for of in memory.highest(calm_s))
+        recent = tuple(of * FEWER for of in memory.highest(calm_s))
         case = self._case(memory, seen, recent)
         whole = Setting(seen.counts)
         if seen.at_s - memory.shed_s >= CALM_S and case.holds(whole):
@@ -234,6 +232,7 @@ class Machine:
             if one.setting is not None and one.holds and one.setting.share < seen.share:
                 why = f"the spike has lasted {seen.at_s - memory.shed_s:.0f} s: "
                 why += f"{one.kind}, {change_text(case.standing, one.setting)}"
+                why += cut_down(memory, seen)
                 return self._taken(memory, seen, RemedyChoice(one.setting, one.kind, why), every)
         return memory, None
 
@@ -331,13 +330,30 @@ def _beside(seen: Evidence) -> str:
     return "" if beside < _MUCH_BESIDE else f", driver and map tasks {beside:.0%} of the time"
 
 
-def _stuck(case: Case) -> str:
+def _behind(goal: LatencyGoal, seen: Evidence) -> str:
+    """How late it was; what is said where the target can be held, and is not yet."""
+    return (
+        f"the slowest tuple took {seen.latency_s:.1f} s, above the target of {goal.latency_s:g} s; "
+        f"input of {seen.backlog_s:.1f} s waits"
+    )
+
+
+def _stuck(memory: MachineMemory, case: Case) -> str:
     """Why the target cannot be held."""
     most = case.goal.cost or sum(one.most for one in case.seen.subqueries)
     work = sum(case.work) * case.caution
     shed = case.most_share()
     allowed = f" and {shed:.0%} may be shed" if shed else ", and nothing may be shed"
+    waits_s = case.seen.backlog_s
+    waits = f"; input of {waits_s:,.0f} s waits" if waits_s > case.horizon_s else ""
     return (
         f"the target of {case.goal.latency_s:g} s cannot be held: there is work for {work:.2f} "
-        f"instances{_beside(case.seen)}, there may be {most}{allowed}"
+        f"instances{_beside(case.seen)}, there may be {most}{allowed}{waits}"
+        f"{_worse(memory, case.seen)}{cut_down(memory, case.seen)}"
     )
+
+
+def _worse(memory: MachineMemory, seen: Evidence) -> str:
+    """Where more instances have not helped, and are not tried again soon."""
+    at_s = memory.distrusted.get("add instances")
+    return "" if at_s is None else f"; more made it worse {seen.at_s - at_s:.0f} s ago"

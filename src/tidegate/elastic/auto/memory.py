@@ -49,7 +49,10 @@ class MachineMemory:
     when it sheds. With `surplus` there are more instances than the work needs, for a backlog.
     `moving` counts intervals that it waited because the load was still rising.
     `hold_s` and `caution` grow with mistakes, and fade; `distrusted` has the kinds of remedies that
-    made it worse, and when. `stuck` says why the target cannot be held, where it cannot.
+    made it worse, and when. `stuck` says why the target cannot be held, where it cannot, and
+    `behind` how late it was, where a tuple was.
+    `wanted` are the instances that there would be without a budget, of a query that has one;
+    `raised_s` is when they last became more, and `lacking_s` since when they do not suffice.
     """
 
     works: tuple[tuple[float, ...], ...] = ()
@@ -68,6 +71,10 @@ class MachineMemory:
     pending: PendingOutcome | None = None
     records: tuple[Mapping[str, Any], ...] = ()
     stuck: str = ""
+    behind: str = ""
+    wanted: tuple[int, ...] = ()
+    raised_s: float = LONG_AGO
+    lacking_s: float = LONG_AGO
 
     def noted(self, at_s: float, work: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
         """The works with those of one more interval."""
@@ -83,18 +90,20 @@ class MachineMemory:
         return tuple(map(max, *rows)) if len(rows) > 1 else tuple(rows[0])
 
     def recorded(self) -> dict[str, Any]:
-        """As a manifest has it."""
-        return asdict(self)
+        """As a manifest has it; the records are the same, and are not changed."""
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {**found, "pending": None if self.pending is None else asdict(self.pending)}
 
     @staticmethod
     def restored(recorded: Mapping[str, Any]) -> MachineMemory:
         """What `recorded` gave."""
         if not recorded:
             return MachineMemory()
-        known = {f.name: recorded[f.name] for f in fields(MachineMemory)}
+        known = {f.name: recorded[f.name] for f in fields(MachineMemory) if f.name in recorded}
         known["works"] = tuple(map(tuple, known["works"]))
         known["last"] = tuple(known["last"])
         known["records"] = tuple(known["records"])
+        known["wanted"] = tuple(known.get("wanted", ()))
         if known["pending"] is not None:
             pending = dict(known["pending"])
             for name in ("before", "after"):

@@ -64,14 +64,17 @@ class ByTarget:
     def decide(self, observed: Sequence[Observation], memory: Mapping[str, Any]) -> Decision:
         known = KnownQuery.restored(memory).after([_with_edges(one) for one in observed])
         if not known.ready(self._interval_s, self.goal.latency_s):
-            return Decision((), {**known.recorded(), "machine": memory.get("machine", {})})
+            machine = memory.get("machine", {})
+            wanted = _wanted(observed, machine.get("wanted", ()))
+            return Decision((), {**known.recorded(), "machine": machine}, wanted=wanted)
         known, evidence = known.closed(self.cost, sheds=self.sheds)
         remembered = MachineMemory.restored(memory.get("machine", {}))
         remembered, chosen = Machine(self.goal).handle(remembered, evidence)
         after = {**known.recorded(), "machine": remembered.recorded()}
+        wanted = _wanted(observed, remembered.wanted)
         if chosen is None:
-            return Decision((), after)
-        return Decision(_requests(evidence, chosen), after, _share(evidence, chosen))
+            return Decision((), after, wanted=wanted)
+        return Decision(_requests(evidence, chosen), after, _share(evidence, chosen), wanted)
 
     def remark(self, observed: Sequence[Observation]) -> str | None:
         """What a user should know of a query where it cannot do all it might."""
@@ -98,7 +101,7 @@ class ByTarget:
                 "error": self.goal.error,
                 "instances": self.goal.cost,
             },
-            "cannot": machine.get("stuck") or None,
+            "cannot": machine.get("stuck") or machine.get("behind") or None,
             "decisions": list(machine.get("records", ())),
         }
 
@@ -111,6 +114,11 @@ def _with_edges(seen: Observation) -> Observation:
         replace(load, arrived=load.tuples) if load.source is None else load for load in seen.inputs
     )
     return replace(seen, inputs=tuple(inputs))
+
+
+def _wanted(observed: Sequence[Observation], counts: Sequence[int]) -> int | None:
+    """What is told to the budget of the session, once it is known; None without one."""
+    return None if observed[0].limit is None or not counts else sum(counts)
 
 
 def _requests(seen: Evidence, chosen: RemedyChoice) -> list[Request]:

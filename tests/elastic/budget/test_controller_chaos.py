@@ -1,0 +1,58 @@
+"""Chaos with several queries under a budget: some seeds here, and what the program found in 300."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+REPORT = Path("benchmarks/results/controller_chaos.json")
+
+
+@pytest.fixture(scope="module")
+def chaos() -> ModuleType:
+    """The program in benchmarks/, which import each other by their names alone."""
+    sys.path.insert(0, str(Path("benchmarks").resolve()))
+    try:
+        import controller_chaos
+    finally:
+        sys.path.pop(0)
+    module: ModuleType = controller_chaos
+    return module
+
+
+def test_some_minutes(chaos: ModuleType) -> None:
+    every = [chaos.run(420, seed) for seed in range(6)]
+    assert [told.wrong for told in every] == [""] * 6
+    assert [told.queries for told in every] == [1, 2, 3, 1, 2, 3]
+    assert all(told.decisions > 10 and told.most <= told.budget for told in every)
+    assert any(told.most == told.budget for told in every), "what there is does not suffice"
+    kinds = sum((Counter(told.faults) for told in every), Counter[str]())
+    assert min(kinds.values()) > 0
+    assert set(kinds) == {"slow", "pause", "retry", "fewer slots", "clock", "missing"}
+
+
+def test_it_says_what_is_wrong(chaos: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy that says nothing of being late."""
+    silent = {"goal": {}, "cannot": None, "decisions": []}
+    monkeypatch.setattr(chaos.ByTarget, "told", lambda self, memory: silent)
+    assert [chaos.run(420, seed).wrong[-28:] for seed in (2,)] == [
+        "s at the end, and nothing said"[-28:]
+    ]
+
+
+def test_an_hour_of_three_hundred_seeds_had_nothing_wrong() -> None:
+    """`python benchmarks/controller_chaos.py` writes it."""
+    report = json.loads(REPORT.read_text(encoding="utf-8"))
+    assert (report["seeds"], report["simulated_seconds"], report["wrong"]) == (300, 3600, {})
+    assert report["within_target_at_the_end"] + report["late_and_said_why"] == report["queries"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(300, 310))
+def test_an_hour(chaos: ModuleType, seed: int) -> None:
+    assert chaos.run(3600, seed).wrong == ""
