@@ -40,7 +40,7 @@ def verified(checkpoint: str, outputs: Sequence[Output], span: EventSpan) -> dic
     by name the digests, files that are not as published, and the first row that differs.
     """
     store = Store.open(checkpoint)
-    manifest, meta = _recorded(store)
+    manifest, meta = recorded_in(store)
     place = Place.at("none", None, "auto", {}, "auto")
     plan = plan_for(outputs, place, PlanOptions())
     old = made_by(meta, manifest)
@@ -69,7 +69,7 @@ def verified(checkpoint: str, outputs: Sequence[Output], span: EventSpan) -> dic
     }
 
 
-def _recorded(store: Store) -> tuple[Manifest, dict[str, Any]]:
+def recorded_in(store: Store) -> tuple[Manifest, dict[str, Any]]:
     meta, kept = store.meta(), store.kept()
     if meta is None or not kept or kept[-1].batch < 0:
         got = "no checkpoint" if meta is None else "one without a batch"
