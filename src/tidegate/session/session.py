@@ -392,7 +392,8 @@ class Session:
                 lineage=told,
             )
             url = page.show(loop, title)
-        return RunningQuery(loop if checkpoint is None else reachable(loop), url).begin()
+        loop = loop if checkpoint is None else reachable(loop)
+        return RunningQuery(loop, url, outputs, self._sources.connectors).begin()
 
 
 def _nodes(streams: Mapping[str, Any]) -> dict[str, Node | TableDef]:

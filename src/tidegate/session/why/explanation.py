@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidegate.errors import OptionError, StateError
+from tidegate.errors import StateError
+from tidegate.query.clause.column import EXACT
 from tidegate.query.graph import bottom_up
 from tidegate.query.limit import Limit
 from tidegate.query.node import Node, Top
+from tidegate.query.table_join import TableJoin
 from tidegate.session.why.frame import with_frames
 from tidegate.session.why.origin import TupleId, ids_of
 from tidegate.session.why.reduce import reduced
@@ -79,6 +81,7 @@ class _Search:
         self._again, self._unlimited = _without_limits(runs.node)
         self._rows_again = self._tuples_again = 0
         self._notes: list[str] = []
+        self._notes += _notes(runs.node, wanted.values)
         if self._unlimited:
             self._notes.append(
                 "LIMIT and rank depend on other rows: the query was run again without them"
@@ -225,6 +228,15 @@ def changed(number: int) -> StateError:
 def _hashes(rows: pa.Table) -> Any:
     found = [row_hashes(batch) for batch in rows.to_batches()]
     return np.concatenate(found) if found else np.zeros(0, np.uint64)
+
+
+def _notes(root: Node, row: pa.Table) -> list[str]:
+    """What tuples of streams do not say of a row."""
+    tables = {node.table.name: None for node in bottom_up([root]) if isinstance(node, TableJoin)}
+    found = [f"table {name} was read whole, in each run" for name in tables]
+    if EXACT in row.column_names and row.column(EXACT)[0].as_py() is False:
+        found.append("within an error: the answer was estimated from a sample of these tuples")
+    return found
 
 
 def _clauses(node: Node) -> Sequence[Any]:

@@ -17,7 +17,7 @@ from tidegate.query.join import Join
 from tidegate.query.limit import Limit
 from tidegate.query.name import EVENT_TIME, WINDOW
 from tidegate.query.node import Node
-from tidegate.query.over import Over
+from tidegate.query.over import Lead, Over
 from tidegate.query.process import ProcessNode
 from tidegate.query.window.rows import TupleWindow
 
@@ -40,7 +40,8 @@ class Span:
         backs = [_back_us(part) for part in nodes]
         bounded = [back for back in backs if back is not None]
         low = MIN_US if len(bounded) < len(backs) else max(at - sum(bounded), MIN_US)
-        return Span(low, min(at + ahead, MAX_US))
+        endless = any(isinstance(part, Lead) for part in nodes)
+        return Span(low, MAX_US if endless else min(at + ahead, MAX_US))
 
     def of(self, rows: pa.Table) -> pa.Table:
         """The rows in it."""
