@@ -9,7 +9,7 @@ from tests.fuzz.why import check_seed
 from tests.seed import seeds
 
 LONG = os.environ.get("TIDEGATE_TEST_MODE") == "long"
-SEEDS = seeds(60 if LONG else 2)
+SEEDS = seeds(60 if LONG else 1)
 
 
 def test_rows_come_again_from_their_tuples() -> None:

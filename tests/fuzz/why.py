@@ -50,9 +50,7 @@ def check_seed(seed: int, name: str | None = None) -> int:
     return rows
 
 
-def ran(
-    script: Script, streams: Sequence[Stream]
-) -> dict[str, tuple[tg.RunningQuery, pa.Table]]:
+def ran(script: Script, streams: Sequence[Stream]) -> dict[str, tuple[tg.RunningQuery, pa.Table]]:
     """Each output as a query of its own, with its rows."""
     session, found = tg.Session(master="none"), {}
     given = opened(session, streams) | {t.name: t.opened(session) for t in script.given}

@@ -78,8 +78,9 @@ def recorded_in(store: Store) -> tuple[Manifest, dict[str, Any]]:
         got = "one that an earlier version began without digests"
         remedy = "Run the query with another --checkpoint to have them."
         raise CheckpointError(store.location, "must have recorded digests", got, remedy)
-    if kept[-1].shedding or kept[-1].changes:
-        got = "a query that changed while it ran" if kept[-1].changes else "shares that were shed"
+    if kept[-1].shedding.get("changes") or kept[-1].changes:
+        of = "a query" if kept[-1].changes else "a share that is shed, and that"
+        got = f"{of} changed while it ran"
         raise CheckpointError(store.location, "must follow from the input alone", got)
     return kept[-1], meta
 

@@ -1,9 +1,9 @@
-"""The tuples that are told of a row make that row again, and for aggregates they are all of them."""
+"""The tuples told of a row make that row again, and for aggregates they are all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -96,14 +96,24 @@ KINDS = {
         [1],
     ),
     "tuples": ("SELECT COUNT(*) AS n, k FROM s [ROWS 2 SLIDE 1] GROUP BY k", 1, [2, 4], []),
-    "sessions": ("SELECT COUNT(*) AS n, k FROM s [SESSION GAP 3 SECONDS] GROUP BY k", 3, [4, 5], []),
+    "sessions": (
+        "SELECT COUNT(*) AS n, k FROM s [SESSION GAP 3 SECONDS] GROUP BY k",
+        3,
+        [4, 5],
+        [],
+    ),
     "rows": (
         "SELECT SUM(x) OVER (PARTITION BY k ORDER BY ts ROWS 1 PRECEDING) AS y FROM s",
         5,
         [4, 5],
         [],
     ),
-    "number": ("SELECT ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS n FROM s", 4, [0, 2, 4], []),
+    "number": (
+        "SELECT ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS n FROM s",
+        4,
+        [0, 2, 4],
+        [],
+    ),
     "lag": ("SELECT LAG(x, 2) OVER (PARTITION BY k ORDER BY ts) AS y FROM s", 4, [0, 2, 4], []),
     "lead": ("SELECT x, LEAD(x) OVER (PARTITION BY k ORDER BY ts) AS y FROM s", 0, [0, 2], []),
     "first": ("SELECT DISTINCT ON (k) k, x FROM s KEEP FIRST WITHIN 5 SECONDS", 3, [4], []),
@@ -148,7 +158,7 @@ def test_a_row_is_found_by_a_condition() -> None:
 class EverySecond(tg.Process):
     """Gives the sum of two tuples of a key."""
 
-    output = {"k": "string", "y": "bigint"}
+    output: ClassVar = {"k": "string", "y": "bigint"}
 
     def __init__(self) -> None:
         self.held: dict[str, int] = {}

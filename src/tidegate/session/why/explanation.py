@@ -24,7 +24,7 @@ from tidegate.session.why.trace import WHY, UntracedError, traced
 from tidegate.sink.digest import row_hashes
 
 MOST_TUPLES = 100_000
-"""Among so many tuples before a row those are looked for that cannot be told from the query."""
+"""Among so many tuples, at most, those of a row are looked for that the query does not tell of."""
 
 MOST_TRIES = 300
 """How often the query is run again, at most, to leave tuples out."""
@@ -67,8 +67,8 @@ class Wanted:
 def explained(runs: Runs, wanted: Wanted) -> Explanation:
     """The tuples of a row. Reads the sources up to the row, some times over.
 
-    Memory is bounded by the tuples of the row, and by those of its span where the query does not
-    tell which they are.
+    Memory is bounded by the tuples of the row, and by MOST_TUPLES where the query does not tell
+    which they are.
     """
     return _Search(runs, wanted).explanation()
 
@@ -89,10 +89,10 @@ class _Search:
 
     def explanation(self) -> Explanation:
         ids = self._told()
-        tuples = self._fetched(lambda rows: with_ids(ids)(rows), {i.source for i in ids})
+        tuples = self._fetched(with_ids(ids), {i.source for i in ids})
         if ids and self._gives_row(tuples, ids):
             return self._found(tuples, ids)
-        wide = self._fetched(lambda rows: rows, None)
+        wide = self._fetched(self._at_most(), None)
         every = {i for of in wide.values() for i in of.ids}
         if not self._gives_row(wide, every):
             raise StateError(
@@ -119,15 +119,13 @@ class _Search:
         return with_frames(self._runs, found, ids, self._span)
 
     def _of_row(self, node: Node) -> set[TupleId]:
-        row = self._row_of(lambda seen: self._runs.traced_rows(node, self._span.low_us, seen))
+        low_us = self._span.low_us
+        row = row_at(lambda seen: self._runs.traced_rows(node, low_us, seen), self._wanted.number)
         names = [name for name in row.column_names if WHY in name]
         own = row.select([name for name in row.column_names if name not in names])
         if _hashes(own)[0] != self._hash:
             raise changed(self._wanted.number)
         return ids_of(text for name in names for text in row.column(name).to_pylist())
-
-    def _row_of(self, run: Callable[[Callable[[pa.Table], bool]], None]) -> pa.Table:
-        return row_at(run, self._wanted.number)
 
     def _fetched(
         self, keep: Callable[[pa.Table], pa.Table], sources: Collection[int] | None
@@ -145,9 +143,7 @@ class _Search:
             if origins.streams.index(origins.streams[n]) == n
         }
 
-    def _gives_row(
-        self, tuples: Mapping[int, StreamTuples], ids: Collection[TupleId]
-    ) -> bool:
+    def _gives_row(self, tuples: Mapping[int, StreamTuples], ids: Collection[TupleId]) -> bool:
         """Whether the query gives the row over these tuples alone."""
         parts = self._runs.again(self._again, tuples, ids)
         hashes = np.concatenate([_hashes(part) for part in parts] or [np.zeros(0, np.uint64)])
@@ -158,7 +154,9 @@ class _Search:
         self, tuples: Mapping[int, StreamTuples], told: set[TupleId], every: set[TupleId]
     ) -> set[TupleId]:
         """Some of the tuples that are enough, those that the query tells of among them."""
-        times = {i: t for of in tuples.values() for i, t in zip(of.ids, of.times.tolist(), strict=True)}
+        times = {
+            i: t for of in tuples.values() for i, t in zip(of.ids, of.times.tolist(), strict=True)
+        }
         others = sorted(every - told, key=lambda i: (times[i], i))
         left, sure = reduced(
             others, lambda some: self._gives_row(tuples, {*told, *some}), MOST_TRIES
@@ -200,7 +198,8 @@ class _Search:
 
 def row_at(run: Callable[[Callable[[pa.Table], bool]], None], number: int) -> pa.Table:
     """The row with a number of a run, as a table."""
-    before, found = 0, []
+    before = 0
+    found: list[pa.Table] = []
 
     def seen(rows: pa.Table) -> bool:
         nonlocal before
@@ -263,7 +262,13 @@ def _cuts(node: Top) -> bool:
 
 def _over(node: Any, children: Sequence[Node]) -> Node:
     """A node over other children that have the same columns."""
-    names = ("inputs",) if hasattr(node, "inputs") else ("left", "right") if len(children) > 1 else ("child",)
+    names = (
+        ("inputs",)
+        if hasattr(node, "inputs")
+        else ("left", "right")
+        if len(children) > 1
+        else ("child",)
+    )
     given = [tuple(children)] if names == ("inputs",) else children
     made: Node = replace(node, **dict(zip(names, given, strict=True)))
     return made

@@ -109,7 +109,8 @@ def made_of(texts: pa.ChunkedArray, ids: Collection[TupleId]) -> Bools:
     ends = lists.offsets.to_numpy()
     before = np.concatenate([[0], np.cumsum(strange)]), np.concatenate([[0], np.cumsum(~empty)])
     others, some = (np.diff(counts[ends]) for counts in before)
-    return (others == 0) & (some > 0)
+    mask: Bools = (others == 0) & (some > 0)
+    return mask
 
 
 class _Outer:

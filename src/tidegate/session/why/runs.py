@@ -24,6 +24,7 @@ from tidegate.session.why.origin import Origins, TupleId, made_of
 from tidegate.session.why.span import Span, times_of
 from tidegate.session.why.trace import WHY, joined, traced
 from tidegate.sink.nothing import NothingSink
+from tidegate.sink.protocol import Sink
 
 Seen = Callable[[pa.Table], bool]
 """Is shown the rows of a batch, and says whether that is enough."""
@@ -74,7 +75,9 @@ class Runs:
         found = self.origins.traced(self._connections(plan), plan.streams, low_us)
         self._run(plan, found, self._options, seen)
 
-    def again(self, node: Node, tuples: Mapping[int, StreamTuples], ids: Collection[TupleId]) -> list[pa.Table]:
+    def again(
+        self, node: Node, tuples: Mapping[int, StreamTuples], ids: Collection[TupleId]
+    ) -> list[pa.Table]:
         """The rows of a query over these tuples alone; `tuples` are by the number of the stream."""
         plan, made = self._planned(node), []
         for place, stream in enumerate(plan.streams):
@@ -83,18 +86,23 @@ class Runs:
                 if inlet.stream != number:
                     continue
                 sources = [
-                    self._chosen(tuples.get(number), self.origins.note(inlet, name), name, stream.schema, ids)
+                    self._chosen(
+                        tuples.get(number), self.origins.note(inlet, name), name, stream.schema, ids
+                    )
                     for name in names
                 ]
                 connector = ChosenConnector(stream.schema, stream.time, sources)
                 made.append(Connection(place, connector))
         found: list[pa.Table] = []
-        self._run(plan, made, RunOptions(), lambda rows: bool(found.append(rows)))
+
+        def seen(rows: pa.Table) -> bool:
+            found.append(rows)
+            return False
+
+        self._run(plan, made, RunOptions(), seen)
         return found
 
-    def tuples(
-        self, number: int, keep: Callable[[pa.Table], pa.Table], span: Span
-    ) -> StreamTuples:
+    def tuples(self, number: int, keep: Callable[[pa.Table], pa.Table], span: Span) -> StreamTuples:
         """The tuples of a stream in a span that `keep` leaves of its rows with `ts` and ids."""
         source = Input(self.origins.streams[number])
         child, ids = traced(source)[id(source)]
@@ -135,7 +143,7 @@ class Runs:
             if seen(rows):
                 loop.stop()
 
-        sinks = {None: NothingSink()}
+        sinks: dict[str | None, Sink] = {None: NothingSink()}
         loop = prepare(plan, _PLACE, sinks, options, connections=connections, on_rows=watch)
         loop.run()
 
@@ -163,6 +171,4 @@ def _stream_tuples(parts: Sequence[pa.Table], schema: pa.Schema) -> StreamTuples
     table = table.take(pa.array(order))
     times = times_of(table)
     own = [table.column(f"c{i}") for i in range(len(schema))]
-    return StreamTuples(
-        pa.table(own, schema=schema), numbers[order, 0], numbers[order, 1], times
-    )
+    return StreamTuples(pa.table(own, schema=schema), numbers[order, 0], numbers[order, 1], times)

@@ -18,6 +18,7 @@ from tidegate.errors import UnavailableError
 from tidegate.operate.aggregate.functions.gathered import TRACED
 from tidegate.operate.process.first_rows import FirstRows, limit_of
 from tidegate.query.aggregate import AggregateCall
+from tidegate.query.aggregation import Top
 from tidegate.query.asof import AsOf
 from tidegate.query.dedup import Dedup
 from tidegate.query.graph import bottom_up
@@ -34,7 +35,6 @@ from tidegate.query.node import (
     Union,
     data_names,
 )
-from tidegate.query.aggregation import Top
 from tidegate.query.over import Lead, Over
 from tidegate.query.process import ProcessNode
 from tidegate.query.table_join import TableJoin
@@ -84,7 +84,7 @@ def _projected(node: Project, children: Sequence[Traced]) -> Traced:
 
 def _united(node: Union, children: Sequence[Traced]) -> Traced:
     """Sides match by position, so each has its ids in one column, the last."""
-    sides = []
+    sides: list[Node] = []
     for original, (child, ids) in zip(node.inputs, children, strict=True):
         held: list[NamedExpr] = [(name, column(name)) for name in data_names(original)]
         if sides:
@@ -119,12 +119,16 @@ def _limited(node: Limit, children: Sequence[Traced]) -> Traced:
     """LIMIT of a stream, a process of our own, whose rows are those that it was given."""
     ((child, ids),) = children
     output = (*node.output, *((name, pa.string()) for name in ids))
-    factory = partial(FirstRows, limit_of(node.factory), output)
+    limit = limit_of(node.factory)
+    assert limit is not None
+    factory = partial(FirstRows, limit, output)
     return replace(node, child=child, factory=factory, output=output), ids
 
 
 def _untraced(node: ProcessNode | WindowProcess, _: Sequence[Traced]) -> Traced:
-    raise UntracedError("why", "a class of your own does not say what its rows are of", node.summary)
+    raise UntracedError(
+        "why", "a class of your own does not say what its rows are of", node.summary
+    )
 
 
 _RULES: dict[type[Any], Callable[[Any, Sequence[Traced]], Traced]] = {
