@@ -7,22 +7,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import sqlglot
-from sqlglot import exp
 
 from tidegate.connector import Connector
-from tidegate.errors import OptionError, QueryError, SourceError, near
+from tidegate.errors import OptionError, SourceError, near
 from tidegate.microsecond import time_text
 from tidegate.operate.kernels.expression import evaluate
-from tidegate.query.name import as_expression, canonical
 from tidegate.query.output import Output
-from tidegate.query.typing import bind_predicate
 from tidegate.session.row_difference import value_of
 from tidegate.session.verify import recorded_in
 from tidegate.session.why.explanation import Explanation, Wanted, explained
-from tidegate.session.why.runs import Runs, Seen
+from tidegate.session.why.runs import Seen, TracedQuery
 from tidegate.sink.json import encoded
 from tidegate.sink.written_rows import EventSpan, rows_of
+from tidegate.sql.condition import read_condition
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
@@ -47,7 +44,7 @@ def why(
     """The same of a manifest; `connectors` are those of sources that are not named by a URI."""
     chosen = _output(outputs, output)
     name = chosen.name or ""
-    runs = Runs(chosen.node, connectors, available_now=not manifest.finished)
+    runs = TracedQuery(chosen.node, connectors, available_now=not manifest.finished)
     committed = manifest.digests[name]["rows"] if name in manifest.digests else None
     wanted = _wanted(runs, manifest.places.get(name), row, committed)
     return {"output": name, **_facts(explained(runs, wanted))}
@@ -63,7 +60,7 @@ def _output(outputs: Sequence[Output], name: str | None) -> Output:
     return outputs[names.index(name)]
 
 
-def _wanted(runs: Runs, place: str | None, row: Row, committed: int | None) -> Wanted:
+def _wanted(runs: TracedQuery, place: str | None, row: Row, committed: int | None) -> Wanted:
     """The row as it was committed; as the query gives it where its output cannot be read."""
     where = "--row" if isinstance(row, int) else "--where"
     test = _numbered(row) if isinstance(row, int) else _true_of(row)
@@ -106,16 +103,9 @@ def _numbered(number: int) -> Callable[[pa.Table, int], int | None]:
 
 def _true_of(text: str) -> Callable[[pa.Table, int], int | None]:
     """Finds the first row for which a condition is true."""
-    try:
-        parsed = as_expression(sqlglot.parse_one(text, dialect="spark"))
-    except sqlglot.errors.SqlglotError as error:
-        got = str(error).partition("\n")[0]
-        raise QueryError("--where", "must be a condition of SQL", got) from None
 
     def first(rows: pa.Table, _: int) -> int | None:
-        types = {field.name: field.type for field in rows.schema}
-        condition: exp.Expression = canonical(parsed, rows.column_names, "--where")
-        mask = evaluate(bind_predicate(condition, types, "--where"), rows)
+        mask = evaluate(read_condition(text, rows.schema, "--where"), rows)
         places = np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))
         return int(places[0]) if len(places) else None
 

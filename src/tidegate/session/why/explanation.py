@@ -15,12 +15,12 @@ from tidegate.query.graph import bottom_up
 from tidegate.query.limit import Limit
 from tidegate.query.node import Node, Top
 from tidegate.query.table_join import TableJoin
+from tidegate.query.trace import WHY, UntracedError, traced
 from tidegate.session.why.frame import with_frames
 from tidegate.session.why.origin import TupleId, ids_of
 from tidegate.session.why.reduce import reduced
-from tidegate.session.why.runs import Runs, StreamTuples, with_ids
-from tidegate.session.why.span import Span
-from tidegate.session.why.trace import WHY, UntracedError, traced
+from tidegate.session.why.runs import StreamTuples, TracedQuery, with_ids
+from tidegate.session.why.span import TupleSpan
 from tidegate.sink.digest import row_hashes
 
 MOST_TUPLES = 100_000
@@ -64,7 +64,7 @@ class Wanted:
     values: pa.Table
 
 
-def explained(runs: Runs, wanted: Wanted) -> Explanation:
+def explained(runs: TracedQuery, wanted: Wanted) -> Explanation:
     """The tuples of a row. Reads the sources up to the row, some times over.
 
     Memory is bounded by the tuples of the row, and by MOST_TUPLES where the query does not tell
@@ -74,9 +74,9 @@ def explained(runs: Runs, wanted: Wanted) -> Explanation:
 
 
 class _Search:
-    def __init__(self, runs: Runs, wanted: Wanted) -> None:
+    def __init__(self, runs: TracedQuery, wanted: Wanted) -> None:
         self._runs, self._wanted = runs, wanted
-        self._span = Span.of_row(runs.node, wanted.values)
+        self._span = TupleSpan.of_row(runs.node, wanted.values)
         self._hash = _hashes(wanted.values)[0]
         self._again, self._unlimited = _without_limits(runs.node)
         self._rows_again = self._tuples_again = 0
@@ -142,6 +142,25 @@ class _Search:
             for n in numbers
             if origins.streams.index(origins.streams[n]) == n
         }
+
+    def _at_most(self) -> Callable[[pa.Table], pa.Table]:
+        """What keeps all tuples, and refuses too many of them."""
+        held = 0
+
+        def keep(rows: pa.Table) -> pa.Table:
+            nonlocal held
+            held += rows.num_rows
+            if held > MOST_TUPLES:
+                raise StateError(
+                    f"row {self._wanted.number:,}",
+                    f"must depend on at most {MOST_TUPLES:,} tuples where the query does not tell "
+                    "which they are",
+                    "more of them before it",
+                    "Take an earlier row, or run the query over a shorter time.",
+                )
+            return rows
+
+        return keep
 
     def _gives_row(self, tuples: Mapping[int, StreamTuples], ids: Collection[TupleId]) -> bool:
         """Whether the query gives the row over these tuples alone."""

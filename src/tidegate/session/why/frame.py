@@ -14,15 +14,15 @@ from tidegate.query.graph import bottom_up
 from tidegate.query.name import NamedExpr
 from tidegate.query.node import Project
 from tidegate.query.over import RANGE, ROWS, LagCall, LeadCall, Over, OverCall, RankCall
+from tidegate.query.trace import WHY, Traced, joined
 from tidegate.session.why.origin import TupleId, ids_of, made_of
-from tidegate.session.why.runs import Runs
-from tidegate.session.why.span import Span, times_of
-from tidegate.session.why.trace import WHY, Traced, joined
+from tidegate.session.why.runs import TracedQuery
+from tidegate.session.why.span import TupleSpan, times_of
 from tidegate.sink.digest import row_hashes
 
 
 def with_frames(
-    runs: Runs, found: Mapping[int, Traced], ids: set[TupleId], span: Span
+    runs: TracedQuery, found: Mapping[int, Traced], ids: set[TupleId], span: TupleSpan
 ) -> set[TupleId]:
     """The ids with those of all tuples in the frames of rows that are made of them.
 
@@ -35,7 +35,7 @@ def with_frames(
 
 
 def _of_frames(
-    runs: Runs, node: Over, child: Traced, ids: set[TupleId], span: Span
+    runs: TracedQuery, node: Over, child: Traced, ids: set[TupleId], span: TupleSpan
 ) -> set[TupleId]:
     keys: list[NamedExpr] = [(f"k{i}", key) for i, key in enumerate(node.keys)]
     rows = Project(child[0], (*keys, (WHY, joined(child[1]))))

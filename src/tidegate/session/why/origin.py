@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 from tidegate.connector import Bools, Connector, OuterReader, Reader, Rows, Source
 from tidegate.driver.connection import Connection
 from tidegate.query.definition import StreamDef
+from tidegate.query.trace import SEPARATOR, WHY
 from tidegate.schema import event_times
-from tidegate.session.why.trace import SEPARATOR, WHY
 
 _ID = ":"
 
 
-class Inlet(NamedTuple):
+class StreamUri(NamedTuple):
     """A URI of a stream: their numbers. Streams that are read twice are one."""
 
     stream: int
@@ -45,24 +45,24 @@ class Origins:
     """
 
     streams: Sequence[StreamDef]
-    listed: dict[Inlet, list[str]] = field(default_factory=dict)
-    sources: list[tuple[Inlet, Source | None, str]] = field(default_factory=list)
-    _numbers: dict[tuple[Inlet, str], int] = field(default_factory=dict)
+    listed: dict[StreamUri, list[str]] = field(default_factory=dict)
+    sources: list[tuple[StreamUri, Source | None, str]] = field(default_factory=list)
+    _numbers: dict[tuple[StreamUri, str], int] = field(default_factory=dict)
 
     def inlets(
         self, connections: Sequence[Connection], streams: Sequence[StreamDef]
-    ) -> list[Inlet]:
+    ) -> list[StreamUri]:
         """The inlet of each connection of a plan with these streams."""
         counts: dict[int, int] = defaultdict(int)
         found = []
         for connection in connections:
             first = self.streams.index(without_ids(streams[connection.stream]))
-            found.append(Inlet(first, counts[connection.stream]))
+            found.append(StreamUri(first, counts[connection.stream]))
             counts[connection.stream] += 1
             self.listed.setdefault(found[-1], [])
         return found
 
-    def note(self, inlet: Inlet, name: str, source: Source | None = None) -> int:
+    def note(self, inlet: StreamUri, name: str, source: Source | None = None) -> int:
         """The number of a source."""
         key = inlet, name
         if key not in self._numbers:
@@ -126,7 +126,7 @@ class _Outer:
 
 class _TracedConnector(_Outer):
     def __init__(
-        self, inner: Connector, origins: Origins, inlet: Inlet, time: str, low_us: int
+        self, inner: Connector, origins: Origins, inlet: StreamUri, time: str, low_us: int
     ) -> None:
         super().__init__(inner)
         self._origins, self._inlet, self._time, self._low_us = origins, inlet, time, low_us

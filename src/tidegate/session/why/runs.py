@@ -1,4 +1,4 @@
-"""Runs a query, or a part of it, in this process and shows its rows as they come."""
+"""TracedQuery a query, or a part of it, in this process and shows its rows as they come."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tidegate.plan.physical import Plan
 from tidegate.query.name import EVENT_TIME, NamedExpr, column
 from tidegate.query.node import Input, Node, Project
 from tidegate.query.output import Output
+from tidegate.query.trace import WHY, joined, traced
 from tidegate.session.launch import prepare
 from tidegate.session.place import NO_SPARK, Place
 from tidegate.session.planning import plan_for
 from tidegate.session.why.chosen import ChosenConnector, ChosenTuples
 from tidegate.session.why.origin import Origins, TupleId, made_of
-from tidegate.session.why.span import Span, times_of
-from tidegate.session.why.trace import WHY, joined, traced
+from tidegate.session.why.span import TupleSpan, times_of
 from tidegate.sink.nothing import NothingSink
 from tidegate.sink.protocol import Sink
 
@@ -53,7 +53,7 @@ class StreamTuples:
         return self.positions[mask], self.table.filter(pa.array(mask))
 
 
-class Runs:
+class TracedQuery:
     """What one output of a query is run with: its plan, its sources, and who its tuples are."""
 
     def __init__(
@@ -102,7 +102,9 @@ class Runs:
         self._run(plan, made, RunOptions(), seen)
         return found
 
-    def tuples(self, number: int, keep: Callable[[pa.Table], pa.Table], span: Span) -> StreamTuples:
+    def tuples(
+        self, number: int, keep: Callable[[pa.Table], pa.Table], span: TupleSpan
+    ) -> StreamTuples:
         """The tuples of a stream in a span that `keep` leaves of its rows with `ts` and ids."""
         source = Input(self.origins.streams[number])
         child, ids = traced(source)[id(source)]

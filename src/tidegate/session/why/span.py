@@ -23,17 +23,17 @@ from tidegate.query.window.rows import TupleWindow
 
 
 @dataclass(frozen=True)
-class Span:
+class TupleSpan:
     """Event times, both ends among them."""
 
     low_us: int = MIN_US
     high_us: int = MAX_US
 
     @staticmethod
-    def of_row(node: Node, row: pa.Table) -> Span:
+    def of_row(node: Node, row: pa.Table) -> TupleSpan:
         """Where the tuples of a row of a node can be."""
         if not {EVENT_TIME, WINDOW[1]} & set(row.column_names):
-            return Span()
+            return TupleSpan()
         at = int(times_of(row)[0])
         nodes = list(bottom_up([node]))
         ahead = sum(part.reach_us for part in nodes)
@@ -41,7 +41,7 @@ class Span:
         bounded = [back for back in backs if back is not None]
         low = MIN_US if len(bounded) < len(backs) else max(at - sum(bounded), MIN_US)
         endless = any(isinstance(part, Lead) for part in nodes)
-        return Span(low, MAX_US if endless else min(at + ahead, MAX_US))
+        return TupleSpan(low, MAX_US if endless else min(at + ahead, MAX_US))
 
     def of(self, rows: pa.Table) -> pa.Table:
         """The rows in it."""

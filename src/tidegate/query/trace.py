@@ -15,7 +15,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tidegate.errors import UnavailableError
-from tidegate.operate.aggregate.functions.gathered import TRACED
 from tidegate.operate.process.first_rows import FirstRows, limit_of
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.aggregation import Top
@@ -45,6 +44,9 @@ WHY = "#why"
 """How the names of columns begin that have the ids of tuples."""
 
 SEPARATOR = ","
+
+_GATHERED = "traced"
+"""The aggregate that gathers the ids of the tuples that an answer has used."""
 
 Ids = tuple[str, ...]
 """The columns of a node that have ids; together they are those of its rows."""
@@ -110,7 +112,7 @@ def _with_table(node: TableJoin, children: Sequence[Traced]) -> Traced:
 
 def _aggregated(node: Aggregate, children: Sequence[Traced]) -> Traced:
     ((child, ids),) = children
-    gathered = AggregateCall(TRACED.name, (joined(ids),), (SEPARATOR,))
+    gathered = AggregateCall(_GATHERED, (joined(ids),), (SEPARATOR,))
     calls = (*node.aggregates, (WHY, gathered))
     return replace(node, child=child, aggregates=calls), (WHY,)
 
