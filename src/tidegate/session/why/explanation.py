@@ -94,12 +94,16 @@ class _Search:
             return self._found(tuples, ids)
         wide = self._fetched(self._at_most(), None)
         every = {i for of in wide.values() for i in of.ids}
-        if not self._gives_row(wide, every):
+        again = self._gives_row(wide, every)
+        if not again and self._span != TupleSpan():
+            self._span = TupleSpan()  # rows of outer joins come later than the time they show
+            return self.explanation()
+        if not again:
             raise StateError(
                 f"row {self._wanted.number:,}",
                 "must follow from the tuples of its time",
                 f"another row, of {len(every):,} tuples",
-                "What it depends on lies further back, and cannot be told.",
+                "Input or code may have changed: `tidegate verify` says so.",
             )
         if any(clause.sheds for part in bottom_up([self._runs.node]) for clause in _clauses(part)):
             self._notes.append(
