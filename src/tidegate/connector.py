@@ -224,6 +224,10 @@ class Source(ABC):
         """How much has come by now from a position on, in rows or bytes. Default: not known."""
         return None
 
+    def place_of(self, position: int) -> Mapping[str, Any]:
+        """Where the row of a position stands, for people and as JSON. Default: id and position."""
+        return {"source": self.id, "position": position}
+
     def mark(self, position: int) -> Mapping[str, Any] | None:
         """What tells later whether the tuples before a position, which is not 0, are the same.
 

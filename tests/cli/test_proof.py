@@ -1,4 +1,7 @@
-"""Digests are equal whatever the cut, instances, switch or crash; verify names what changed."""
+"""Digests are equal whatever the cut, instances, switch or crash; verify names what changed.
+
+And why lists the tuples of a row.
+"""
 
 from __future__ import annotations
 
@@ -191,3 +194,48 @@ def test_states_go_when_a_run_keeps_them_no_more(capsys: pytest.CaptureFixture[s
     for words in (["--keep", "1 hour"], ["--keep", "nothing", *places], ["--keep", "0 s", *places]):
         assert invoke(["run", "q.sql", "--master", "none", *words]) == 2
     assert "--keep: needs a checkpoint; got none." in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("work")
+def test_why_lists_the_rows_of_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x", "--batch-rows", "7")
+    facts = json.loads(_answer(capsys, 0, "why", "ck-x", "q.sql", "--row", "4", "--json"))
+    assert facts["values"]["k"] == "b"
+    assert [(t["file"], t["row"]) for t in facts["tuples"]] == [
+        ("in.csv", n) for n in (10, 13, 16, 19)
+    ]
+    said = _answer(capsys, 0, "why", "ck-x", "q.sql", "--where", "k = 'b' AND a > 20")
+    assert said.startswith("row 4: ")
+    assert said.endswith("run again over these tuples alone: the same row\n")
+
+
+@pytest.mark.usefixtures("work")
+def test_why_of_an_output_in_csv(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x", "--format", "csv")
+    facts = json.loads(_answer(capsys, 0, "why", "ck-x", "q.sql", "--row", "17", "--json"))
+    assert [t["row"] for t in facts["tuples"]] == [50, 53, 56, 59]
+
+
+@pytest.mark.usefixtures("work")
+def test_why_says_that_the_input_has_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x")
+    text = Path("in.csv").read_text()
+    Path("in.csv").write_text(text.replace("13Z,b,19.5", "13Z,b,20.5"))
+    capsys.readouterr()
+    assert invoke(["why", "ck-x", "q.sql", "--row", "4"]) == 1
+    assert "must come again when the query is run" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("work")
+def test_why_of_a_row_that_shed(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("q.sql").write_text(f"{_SQL[:-1]} WITH SHED 50 PERCENT BY UNIFORM;")
+    _run("x")
+    facts = json.loads(_answer(capsys, 0, "why", "ck-x", "q.sql", "--row", "0", "--json"))
+    assert 0 < len(facts["tuples"]) == facts["again"]["tuples"] <= 4
+
+
+@pytest.mark.usefixtures("work")
+@pytest.mark.parametrize("words", [[], ["--row", "1", "--where", "n = 4"]])
+def test_why_is_asked_of_one_row(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["why", "ck-x", "q.sql", *words]) == 2
+    assert "takes --row or --where" in capsys.readouterr().err

@@ -36,6 +36,7 @@ COMMANDS = {
     "digest": "Show one number for the row sequence of an output.",
     "verify": "Run a query again, and compare it with its checkpoint and output.",
     "replay": "Run one batch again, with the state that it began with.",
+    "why": "List the input tuples that a row of an output was made of.",
 }
 """Each is the module of that name beside this one, and the command of that name in it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -14,7 +14,7 @@ from pyarrow.fs import FileSystem
 
 from tidegate.clock import Clock
 from tidegate.connector import Connector
-from tidegate.driver.connection import connections_of
+from tidegate.driver.connection import Connection, connections_of
 from tidegate.driver.journal.files import JournalFiles
 from tidegate.driver.journal.picture import picture_of
 from tidegate.driver.lineage.options import LineageOptions
@@ -47,18 +47,20 @@ def prepare(
     on_rows: RowsSeen | None = None,
     lineage: LineageOptions | None = None,
     until: Manifest | None = None,
+    connections: Sequence[Connection] | None = None,
 ) -> Loop:
     """Open sources, checkpoint and sinks, and make the loop; nothing has been read yet.
 
     `sinks` are by the names of the outputs, None for the only one. `connectors` are those of
-    sources that are not named by a URI, by the name they have in the plan. Without a checkpoint the
-    state lives in a temporary folder that ends with the loop. A loop with `until` runs batches
-    again that ended there or before.
+    sources that are not named by a URI, by the name they have in the plan; `connections` are read
+    in place of all that the plan names. Without a checkpoint the state lives in a temporary folder
+    that ends with the loop. A loop with `until` runs batches again that ended there or before.
     """
     for subquery in plan.subqueries:
         for warning in subquery.operator.traits.warnings:
             _log.warning("%s: %s", subquery.name, warning)
-    connections = connections_of(plan.streams, connectors or {}, options)
+    if connections is None:
+        connections = connections_of(plan.streams, connectors or {}, options)
     place.check()  # else a checkpoint would be begun before the first batch asks for Spark
     options = replace(
         options,

@@ -24,6 +24,7 @@ from tidegate.errors import OptionError, near
 from tidegate.execute.shutdown import stop_at_end
 from tidegate.microsecond import read_us, time_text, time_us
 from tidegate.query.node import StreamDef
+from tidegate.query.output import Output
 from tidegate.schema import columns_text
 from tidegate.session.interrupt import wait_for
 from tidegate.session.notebook import LiveCell, in_notebook, query_html
@@ -42,8 +43,15 @@ class RunningQuery:
     ends while it runs stops it, and waits for the running batch.
     """
 
-    def __init__(self, loop: Loop, page: str | None = None) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        page: str | None = None,
+        outputs: Sequence[Output] = (),
+        connectors: Mapping[str, Connector] | None = None,
+    ) -> None:
         self._loop = loop
+        self._outputs, self._connectors = outputs, connectors or {}
         self.dashboard = page
         """Where a browser sees it, `http://127.0.0.1:8123/`; None where it has no page."""
         self._running: Future[None] = Future()
@@ -207,6 +215,17 @@ class RunningQuery:
             "failure": str(self._failure) if self._failure else None,
             **status_of(self._loop),
         }
+
+    def why(self, row: int | str, *, output: str | None = None) -> dict[str, Any]:
+        """Why a committed row is there: its input tuples, and what the query gives of them alone.
+
+        `row` is its number, from 0 on, or a condition in SQL: the first row for which it is true.
+        The sources are read again in this process, so they must still have what was read; the run
+        itself goes on. Without Spark: functions that only Spark has are refused.
+        """
+        from tidegate.session.why.answer import why  # needs kernels that a run may not
+
+        return why(self._loop.manifest, self._outputs, self._connectors, output, row)
 
     def to_dataframe(
         self, spark: SparkSession | None = None, *, output: str | None = None, stream: bool = False

@@ -65,6 +65,26 @@ class RecordedRun:
         found: str | None = self.meta.get("fingerprint") if old is None else old.fingerprint
         return found
 
+    @property
+    def was_changed(self) -> str | None:
+        """What was changed while the query ran, if anything was: a share alone is no change."""
+        if self.newest.changes:
+            return "a query"
+        return "a share that is shed" if self.newest.shedding.get("changes") else None
+
+    def check_digests(self) -> None:
+        """Refuse a checkpoint that cannot be compared."""
+        if not self.newest.digests:
+            got = "one that an earlier version began without digests"
+            remedy = "Run the query with another --checkpoint to have them."
+            raise CheckpointError(self.store.location, "must have recorded digests", got, remedy)
+
+    def check_unchanged(self) -> None:
+        """Refuse a checkpoint whose rows do not follow from the input alone."""
+        if self.was_changed is not None:
+            got = f"{self.was_changed} that was changed while it ran"
+            raise CheckpointError(self.store.location, "must follow from the input alone", got)
+
     def check_repeatable(self, batch: int) -> None:
         """Refuse a batch that cannot run again, with those that can."""
         there = self.past.repeatable

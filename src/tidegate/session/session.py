@@ -408,8 +408,7 @@ class Session:
         join = JoinOptions(method, routing, options.buckets)
         asked = PlanOptions(join, strategy, partitioner, max_windows_per_tuple, partial)
         plan = plan_for(outputs, place, asked, self._sources.connectors)
-        title = title_of(plan)
-        told = lineage_options(lineage, lineage_every, "lineage", program_job(title))
+        told = lineage_options(lineage, lineage_every, "lineage", program_job(title_of(plan)))
         with ServedPage(dashboard) as page:
             loop = prepare(
                 plan,
@@ -421,8 +420,9 @@ class Session:
                 observer=observer,
                 lineage=told,
             )
-            url = page.show(loop, title)
-        return RunningQuery(loop if checkpoint is None else reachable(loop), url).begin()
+            url = page.show(loop, title_of(plan))
+        loop = loop if checkpoint is None else reachable(loop)
+        return RunningQuery(loop, url, outputs, self._sources.connectors).begin()
 
 
 def _nodes(streams: Mapping[str, Any]) -> dict[str, Node | TableDef]:

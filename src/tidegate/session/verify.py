@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.driver.options import RunOptions
-from tidegate.errors import CheckpointError, SourceError
+from tidegate.errors import SourceError
 from tidegate.plan.options import DEFAULT_PARTITIONER, PlanOptions
 from tidegate.plan.physical import Plan
 from tidegate.query.output import Output
@@ -67,7 +67,7 @@ def verified(
     files that are not as published, and the first row that differs.
     """
     record = RecordedRun(checkpoint)
-    _check_digests(record)
+    record.check_digests()
     place = Place.at("none", None, "auto", {}, "auto")
     plan = plan_for(outputs, place, PlanOptions(partitioner=partitioner))
     same_query = record.fingerprint == plan.fingerprint
@@ -101,18 +101,11 @@ def verified(
     }
 
 
-def _check_digests(record: RecordedRun) -> None:
-    if not record.newest.digests:
-        got = "one that an earlier version began without digests"
-        remedy = "Run the query with another --checkpoint to have them."
-        raise CheckpointError(record.store.location, "must have recorded digests", got, remedy)
-
-
 def _depends_on_record(plan: Plan, record: RecordedRun) -> bool:
     """Whether rows depend on the wall clock or a person: then batches have to run as recorded."""
     idle = any(stream.idle_us is not None for stream in plan.streams)
     refreshed = any(table.refresh_us is not None for table in plan.tables)
-    return idle or refreshed or bool(record.newest.shedding or record.newest.changes)
+    return idle or refreshed or record.was_changed is not None
 
 
 def _from_sources(record: RecordedRun, folders: Mapping[str, str]) -> _Made:

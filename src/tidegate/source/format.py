@@ -193,6 +193,9 @@ class FileSource(Source, Generic[P]):
         reader = self.piece_reader(path, own, start, stop, pieces)
         return with_constants(reader, self.schema, self._constants)
 
+    def place_of(self, position: int) -> dict[str, Any]:
+        return {"file": str(self.path), "row": position}
+
     def breaks(self, start: int, stop: int) -> list[int]:
         return [p.first for p in self._pieces.within(start, stop) if p.first > start]
 

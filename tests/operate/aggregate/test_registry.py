@@ -17,6 +17,7 @@ from tidegate.operate.aggregate.candidates import CANDIDATES
 from tidegate.operate.aggregate.definition import AggregateFunction, WithinFunction
 from tidegate.operate.aggregate.drawn import DRAWN
 from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.functions.gathered import TRACED
 from tidegate.operate.aggregate.functions.held import HELD
 from tidegate.operate.aggregate.functions.spread import SPREAD
 from tidegate.operate.aggregate.functions.unfolded import UNFOLDED
@@ -31,6 +32,7 @@ TYPES = (pa.int32(), pa.float64(), pa.string(), pa.bool_(), pa.decimal128(9, 2),
 INNER = (
     *(USER, PROCESS, SAMPLED, RANKED, DRAWN, HELD, UNFOLDED, REPRESENTED, CANDIDATES),
     SPREAD,
+    TRACED,
 )
 REACHED = {
     *(f.distinct for f in registry.TABLE),

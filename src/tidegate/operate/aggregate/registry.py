@@ -64,6 +64,7 @@ TABLE = (
     percentile.PERCENTILE_DISC_DESC,
     mode.MODE_DESC,
     gathered.STRING_SET,
+    gathered.TRACED,
     extreme_by.LAST_BY,
     user.USER,
     process.PROCESS,

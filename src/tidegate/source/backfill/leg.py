@@ -123,6 +123,9 @@ class LegSource(Source):
     def untaken(self, position: int) -> tuple[int, str] | None:
         return self.inner.untaken(position)
 
+    def place_of(self, position: int) -> Mapping[str, Any]:
+        return self.inner.place_of(position)
+
     def answered(self, position: int) -> None:
         self.inner.answered(position)
 

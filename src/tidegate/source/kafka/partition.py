@@ -217,6 +217,9 @@ class PartitionSource(Source):
         newest = self._feed.newest(self) if self._stretch.grows else self._stretch.there
         return max((self.next if newest is None else newest) - position, 0), "rows"
 
+    def place_of(self, position: int) -> Mapping[str, Any]:
+        return {"topic": self._topic.name, "partition": self.partition, "offset": position}
+
     def mark(self, position: int) -> Mapping[str, Any]:
         self._gaps = [gap for gap in self._gaps if gap[-1] >= position]
         values = self._shape.now.layout.saved()

@@ -179,3 +179,11 @@ STRING_SET = AggregateFunction(
     form="string_agg(DISTINCT {inside})",
     family=DistinctText,
 )
+TRACED = OrderedFunction(
+    name="traced",
+    python=None,
+    doc="The ids of the input tuples that a result was made of, in one text.",
+    arguments=(TEXT,),
+    parameters=(_SEPARATOR,),
+    family=_joining,
+)

@@ -1,0 +1,139 @@
+"""Finds a row of an output, by number or by a condition, and says as plain data why it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.connector import Connector
+from tidegate.errors import OptionError, SourceError, near
+from tidegate.microsecond import time_text
+from tidegate.operate.kernels.expression import evaluate
+from tidegate.query.output import Output
+from tidegate.session.rerun import RecordedRun
+from tidegate.session.row_difference import value_of
+from tidegate.session.why.explanation import Explanation, Wanted, explained
+from tidegate.session.why.runs import Seen, TracedQuery
+from tidegate.sink.json import encoded
+from tidegate.sink.written_rows import EventSpan, rows_of
+from tidegate.sql.condition import read_condition
+from tidegate.state.manifest import Manifest
+
+Row = int | str
+"""A row by its number, from 0 on, or by a condition: the first for which it is true."""
+
+
+def why_committed(
+    checkpoint: str, outputs: Sequence[Output], output: str | None, row: Row
+) -> dict[str, Any]:
+    """Why a row of a checkpoint's output is there; the query is `outputs`. Changes nothing."""
+    record = RecordedRun(checkpoint)
+    record.check_digests()
+    record.check_unchanged()
+    return why(record.newest, outputs, {}, output, row)
+
+
+def why(
+    manifest: Manifest,
+    outputs: Sequence[Output],
+    connectors: Mapping[str, Connector],
+    output: str | None,
+    row: Row,
+) -> dict[str, Any]:
+    """The same of a manifest; `connectors` are those of sources that are not named by a URI."""
+    chosen = _output(outputs, output)
+    name = chosen.name or ""
+    runs = TracedQuery(chosen.node, connectors, available_now=not manifest.finished)
+    committed = manifest.digests[name]["rows"] if name in manifest.digests else None
+    wanted = _wanted(runs, manifest.places.get(name), row, committed)
+    return {"output": name, **_facts(explained(runs, wanted))}
+
+
+def _output(outputs: Sequence[Output], name: str | None) -> Output:
+    names = [output.name or "" for output in outputs]
+    if name is None and len(outputs) == 1:
+        return outputs[0]
+    if name not in names:
+        got = "none" if name is None else name
+        raise OptionError("--output", "must be an output of the query", got, near(got, names))
+    return outputs[names.index(name)]
+
+
+def _wanted(runs: TracedQuery, place: str | None, row: Row, committed: int | None) -> Wanted:
+    """The row as it was committed; as the query gives it where its output cannot be read."""
+    where = "--row" if isinstance(row, int) else "--where"
+    test = _numbered(row) if isinstance(row, int) else _true_of(row)
+    found: list[Wanted] = []
+    before = 0
+
+    def seen(rows: pa.Table) -> bool:
+        nonlocal before
+        left = rows.num_rows if committed is None else max(committed - before, 0)
+        some = rows.slice(0, left)
+        at = test(some, before)
+        if at is not None:
+            found.append(Wanted(before + at, some.slice(at, 1)))
+        before += some.num_rows
+        return bool(found) or left < rows.num_rows
+
+    if place is None or not _read(place, seen):
+        runs.rows(seen)
+    if not found:
+        got = f"{row}, of {before:,} rows" if isinstance(row, int) else f"none of {before:,} rows"
+        must = "must be the number of a row" if isinstance(row, int) else "must be true of a row"
+        raise OptionError(where, must, got, "Rows count from 0.")
+    return found[0]
+
+
+def _read(place: str, seen: Seen) -> bool:
+    """Show the rows of an output that can be read again; whether this one can."""
+    try:
+        for batch in rows_of(place, EventSpan(), may_be_empty=True):
+            if seen(pa.Table.from_batches([batch])):
+                break
+    except (SourceError, OptionError, pa.ArrowException, OSError):
+        return False
+    return True
+
+
+def _numbered(number: int) -> Callable[[pa.Table, int], int | None]:
+    return lambda rows, before: number - before if number < before + rows.num_rows else None
+
+
+def _true_of(text: str) -> Callable[[pa.Table, int], int | None]:
+    """Finds the first row for which a condition is true."""
+
+    def first(rows: pa.Table, _: int) -> int | None:
+        mask = evaluate(read_condition(text, rows.schema, "--where"), rows)
+        places = np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))
+        return int(places[0]) if len(places) else None
+
+    return first
+
+
+def _facts(found: Explanation) -> dict[str, Any]:
+    return {
+        "row": found.row,
+        "values": _values(found.values),
+        "tuples": [
+            {
+                "stream": each.stream,
+                **each.place,
+                "ts": time_text(each.ts_us),
+                "values": _values(each.values),
+            }
+            for each in found.tuples
+        ],
+        "again": {"equal": True, "tuples": found.tuples_again, "rows": found.rows_again},
+        "notes": list(found.notes),
+    }
+
+
+def _values(row: pa.Table) -> dict[str, Any]:
+    """The cells of one row as plain data."""
+    cells: Iterator[pa.Array] = (column.combine_chunks() for column in row.columns)
+    texts = [encoded(cell)[0].as_py() for cell in cells]
+    return {name: value_of(text) for name, text in zip(row.column_names, texts, strict=True)}

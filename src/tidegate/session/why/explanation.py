@@ -1,0 +1,297 @@
+"""Why a row is in an output: its input tuples, and the run over them that gives the row again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.errors import StateError
+from tidegate.query.clause.column import EXACT
+from tidegate.query.graph import bottom_up
+from tidegate.query.limit import Limit
+from tidegate.query.node import Node, Top
+from tidegate.query.table_join import TableJoin
+from tidegate.query.trace import WHY, UntracedError, traced
+from tidegate.session.why.frame import with_frames
+from tidegate.session.why.origin import TupleId, ids_of
+from tidegate.session.why.reduce import reduced
+from tidegate.session.why.runs import StreamTuples, TracedQuery, with_ids
+from tidegate.session.why.span import TupleSpan
+from tidegate.sink.digest import row_hashes
+
+MOST_TUPLES = 100_000
+"""Among so many tuples, at most, those of a row are looked for that the query does not tell of."""
+
+MOST_TRIES = 300
+"""How often the query is run again, at most, to leave tuples out."""
+
+
+@dataclass(frozen=True)
+class WhyTuple:
+    """An input tuple of a row: where it stands, its event time and its values."""
+
+    stream: str
+    place: Mapping[str, Any]
+    ts_us: int
+    values: pa.Table
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The tuples that a row was made of.
+
+    The query was run again over `tuples_again` of them, or over more that `notes` tell of, and gave
+    `rows_again` rows, of which one is this row.
+    """
+
+    row: int
+    values: pa.Table
+    tuples: tuple[WhyTuple, ...]
+    tuples_again: int
+    rows_again: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A row of an output by its number, from 0 on, and its values."""
+
+    number: int
+    values: pa.Table
+
+
+def explained(runs: TracedQuery, wanted: Wanted) -> Explanation:
+    """The tuples of a row. Reads the sources up to the row, some times over.
+
+    Memory is bounded by the tuples of the row, and by MOST_TUPLES where the query does not tell
+    which they are.
+    """
+    return _Search(runs, wanted).explanation()
+
+
+class _Search:
+    def __init__(self, runs: TracedQuery, wanted: Wanted) -> None:
+        self._runs, self._wanted = runs, wanted
+        self._span = TupleSpan.of_row(runs.node, wanted.values)
+        self._hash = _hashes(wanted.values)[0]
+        self._again, self._unlimited = _without_limits(runs.node)
+        self._rows_again = self._tuples_again = 0
+        self._notes: list[str] = []
+        self._notes += _notes(runs.node, wanted.values)
+        if self._unlimited:
+            self._notes.append(
+                "LIMIT and rank depend on other rows: the query was run again without them"
+            )
+
+    def explanation(self) -> Explanation:
+        ids = self._told()
+        tuples = self._fetched(with_ids(ids), {i.source for i in ids})
+        if ids and self._gives_row(tuples, ids):
+            return self._found(tuples, ids)
+        wide = self._fetched(self._at_most(), None)
+        every = {i for of in wide.values() for i in of.ids}
+        again = self._gives_row(wide, every)
+        if not again and self._span != TupleSpan():
+            self._span = TupleSpan()  # rows of outer joins come later than the time they show
+            return self.explanation()
+        if not again:
+            raise StateError(
+                f"row {self._wanted.number:,}",
+                "must follow from the tuples of its time",
+                f"another row, of {len(every):,} tuples",
+                "Input or code may have changed: `tidegate verify` says so.",
+            )
+        if any(clause.sheds for part in bottom_up([self._runs.node]) for clause in _clauses(part)):
+            self._notes.append(
+                f"shed: these {len(ids):,} tuples were used; what share they are depends on others,"
+                f" so the query was run again over all {len(every):,} of their time"
+            )
+            return self._found(wide, ids)
+        return self._found(wide, self._reduced(wide, ids, every))
+
+    def _told(self) -> set[TupleId]:
+        """The tuples that the query itself tells of."""
+        try:
+            found = traced(self._runs.node)
+        except UntracedError:
+            return set()
+        ids = self._of_row(found[id(self._runs.node)][0])
+        return with_frames(self._runs, found, ids, self._span)
+
+    def _of_row(self, node: Node) -> set[TupleId]:
+        low_us = self._span.low_us
+        row = row_at(lambda seen: self._runs.traced_rows(node, low_us, seen), self._wanted.number)
+        names = [name for name in row.column_names if WHY in name]
+        own = row.select([name for name in row.column_names if name not in names])
+        if _hashes(own)[0] != self._hash:
+            raise changed(self._wanted.number)
+        return ids_of(text for name in names for text in row.column(name).to_pylist())
+
+    def _fetched(
+        self, keep: Callable[[pa.Table], pa.Table], sources: Collection[int] | None
+    ) -> dict[int, StreamTuples]:
+        """The tuples by stream; of all sources, or of those alone."""
+        origins = self._runs.origins
+        numbers = (
+            range(len(origins.streams))
+            if sources is None
+            else sorted({origins.sources[source][0].stream for source in sources})
+        )
+        return {
+            n: self._runs.tuples(n, keep, self._span)
+            for n in numbers
+            if origins.streams.index(origins.streams[n]) == n
+        }
+
+    def _at_most(self) -> Callable[[pa.Table], pa.Table]:
+        """What keeps all tuples, and refuses too many of them."""
+        held = 0
+
+        def keep(rows: pa.Table) -> pa.Table:
+            nonlocal held
+            held += rows.num_rows
+            if held > MOST_TUPLES:
+                raise StateError(
+                    f"row {self._wanted.number:,}",
+                    f"must depend on at most {MOST_TUPLES:,} tuples where the query does not tell "
+                    "which they are",
+                    "more of them before it",
+                    "Take an earlier row, or run the query over a shorter time.",
+                )
+            return rows
+
+        return keep
+
+    def _gives_row(self, tuples: Mapping[int, StreamTuples], ids: Collection[TupleId]) -> bool:
+        """Whether the query gives the row over these tuples alone."""
+        parts = self._runs.again(self._again, tuples, ids)
+        hashes = np.concatenate([_hashes(part) for part in parts] or [np.zeros(0, np.uint64)])
+        self._rows_again, self._tuples_again = len(hashes), len(ids)
+        return bool(np.any(hashes == self._hash))
+
+    def _reduced(
+        self, tuples: Mapping[int, StreamTuples], told: set[TupleId], every: set[TupleId]
+    ) -> set[TupleId]:
+        """Some of the tuples that are enough, those that the query tells of among them."""
+        times = {
+            i: t for of in tuples.values() for i, t in zip(of.ids, of.times.tolist(), strict=True)
+        }
+        others = sorted(every - told, key=lambda i: (times[i], i))
+        left, sure = reduced(
+            others, lambda some: self._gives_row(tuples, {*told, *some}), MOST_TRIES
+        )
+        self._notes.append(
+            "found by trial: the query does not tell, and leaving out any one gives another row"
+            if sure
+            else f"found by trial: after {MOST_TRIES} runs, some of these may not be needed"
+        )
+        ids = {*told, *left}
+        assert self._gives_row(tuples, ids)
+        return ids
+
+    def _found(self, tuples: Mapping[int, StreamTuples], ids: Collection[TupleId]) -> Explanation:
+        found: list[tuple[int, int, WhyTuple]] = []
+        origins = self._runs.origins
+        for number, of in tuples.items():
+            for place, (each, time) in enumerate(zip(of.ids, of.times.tolist(), strict=True)):
+                if each in ids:
+                    _, source, name = origins.sources[each.source]
+                    where = (
+                        {"source": name, "position": each.position}
+                        if source is None
+                        else source.place_of(each.position)
+                    )
+                    stream = origins.streams[number].name
+                    made = WhyTuple(stream, where, time, of.table.slice(place, 1))
+                    found.append((time, number, made))
+        found.sort(key=lambda one: one[:2])
+        return Explanation(
+            self._wanted.number,
+            self._wanted.values,
+            tuple(made for _, _, made in found),
+            self._tuples_again,
+            self._rows_again,
+            tuple(self._notes),
+        )
+
+
+def row_at(run: Callable[[Callable[[pa.Table], bool]], None], number: int) -> pa.Table:
+    """The row with a number of a run, as a table."""
+    before = 0
+    found: list[pa.Table] = []
+
+    def seen(rows: pa.Table) -> bool:
+        nonlocal before
+        if not found and number < before + rows.num_rows:
+            found.append(rows.slice(number - before, 1))
+        before += rows.num_rows
+        return bool(found)
+
+    run(seen)
+    if not found:
+        raise changed(number)
+    return found[0]
+
+
+def changed(number: int) -> StateError:
+    """What to say where the query does not give a row again that was committed."""
+    return StateError(
+        f"row {number:,}",
+        "must come again when the query is run from its sources",
+        "another row",
+        "Input or code has changed: `tidegate verify` says which.",
+    )
+
+
+def _hashes(rows: pa.Table) -> Any:
+    found = [row_hashes(batch) for batch in rows.to_batches()]
+    return np.concatenate(found) if found else np.zeros(0, np.uint64)
+
+
+def _notes(root: Node, row: pa.Table) -> list[str]:
+    """What tuples of streams do not say of a row."""
+    tables = {node.table.name: None for node in bottom_up([root]) if isinstance(node, TableJoin)}
+    found = [f"table {name} was read whole, in each run" for name in tables]
+    if EXACT in row.column_names and row.column(EXACT)[0].as_py() is False:
+        found.append("within an error: the answer was estimated from a sample of these tuples")
+    return found
+
+
+def _clauses(node: Node) -> Sequence[Any]:
+    return getattr(node, "clauses", ())
+
+
+def _without_limits(root: Node) -> tuple[Node, bool]:
+    """The query without LIMIT and ranks, and whether there were any."""
+    made: dict[int, Any] = {}
+    for node in bottom_up([root]):
+        children = [made[id(child)] for child in node.children]
+        if isinstance(node, Limit) or (isinstance(node, Top) and _cuts(node)):
+            (made[id(node)],) = children
+        elif all(a is b for a, b in zip(children, node.children, strict=True)):
+            made[id(node)] = node
+        else:
+            made[id(node)] = _over(node, children)
+    return made[id(root)], made[id(root)] is not root
+
+
+def _cuts(node: Top) -> bool:
+    return node.limit is not None or node.ranked is not None
+
+
+def _over(node: Any, children: Sequence[Node]) -> Node:
+    """A node over other children that have the same columns."""
+    names = (
+        ("inputs",)
+        if hasattr(node, "inputs")
+        else ("left", "right")
+        if len(children) > 1
+        else ("child",)
+    )
+    given = [tuple(children)] if names == ("inputs",) else children
+    made: Node = replace(node, **dict(zip(names, given, strict=True)))
+    return made

@@ -1,0 +1,22 @@
+"""Reads a condition that stands alone: what a user writes to find rows of an output."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import sqlglot
+
+from tidegate.errors import QueryError
+from tidegate.expression.tree import Expr
+from tidegate.query.name import as_expression, canonical
+from tidegate.query.typing import bind_predicate
+
+
+def read_condition(text: str, schema: pa.Schema, where: str) -> Expr:
+    """A condition over rows of a schema, ready to be evaluated."""
+    try:
+        parsed = as_expression(sqlglot.parse_one(text, dialect="spark"))
+    except sqlglot.errors.SqlglotError as error:
+        got = str(error).partition("\n")[0]
+        raise QueryError(where, "must be a condition of SQL", got) from None
+    types = {field.name: field.type for field in schema}
+    return bind_predicate(canonical(parsed, schema.names, where), types, where)
