@@ -36,6 +36,7 @@ import spear
 import spear_groups
 import strategy_costs
 import sustained
+from determinism import page as determinism_page
 from measure import HERE, RESULTS
 
 import kafka
@@ -105,6 +106,11 @@ PAGES: dict[str, dict[str, Table]] = {
         "autoscale_engine": Table(
             "autoscale_engine", lambda report: autoscale_engine.table(report["experiments"])
         ),
+    },
+    "determinism.md": {
+        "answers": Table("determinism", determinism_page.answers),
+        "rows": Table("determinism", determinism_page.rows),
+        "guarantees": Table("determinism", determinism_page.guarantees),
     },
     "measured/partitioning.md": {
         "sizes": Table(_PARTITIONERS, partition_tables.sizes),

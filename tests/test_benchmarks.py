@@ -352,3 +352,23 @@ def test_a_soak_switches_as_often_in_each_quarter_after_its_kill() -> None:
     after = [(at, n) for at, what, n in done if what == "scale" and at > killed_s]
     quarters = [[n for at, n in after if int((at - killed_s) / quarter_s) == q] for q in range(4)]
     assert quarters == [[2, 3, 2, 3]] * 4
+
+
+def test_answers_are_judged_by_their_rows_and_then_by_their_order() -> None:
+    judge = _benchmark("determinism.judge")
+    assert judge.said(judge.compare(["a", "b", "b"], ["a", "b", "b"])) == "same"
+    assert judge.said(judge.compare(["a", "b", "b"], ["b", "a", "b"])) == "other order"
+    found = judge.compare(["a", "b", "b", "c"], ["c", "b", "a", "d", "d"])
+    assert (found["lost"], found["gained"], judge.said(found)) == (1, 2, "**2 rows**")
+    assert (found["first_lost"], found["first_gained"]) == (["b", "b"], ["d", "d"])
+
+
+def test_every_arrival_has_the_rows_of_each_source_in_their_order() -> None:
+    streams = _benchmark("determinism.streams")
+    for stream in streams.STREAMS:
+        for arrival in streams.ARRIVALS:
+            came = list(streams.chunks(stream, arrival))
+            for name in streams.SOURCES:
+                of = pa.concat_tables([rows for chunk, rows in came if chunk[0] == name])
+                assert of.equals(streams.source(stream, name).combine_chunks())
+    assert len(streams.ARRIVALS) * len(streams.STREAMS) == 9

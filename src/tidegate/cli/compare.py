@@ -91,10 +91,10 @@ def _lines(found: ComparedQueries) -> Iterator[str]:
 def _output_lines(output: ComparedOutput) -> Iterator[str]:
     title = "" if output.name is None else f"{output.name}: "
     if output.equal:
-        yield f"{title}equal, {_rows(output.rows[0])}"
+        yield f"{title}equal, {row_count(output.rows[0])}"
         return
     old, new = output.rows
-    yield f"{title}different, {_rows(old)} in old and {new:,} in new"
+    yield f"{title}different, {row_count(old)} in old and {new:,} in new"
     for word, columns in (("removed", output.removed), ("added", output.added)):
         for name, type_ in columns.items():
             yield f"  column {word}: {name} {type_}"
@@ -106,17 +106,18 @@ def _output_lines(output: ComparedOutput) -> Iterator[str]:
         return
     yield f"  rows: {', '.join(f'{count:,} {kind}' for kind, count in counts.items())}"
     if output.log.columns:
-        changed = (f"{name} in {_rows(count)}" for name, count in output.log.columns.items())
+        changed = (f"{name} in {row_count(count)}" for name, count in output.log.columns.items())
         yield f"  changed: {', '.join(changed)}"
     for difference in output.log.listed:
-        yield f"  {_difference_line(difference)}"
+        yield f"  {difference_line(difference)}"
     left = sum(counts.values()) - len(output.log.listed)
     if left:
         yield f"  and {left:,} more; --most lists more of them"
 
 
-def _difference_line(difference: RowDifference) -> str:
-    sides = (("old", difference.old_row), ("new", difference.new_row))
+def difference_line(difference: RowDifference, sides_are: tuple[str, str] = ("old", "new")) -> str:
+    """One difference in words; `sides_are` names the two outputs."""
+    sides = zip(sides_are, (difference.old_row, difference.new_row), strict=True)
     rows = ", ".join(f"{side} row {row:,}" for side, row in sides if row is not None)
     changes = [f"{n} {_shown(a)} to {_shown(b)}" for n, (a, b) in difference.changes.items()]
     told = f": {', '.join(changes)}" if changes else ""
@@ -131,5 +132,5 @@ def _shown(value: Any) -> str:
     return "NULL" if value is None else json_text(value)
 
 
-def _rows(count: int) -> str:
+def row_count(count: int) -> str:
     return f"{count:,} row{'' if count == 1 else 's'}"

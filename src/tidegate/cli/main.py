@@ -26,6 +26,7 @@ COMMANDS = {
     "dashboard": "Show queries in a browser, also such that have ended.",
     "explain": "Print the plan of a query, and where each part runs.",
     "compare": "Run two queries over the same input, and list the rows that differ.",
+    "audit": "Run a query of Spark's streaming under several cuts, and list the rows that move.",
     "plan": "Propose how many instances a query needs, from its first rows.",
     "calibrate": "Measure what the tuples of a query cost here.",
     "simulate": "Predict throughput and latency of a join over time.",

@@ -1,0 +1,1 @@
+"""One program for each engine, run by the Python that has it; each needs that engine alone."""
