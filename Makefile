@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup s3-server postgres-server postgres prometheus-server browser kafka-server schema-registry kafka demo cluster newcomer ready test test-inner test-fast test-spark fuzz test-long mutants gates lint types layers rooms docs check \
         wheel try-wheel sbom man \
-        format bench cliffs soak lock \
+        format bench papers cliffs soak lock \
         clean clean-venv FORCE
 
 BIN := .venv/bin
@@ -13,6 +13,8 @@ PYTEST_ARGS ?=
 CLUSTER_ARGS ?=
 KAFKA_ARGS ?=
 SOAK_ARGS ?=
+CORES ?=
+ONLY ?=
 TOPICS ?=
 # Tests that share a JVM run in one worker, beside the others (tests/conftest.py).
 WORKERS ?= -n auto --maxprocesses 4
@@ -145,6 +147,9 @@ format: setup ## let ruff mend what it can
 bench: setup ## what a small batch costs, and windows beside Spark's own (benchmarks/ has more)
 	$(BIN)/python benchmarks/batch_cost.py
 	$(BIN)/python benchmarks/window_aggregate.py
+
+papers: setup ## what docs/papers/ show beside the papers, run anew; goes on where it was stopped (CORES=16, ONLY=stretch-5)
+	$(BIN)/python benchmarks/paper_runs.py --cores $(or $(CORES),2) --only $(ONLY)
 
 cliffs: setup ## queries that must end in a bounded time, beside a reference (two minutes)
 	$(BIN)/python benchmarks/cliffs.py

@@ -47,8 +47,11 @@ class Chart:
     time: str = "seconds"
 
     def write(self, path: Path) -> None:
-        path.write_text("\n".join(self._parts()) + "\n", encoding="utf-8")
+        path.write_text(self.svg(), encoding="utf-8")
         print(f"written to {path}")
+
+    def svg(self) -> str:
+        return "\n".join(self._parts()) + "\n"
 
     @property
     def _right(self) -> float:

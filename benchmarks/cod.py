@@ -102,7 +102,7 @@ def write_input(case: Case, folder: Path) -> None:
     (folder / "_done").touch()
 
 
-def run(case: Case, way: str, session: Any, data: Path, work: Path) -> Told:
+def run(case: Case, way: str, session: Any, data: Path, work: Path, share: float = SHARE) -> Told:
     """One query to its end; what its batches took."""
     import tidegate as tg
 
@@ -112,7 +112,7 @@ def run(case: Case, way: str, session: Any, data: Path, work: Path) -> Told:
         query = query.group_by(case.key)
     query = query.agg(estimate=getattr(tg, case.function)(case.value), n=tg.count())
     if way != "exact":
-        query = query.shed(SHARE, by=way)
+        query = query.shed(share, by=way)
     if case.top is not None:
         query = query.top(case.top, by="n")
     started = query.start(

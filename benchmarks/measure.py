@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from typing import Any
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "results"
+RESULTS = Path(os.environ.get("TIDEGATE_BENCH_RESULTS", HERE / "results"))
 DATA = Path(tempfile.gettempdir()) / "tidegate-bench-data"
 MARK = "RESULT "
 _CORES, _CPUS = "TIDEGATE_BENCH_CORES", "TIDEGATE_BENCH_CPUS"
@@ -342,7 +342,12 @@ def middle(values: Sequence[float]) -> dict[str, float]:
 
 
 def write_report(name: str, content: Mapping[str, Any]) -> None:
-    """Write results/NAME.json: the content after command, versions, cores and load."""
+    """Write results/NAME.json: the content after command, versions, cores and load.
+
+    Of what docs/papers/ show, it is noted which state of the package was measured.
+    """
+    import paper_index
+
     packages = ("pyspark", "pyarrow", "numpy", "numba")
     report = {
         "command": " ".join(["python", *sys.argv]),
@@ -358,4 +363,6 @@ def write_report(name: str, content: Mapping[str, Any]) -> None:
     RESULTS.mkdir(exist_ok=True)
     target = RESULTS / f"{name}.json"
     target.write_text(json.dumps(report, indent=2) + "\n")
+    if RESULTS == HERE / "results":
+        paper_index.note(name)
     print(f"written to {target}")

@@ -86,7 +86,8 @@ def run(asked: Asked, budget: int | None, data: Path) -> Ran:
     """One query to its end, in this process."""
     case = asked.case
     stream = tg.Session(master="none").stream(str(data), time=case.time, name="s")
-    query = stream.window(case.window, slide=case.slide).group_by(case.key).agg(a=asked.call)
+    query: Any = stream.window(case.window, slide=case.slide)
+    query = (query if case.key is None else query.group_by(case.key)).agg(a=asked.call)
     if budget is not None:
         query = query.within(error=ERROR, confidence=CONFIDENCE, budget=budget, metric="mean")
     with tempfile.TemporaryDirectory() as work:
@@ -99,7 +100,7 @@ def run(asked: Asked, budget: int | None, data: Path) -> Ran:
         table = ds.dataset(f"{work}/out", format="parquet").to_table().to_pylist()
     windows = summary["windows"].values()
     figures = {name: of for window in windows for name, of in window["figures"].items()}
-    rows = {(row["window_end"], row[case.key]): row["a"] for row in table}
+    rows = {(row["window_end"], row.get(case.key)): row["a"] for row in table}
     return Ran(rows, cpu_s, figures)
 
 

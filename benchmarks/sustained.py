@@ -261,7 +261,7 @@ def table(runs: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> Iterator[str]:
                 )
 
 
-def draw(runs: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> None:
+def draw(runs: Mapping[str, Mapping[int, Mapping[str, Any]]], result: str) -> None:
     """Throughput and latency against instances, a picture of each window."""
     for minutes in (
         name for name in next(iter(next(iter(runs.values())).values())) if name != "switch"
@@ -279,7 +279,7 @@ def draw(runs: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> None:
         for what, unit, lines in (("rate", "thousand tuples/s", rates), ("latency", "ms", times)):
             if lines:
                 title = f"highest rate that is sustained, {minutes} minutes: {what}"
-                file = RESULTS / f"sustained-{what}-{minutes}.svg"
+                file = RESULTS / f"{result}-{what}-{minutes}.svg"
                 Chart(title, unit, lines, time="instances").write(file)
 
 
@@ -292,6 +292,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="measured of each try")
     parser.add_argument("--within", type=float, default=1.0, help="seconds, of 99 in 100 tuples")
     parser.add_argument("--tries", type=int, default=6)
+    parser.add_argument("--result", default="sustained", metavar="NAME", help="of the files")
     parser.add_argument("--short", action="store_true", help="tiny windows, two tries of 3 s")
     parser.add_argument("--switch", action="store_true", help=argparse.SUPPRESS)
     common_arguments(parser, rounds=1)
@@ -316,8 +317,8 @@ def main() -> None:
             print(f"{exchange}, {n}: {summed(done)}", flush=True)
     print("\n".join(table(runs)))
     given = {name: getattr(arguments, name) for name in (*PASSED_ON, "minutes")}
-    write_report("sustained", {**given, "query": QUERY.strip(), "runs": runs})
-    draw(runs)
+    write_report(arguments.result, {**given, "query": QUERY.strip(), "runs": runs})
+    draw(runs, arguments.result)
 
 
 def summed(done: Mapping[str, Any]) -> str:

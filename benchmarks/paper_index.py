@@ -1,0 +1,70 @@
+"""Which state of the package a result was measured with, so that pages can mark what is stale.
+
+`papers/written.json` has for each result of the papers' programs its digest, the digest of the
+modules that its program says it measures, and the commit. A result is stale when those modules are
+not what they were. `measure.write_report` notes every result that it writes; without git the commit
+is left empty.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from measure import HERE, RESULTS
+from paper_list import LISTS, programs
+
+INDEX = LISTS / "written.json"
+
+
+def measured() -> dict[str, tuple[str, ...]]:
+    """The modules and folders that each result measures."""
+    return {name: program.measures for program in programs().values() for name in program.results}
+
+
+def modules_digest(paths: Iterable[str], root: Path = HERE.parent) -> str:
+    """Of all modules in these files and folders, by name and content; a missing one is nothing."""
+    found = hashlib.sha256()
+    for path in paths:
+        at = root / path
+        for file in [at] if at.is_file() else sorted(at.rglob("*.py")):
+            found.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def result_digest(name: str) -> str:
+    return hashlib.sha256((RESULTS / f"{name}.json").read_bytes()).hexdigest()[:16]
+
+
+def written() -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = json.loads(INDEX.read_text(encoding="utf-8"))
+    return found
+
+
+def is_stale(name: str) -> bool:
+    """Whether what a result measures has changed since it was written."""
+    return written()[name]["modules"] != modules_digest(measured()[name])
+
+
+def note(name: str) -> None:
+    """Remember what a result was measured with; nothing for one that no paper's figure needs."""
+    if name not in measured():
+        return
+    keep(name, modules_digest(measured()[name]), _commit())
+
+
+def keep(name: str, modules: str, commit: str) -> None:
+    index: dict[str, Any] = written() if INDEX.exists() else {}
+    index[name] = {"result": result_digest(name), "modules": modules, "commit": commit}
+    text = json.dumps(dict(sorted(index.items())), indent=1)
+    INDEX.write_text(text + "\n", encoding="utf-8")
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(HERE), "rev-parse", "--short=8", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip()

@@ -1,0 +1,155 @@
+"""The figures and tables of the papers, and the programs that measure ours, as `papers/` has them.
+
+`papers/programs.toml` lists the programs with their command lines, `papers/headline.toml` the
+figures of the first page, and each other file one document with all figures and tables of its
+experiments.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from measure import HERE
+from paper_value import told, value
+
+LISTS = HERE / "papers"
+DOCUMENTS = ("scalejoin", "stretch", "streamcloud", "join-model", "dissertation")
+MEASURED, SIMULATED, NOT_DONE = "measured", "simulated", "not done"
+KINDS = (MEASURED, SIMULATED, NOT_DONE)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command that writes results, how long it takes, and what of the package it measures."""
+
+    name: str
+    command: str
+    results: tuple[str, ...]
+    minutes: float
+    measures: tuple[str, ...]
+    cores: int = 2
+
+    @property
+    def arguments(self) -> list[str]:
+        return self.command.split()
+
+
+@dataclass(frozen=True)
+class Compare:
+    """One number of the paper beside one of ours, in the same unit."""
+
+    published: float
+    ours: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture that is made from a result: the names of lines, and the paths of x and y."""
+
+    title: str
+    unit: str
+    x_title: str
+    lines: tuple[Mapping[str, str], ...]
+    per: float = 1.0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure or table of a paper: what it shows, and what we have beside it."""
+
+    id: str
+    name: str
+    title: str
+    shows: str
+    published: str
+    place: str
+    kind: str
+    ours: str = ""
+    program: str = ""
+    result: str = ""
+    differs: str = ""
+    because: str = ""
+    compare: Compare | None = None
+    chart: Chart | None = None
+    pictures: tuple[str, ...] = field(default=())
+
+    @property
+    def told(self) -> str:
+        """Our sentence, with its numbers from the result."""
+        return told(self.ours, self.result)
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours by theirs, where both are one number of one kind."""
+        if self.compare is None:
+            return None
+        return float(value(self.compare.ours, self.result)) / self.compare.published
+
+
+@dataclass(frozen=True)
+class Document:
+    """A paper, where it ran, and its figures in its order."""
+
+    key: str
+    name: str
+    title: str
+    machine: str
+    about: str
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A line of the first page: a figure, and a sentence of why."""
+
+    of: str
+    name: str
+    theirs: str
+    ours: str
+    why: str
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((LISTS / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def programs() -> dict[str, Program]:
+    """By name, in the order in which they run."""
+    found = {}
+    for name, of in _read("programs").items():
+        lists = {key: tuple(of.pop(key)) for key in ("results", "measures")}
+        found[name] = Program(name, **of, **lists)
+    return found
+
+
+@cache
+def document(key: str) -> Document:
+    read = _read(key)
+    figures = tuple(_figure(key, of) for of in read.pop("figure"))
+    return Document(key, figures=figures, **read)
+
+
+def _figure(key: str, of: dict[str, Any]) -> Figure:
+    if "compare" in of:
+        of["compare"] = Compare(**of["compare"])
+    if "chart" in of:
+        of["chart"] = Chart(**{**of["chart"], "lines": tuple(of["chart"]["lines"])})
+    of["id"] = f"{key}-{of['id']}"
+    of["pictures"] = tuple(of.get("pictures", ()))
+    program = programs()[of["program"]] if "program" in of else None
+    of.setdefault("result", program.results[0] if program else "")
+    return Figure(**of)
+
+
+def figures() -> dict[str, Figure]:
+    """Those of all documents, by id."""
+    return {figure.id: figure for key in DOCUMENTS for figure in document(key).figures}
+
+
+def headlines() -> tuple[Headline, ...]:
+    return tuple(Headline(**of) for of in _read("headline")["line"])

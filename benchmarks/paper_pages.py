@@ -1,0 +1,217 @@
+"""Write docs/papers/: every figure and table of the papers beside ours, from the results.
+
+    python benchmarks/paper_pages.py            write them
+    python benchmarks/paper_pages.py --check    fail where a page is not what this program makes
+
+What the papers say is in `benchmarks/papers/`; our numbers are read from `benchmarks/results/`, and
+none is typed. `--check` leaves out which results are marked as stale: those marks are as old as the
+pages, so that a change of the engine does not change them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import paper_index
+from chart import Chart, Line
+from measure import HERE
+from paper_list import (
+    DOCUMENTS,
+    KINDS,
+    MEASURED,
+    NOT_DONE,
+    Document,
+    Figure,
+    document,
+    figures,
+    headlines,
+    programs,
+)
+from paper_value import report, told, values
+
+PAGES = HERE.parent / "docs" / "papers"
+STALE = " **(stale)**"
+_NOTE = "<!-- written by benchmarks/paper_pages.py from benchmarks/papers/ and its results -->"
+
+
+def pages() -> dict[str, str]:
+    """Every file of docs/papers/, by name."""
+    found = {"index.md": "\n".join(_index()) + "\n"}
+    for key in DOCUMENTS:
+        found[f"{key}.md"] = "\n".join(_page(document(key))) + "\n"
+    for figure in figures().values():
+        if figure.chart is not None:
+            found[f"{figure.id}.svg"] = _drawn(figure)
+    return found
+
+
+def wrong() -> list[str]:
+    """Pages that are not what this program makes, apart from marks, and files that are none."""
+    made = pages()
+    there = {file.name: file.read_text(encoding="utf-8") for file in sorted(PAGES.glob("*"))}
+    names = sorted(made.keys() | there.keys())
+    return [n for n in names if _unmarked(made.get(n)) != _unmarked(there.get(n))]
+
+
+def write() -> None:
+    PAGES.mkdir(exist_ok=True)
+    made = pages()
+    for file in PAGES.glob("*"):
+        if file.name not in made:
+            file.unlink()
+    for name, text in made.items():
+        (PAGES / name).write_text(text, encoding="utf-8")
+    print(f"{len(made)} files written to {PAGES}")
+
+
+def _unmarked(text: str | None) -> str | None:
+    return None if text is None else text.replace(STALE, "")
+
+
+def _index() -> Iterator[str]:
+    every = figures()
+    yield from ("# The papers", "", _NOTE, "")
+    yield (
+        "Tidegate builds on five documents. These pages have every figure and table of their "
+        "experiments, what was published, and what we have beside it."
+    )
+    yield from ("", "| document | figures and tables | measured | simulated | not done |")
+    yield "|---|---|---|---|---|"
+    for key in DOCUMENTS:
+        one = document(key)
+        kinds = Counter(figure.kind for figure in one.figures)
+        counts = " | ".join(str(kinds[kind]) for kind in KINDS)
+        yield f"| [{one.name}]({key}.md) | {len(one.figures)} | {counts} |"
+    yield from ("", "- **measured**: the engine ran, or the part of it in question. It is our")
+    yield "  set-up: each row says in a sentence how it differs from the paper's."
+    yield "- **simulated**: computed by a model, a policy or a formula; no query ran."
+    yield "- **not done**: with the reason."
+    yield f"-{STALE}: modules that the result measures have changed since it was written. The"
+    yield "  number is that of the older code. Marks are as old as these pages."
+    yield from ("", "## In short", "", "| what | published | ours | why |", "|---|---|---|---|")
+    for line in headlines():
+        figure = every[line.of]
+        page = line.of.removesuffix("-" + _number(figure))
+        ours = told(line.ours, figure.result)
+        link = f"[{line.name}]({page}.md#{_anchor(figure)})"
+        yield f"| {link} | {line.theirs} | {ours}{_mark(figure)} | {line.why} |"
+    yield from _missing()
+    yield from _how_to_run()
+
+
+def _missing() -> Iterator[str]:
+    yield from ("", "## What is missing", "")
+    for key in DOCUMENTS:
+        one = document(key)
+        for figure in one.figures:
+            if figure.kind == NOT_DONE:
+                yield f"- [{one.name}, {figure.name}]({key}.md#{_anchor(figure)}): {figure.because}"
+
+
+def _how_to_run() -> Iterator[str]:
+    two, many = (
+        [p for p in programs().values() if (p.cores > 2) == wanted] for wanted in (False, True)
+    )
+    yield from ("", "## Run them yourself", "", "```")
+    yield f"make papers                   # what two cores can do: {_long(two)}"
+    yield f"make papers CORES=16          # what needs many cores: {_long(many)}"
+    yield "make papers ONLY=stretch-5    # those of one figure"
+    yield from ("```", "", "Stop it at any time; started again, it goes on with the next program.")
+    yield "Results go to `benchmarks/results/`, and these pages are written anew at the end. The"
+    yield "list of figures is in `benchmarks/papers/`, the programs are in `programs.toml` there."
+
+
+def _long(of: list[Any]) -> str:
+    minutes = sum(p.minutes for p in of)
+    return f"{len(of)} programs, about {minutes:.0f} minutes"
+
+
+def _page(one: Document) -> Iterator[str]:
+    yield from (f"# {one.name}", "", _NOTE, "", f"*{one.title}*. {one.about}", "")
+    yield f"Theirs: {one.machine} What the words in the last column mean is said on [the first"
+    yield "page](index.md). A ratio is ours by theirs, where both are one number of one kind."
+    yield from ("", "| figure | published | ours | ratio | |", "|---|---|---|---|---|")
+    for figure in one.figures:
+        ours = figure.told if figure.kind != NOT_DONE else "-"
+        ratio = "-" if figure.ratio is None else f"{figure.ratio:,.3g}"
+        link = f"[{figure.name}](#{_anchor(figure)})"
+        kind = figure.kind + _mark(figure)
+        yield f"| {link} | {figure.published} | {ours} | {ratio} | {kind} |"
+    for figure in one.figures:
+        yield from _section(figure)
+
+
+def _section(figure: Figure) -> Iterator[str]:
+    yield from ("", f"## {figure.name}: {figure.title}", "", f"{figure.shows} ({figure.place})", "")
+    if figure.kind == NOT_DONE:
+        yield f"Not done, because {figure.because}"
+        return
+    yield from (f"Ours is {figure.kind}. {figure.differs}", "")
+    program, found = programs()[figure.program], report(figure.result)
+    yield f"- Command: `python {program.command}`"
+    same = found["command"] == f"python {program.command}"
+    of = "" if same else f" of `{found['command']}`,"
+    yield f"- Result: `benchmarks/results/{figure.result}.json`,{of} {_machine(figure, found)}"
+    yield f"- It measures {', '.join(f'`{path}`' for path in program.measures)}"
+    pictures = [f"../{name}" for name in figure.pictures]
+    if figure.chart is not None:
+        pictures.append(f"{figure.id}.svg")
+    for picture in pictures:
+        yield from ("", f"![{figure.name}: {figure.title}]({picture})")
+
+
+def _machine(figure: Figure, found: Any) -> str:
+    """The cores, and how busy they were, as far as the result says so and it matters."""
+    load = found.get("load")
+    load = load if isinstance(load, list) else found.get("load_before")
+    if load is None or figure.kind != MEASURED:
+        return f"{found['cores']} cores{_mark(figure)}"
+    busy = ": the machine was busy" if load[0] > 1.5 * found["cores"] else ""
+    return f"{found['cores']} cores, load {load[0]:.1f}{busy}{_mark(figure)}"
+
+
+def _mark(figure: Figure) -> str:
+    return STALE if figure.kind != NOT_DONE and paper_index.is_stale(figure.result) else ""
+
+
+def _number(figure: Figure) -> str:
+    return figure.id.rpartition("-")[2]
+
+
+def _anchor(figure: Figure) -> str:
+    """As mkdocs makes it of the heading of a section."""
+    from markdown.extensions.toc import slugify
+
+    return slugify(f"{figure.name}: {figure.title}", "-")
+
+
+def _drawn(figure: Figure) -> str:
+    """The picture of a figure, from its result."""
+    chart = figure.chart
+    assert chart is not None
+    lines = [
+        Line(
+            of["name"],
+            [y / chart.per for y in values(of["y"], figure.result)],
+            values(of["x"], figure.result),
+        )
+        for of in chart.lines
+    ]
+    return Chart(chart.title, chart.unit, lines, time=chart.x_title).svg()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    if not parser.parse_args().check:
+        write()
+        return
+    if found := wrong():
+        raise SystemExit(f"run `python benchmarks/paper_pages.py`: {', '.join(found)}")
+
+
+if __name__ == "__main__":
+    main()

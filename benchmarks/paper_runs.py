@@ -1,0 +1,101 @@
+"""Run the programs of docs/papers/, one after the other, and write the pages anew.
+
+    python benchmarks/paper_runs.py                       those that two cores can do
+    python benchmarks/paper_runs.py --cores 16            those that need more, up to 16
+    python benchmarks/paper_runs.py --only stretch-5      those of some figures, on any cores
+    python benchmarks/paper_runs.py --list                what would run, and how long it takes
+
+Interrupt it at any time and start it again: before a program starts, a marker is written, and one
+whose results are all newer than its marker is skipped. `--again` forgets the markers. A program
+that fails does not stop the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import paper_pages
+from measure import HERE, RESULTS
+from paper_list import Program, figures, programs
+
+ROOT = HERE.parent
+MARKERS = ROOT / "build" / "papers"
+
+
+def chosen(cores: int, only: Sequence[str]) -> list[Program]:
+    """The programs of these figures, or those for so many cores, in the order of the list."""
+    if only:
+        found = figures().values()
+        wanted = {f.program for f in found if f.program and any(_is(f.id, one) for one in only)}
+        if not wanted:
+            names = ", ".join(f.id for f in found if f.program)
+            raise SystemExit(f"--only: must name figures with a program; got {only}: {names}")
+        return [program for program in programs().values() if program.name in wanted]
+    least = 1 if cores <= 2 else 3
+    return [program for program in programs().values() if least <= program.cores <= cores]
+
+
+def _is(id_: str, asked: str) -> bool:
+    """`stretch-5` is all of stretch-5a, stretch-5b, ...; a document's name is all of it."""
+    rest = id_.removeprefix(asked)
+    return rest != id_ and (not rest or rest[0] == "-" or rest[0].isalpha())
+
+
+def is_done(program: Program, markers: Path, results: Path) -> bool:
+    """Whether all results of a program are newer than the last time it was started."""
+    marker = markers / program.name
+    files = [results / f"{name}.json" for name in program.results]
+    if not marker.exists() or not all(file.exists() for file in files):
+        return False
+    return min(file.stat().st_mtime_ns for file in files) > marker.stat().st_mtime_ns
+
+
+def run_all(wanted: Iterable[Program], markers: Path, results: Path) -> list[str]:
+    """Run what is not done; the names of those that failed."""
+    left = [program for program in wanted if not is_done(program, markers, results)]
+    markers.mkdir(parents=True, exist_ok=True)
+    failed = []
+    for number, program in enumerate(left, start=1):
+        more = sum(p.minutes for p in left[number - 1 :])
+        print(
+            f"[{number}/{len(left)}] about {more:.0f} minutes left: {program.command}", flush=True
+        )
+        (markers / program.name).touch()
+        began = time.perf_counter()
+        done = subprocess.run([sys.executable, *program.arguments], cwd=ROOT, check=False)
+        minutes = (time.perf_counter() - began) / 60
+        if done.returncode or not is_done(program, markers, results):
+            failed.append(program.name)
+        print(f"{program.name}: {minutes:.1f} minutes, ended with {done.returncode}", flush=True)
+    return failed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cores", type=int, default=2, help="of this machine (default: 2)")
+    parser.add_argument("--only", nargs="*", default=[], metavar="FIGURE", help="as stretch-5")
+    parser.add_argument("--again", action="store_true", help="run also what is done")
+    parser.add_argument("--list", action="store_true", help="run nothing")
+    asked = parser.parse_args()
+    wanted = chosen(asked.cores, asked.only)
+    for program in wanted:
+        if asked.again and not asked.list:
+            (MARKERS / program.name).unlink(missing_ok=True)
+        if asked.list:
+            done = "done, " if is_done(program, MARKERS, RESULTS) else ""
+            print(f"{program.name}: {done}about {program.minutes:g} minutes: {program.command}")
+    if asked.list:
+        return
+    failed = run_all(wanted, MARKERS, RESULTS)
+    paper_pages.write()
+    if failed:
+        raise SystemExit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Reads figures of result files by path, and puts them into sentences.
+
+A path is the keys from the top of a file to a number: `runs/shared/16/0.5/best/rate`. In it
+
+- `*` stands for every key or item there, and `#` for the keys themselves, as numbers;
+- `case=sparse` for the items of a list of which `case` is "sparse", `a=1&b=2` for those of both;
+- `@sustained-5-minutes/` at its beginning says which file, where it is not that of the figure.
+
+A word before a path makes one number of many (`FOLDS`), and `A over B` divides. In a sentence a
+path stands in braces, after a colon with how it is printed: `{max cases/*/ratio:.1f}`. That may be
+`billion`, `million` or `thousand` too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from measure import RESULTS
+
+FOLDS: dict[str, Callable[[list[Any]], Any]] = {
+    "max": max,
+    "min": min,
+    "mean": statistics.fmean,
+    "median": statistics.median,
+    "sum": sum,
+    "count": len,
+}
+_UNITS = {"billion": 1e9, "million": 1e6, "thousand": 1e3}
+_HOLE = re.compile(r"\{((?:[^{}:]|: )+)(?::([^{} ]+))?\}")
+
+
+@cache
+def report(name: str, folder: Path = RESULTS) -> Any:
+    """A result file, read once."""
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def value(expression: str, result: str) -> Any:
+    """The one number that an expression stands for."""
+    above, over, below = expression.partition(" over ")
+    if over:
+        return value(above, result) / value(below, result)
+    word, _, rest = expression.partition(" ")
+    if word in FOLDS:
+        return FOLDS[word](values(rest, result))
+    (found,) = values(expression, result)
+    return found
+
+
+def values(path: str, result: str) -> list[Any]:
+    """All numbers that a path leads to, in the order of the file; at least one."""
+    if path.startswith("@"):
+        result, _, path = path[1:].partition("/")
+    found = [report(result)]
+    for step in path.split("/"):
+        found = [inner for of in found for inner in _inside(of, step)]
+    if not found:
+        raise KeyError(f"{result}.json: must have {path}; got nothing there")
+    return found
+
+
+def _inside(of: Any, step: str) -> Iterator[Any]:
+    if step == "*":
+        yield from of.values() if isinstance(of, dict) else of
+    elif step == "#":
+        yield from (float(key) for key in of)
+    elif isinstance(of, dict):
+        if step in of:
+            yield of[step]
+    elif step.lstrip("-").isdigit():
+        yield of[int(step)]
+    else:
+        wanted = [part.split("=") for part in step.split("&")]
+        yield from (one for one in of if all(str(one[name]) == text for name, text in wanted))
+
+
+def told(sentence: str, result: str) -> str:
+    """A sentence with its numbers in place."""
+    return _HOLE.sub(lambda hole: _printed(value(hole[1], result), hole[2]), sentence)
+
+
+def words_of(sentence: str) -> str:
+    """What is left of a sentence without what comes from results."""
+    return _HOLE.sub("", sentence)
+
+
+def _printed(found: Any, how: str | None) -> str:
+    if how is None:
+        return str(found)
+    if how in _UNITS:
+        return f"{found / _UNITS[how]:,.3g} {how}"
+    return format(found, how)

@@ -1,0 +1,182 @@
+"""The pages beside the papers: every figure has a row, and every number of ours is in a result."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.block import ROOT
+
+ASKED = {
+    "scalejoin": ["Figure", range(5, 9)],
+    "stretch": ["Figure", range(3, 6), "Table", range(1, 3)],
+    "streamcloud": ["Figure", range(14, 23), "Table", ["I"]],
+    "join-model": ["Figure", range(4, 21)],
+    "dissertation": [
+        "Figure",
+        [*range(12, 21), *range(28, 35), *range(37, 41), *range(45, 52), *range(53, 59)],
+        "Table",
+        [4, 9],
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def of() -> Iterator[Any]:
+    """A module of benchmarks/, which import each other by their names alone."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    yield importlib.import_module
+    sys.path.remove(str(ROOT / "benchmarks"))
+
+
+def test_every_figure_and_table_of_an_experiment_has_a_row(of: Any) -> None:
+    listed = of("paper_list")
+    for key, asked in ASKED.items():
+        names = [figure.name for figure in listed.document(key).figures]
+        assert len(set(names)) == len(names)
+        for kind, numbers in zip(asked[::2], asked[1::2], strict=True):
+            there = {number for name in names for number in _numbers(name, kind)}
+            assert {str(number) for number in numbers} <= there
+        page = (ROOT / f"docs/papers/{key}.md").read_text(encoding="utf-8")
+        assert [name for name in names if f"| [{name}](#" not in page] == []
+
+
+def _numbers(name: str, kind: str) -> list[str]:
+    """`Figures 4 to 6` are three, and `Figures 47a, 47b` is one twice."""
+    if not name.startswith(kind):
+        return []
+    found = re.findall(r"\b(?:\d+|I)(?=[a-z]?\b)", name)
+    if " to " in name and len(set(found)) == 2:
+        return [str(number) for number in range(int(found[0]), int(found[1]) + 1)]
+    return found
+
+
+def test_every_row_reads_its_numbers_from_a_result(of: Any) -> None:
+    listed, value = of("paper_list"), of("paper_value")
+    done = [f for f in listed.figures().values() if f.kind != listed.NOT_DONE]
+    assert {f.kind for f in done} == {listed.MEASURED, listed.SIMULATED}
+    assert len(done) > 60
+    for figure in done:
+        assert figure.told
+        assert figure.differs
+        assert figure.compare is None or figure.ratio is not None
+    sentences = {f.id: f.ours for f in done} | {line.of: line.ours for line in listed.headlines()}
+    # AM-2 and p50 are names; digits that begin a word are a number that somebody has typed.
+    words = {key: value.words_of(sentence) for key, sentence in sentences.items()}
+    typed = {key: re.findall(r"(?<![\w-])\d+", text) for key, text in words.items()}
+    assert {key: found for key, found in typed.items() if found} == {}
+
+
+def test_figures_that_are_not_done_say_why_and_nothing_else(of: Any) -> None:
+    listed = of("paper_list")
+    missing = [f for f in listed.figures().values() if f.kind == listed.NOT_DONE]
+    assert all(f.because and not f.ours and not f.program for f in missing)
+    assert len(missing) >= 5
+
+
+def test_pages_are_what_the_program_makes(of: Any) -> None:
+    """After new results: `python benchmarks/paper_pages.py`."""
+    assert of("paper_pages").wrong() == []
+
+
+def test_a_missing_key_is_an_error_and_not_an_empty_cell(of: Any) -> None:
+    value = of("paper_value")
+    with pytest.raises(KeyError, match=r"stretch_model\.json: must have figure 4/pure"):
+        value.value("figure 4/pure", "stretch_model")
+    with pytest.raises(FileNotFoundError):
+        value.value("figure 3", "no such result")
+
+
+def test_every_result_is_noted_with_what_it_was_measured_with(of: Any) -> None:
+    """By `measure.write_report`: a result that was changed by hand is found here."""
+    index = of("paper_index")
+    assert sorted(index.written()) == sorted(index.measured())
+    noted = {name: entry["result"] for name, entry in index.written().items()}
+    assert noted == {name: index.result_digest(name) for name in noted}
+    paths = {path for measures in index.measured().values() for path in measures}
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+def test_what_is_measured_is_known_by_content(of: Any, tmp_path: Path) -> None:
+    digest = of("paper_index").modules_digest
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.py").write_text("1")
+    (tmp_path / "b.py").write_text("2")
+    before = digest(["a", "b.py"], tmp_path)
+    assert before == digest(["a", "b.py"], tmp_path)
+    (tmp_path / "a" / "x.py").write_text("3")
+    assert before != digest(["a", "b.py"], tmp_path)
+    assert digest(["gone"], tmp_path) != before
+
+
+class Parsed(Exception):
+    """A program has accepted its arguments."""
+
+
+def test_programs_accept_their_command_lines(of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    parse, checked = argparse.ArgumentParser.parse_args, []
+
+    def only_parse(self: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> None:
+        parse(self, *args, **kwargs)
+        raise Parsed
+
+    for program in of("paper_list").programs().values():
+        file, *arguments = program.arguments
+        module = of(Path(file).stem)
+        assert (ROOT / file).samefile(module.__file__)
+        assert callable(module.main)
+        if arguments:
+            monkeypatch.setattr(argparse.ArgumentParser, "parse_args", only_parse)
+            monkeypatch.setattr(sys, "argv", program.arguments)
+            with pytest.raises(Parsed):
+                module.main()
+            checked.append(program.name)
+    assert len(checked) >= 12
+
+
+def test_programs_run_once_and_again_where_they_were_started_anew(
+    of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    runs, listed = of("paper_runs"), of("paper_list")
+    results = tmp_path / "results"
+    monkeypatch.setenv("TIDEGATE_BENCH_RESULTS", str(results))
+    rates, model, wrong = (
+        listed.Program(name, f"benchmarks/{command}", (name,), minutes=0.1, measures=())
+        for name, command in (
+            ("sample_rates", "sample_rates.py --rows 200"),
+            ("stretch_model", "stretch_model.py"),
+            ("wrong", "sample_rates.py --no-such-option"),
+        )
+    )
+    assert runs.run_all([rates, wrong, model], tmp_path / "at", results) == ["wrong"]
+    assert (
+        "[2/3] about 0 minutes left: benchmarks/sample_rates.py --no-such" in capfd.readouterr().out
+    )
+    first = {file.name: file.stat().st_mtime_ns for file in results.iterdir()}
+    assert sorted(first) == ["sample_rates.json", "stretch_model.json"]
+    assert runs.run_all([rates, model], tmp_path / "at", results) == []
+    (tmp_path / "at" / "sample_rates").touch()  # as where it was interrupted
+    assert [runs.is_done(p, tmp_path / "at", results) for p in (rates, model)] == [False, True]
+    assert {file.name: file.stat().st_mtime_ns for file in results.iterdir()} == first
+
+
+def test_programs_are_chosen_by_cores_and_by_figures(of: Any) -> None:
+    runs = of("paper_runs")
+    names = {cores: {p.name for p in runs.chosen(cores, [])} for cores in (2, 16)}
+    assert "sustained" in names[16]
+    assert names[2].isdisjoint(names[16])
+    assert {p.name for p in runs.chosen(2, ["stretch-5"])} == {
+        "sustained",
+        "sustained_5_minutes",
+        "reconfigure",
+        "physical_streams",
+    }
+    with pytest.raises(SystemExit, match="--only: must name figures with a program"):
+        runs.chosen(2, ["stretch-99"])
