@@ -44,6 +44,7 @@ CALLS = {
     "digest": "digest finished",
     "verify": "verify finished q.sql",
     "why": "why finished q.sql --row 0",
+    "replay": "replay finished q.sql --batch 0",
     "ctl scale": "ctl c scale 2",
     "ctl rebalance": "ctl c rebalance",
     "ctl move": "ctl c move 0 0",
@@ -117,6 +118,7 @@ def test_all_of_them_print_one_document(
     assert printed["report"]["bytes"] == Path("page.html").stat().st_size
     assert printed["verify"]["equal"]
     assert printed["why"]["again"]["equal"]
+    assert printed["replay"]["equal"]
     assert printed["digest"]["digests"][""]["rows"] == printed["verify"]["outputs"][""]["rows"]
     assert printed["ctl scale"]["subqueries"]["aggregate"]["instances"] == 2
     assert printed["ctl pause"] == {"state": "paused"}

@@ -6,8 +6,11 @@ And why lists the tuples of a row.
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from tidegate.cli.main import invoke
@@ -94,6 +97,31 @@ def test_verify_finds_a_swapped_row_of_the_input(capsys: pytest.CaptureFixture[s
     assert facts["outputs"][""]["difference"]["row"] == 6
     before = ["verify", "ck-x", "q.sql", "--to", "2024-01-01T00:00:20Z"]
     assert "equal" in _answer(capsys, 0, *before)
+
+
+@pytest.mark.usefixtures("work")
+def test_verify_finds_rows_that_were_added_to_the_input(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x")
+    with Path("in.csv").open("a") as file:
+        file.write("2024-01-01T00:01:30Z,a,1\n")
+    facts = json.loads(_answer(capsys, 1, "verify", "ck-x", "q.sql", "--json"))
+    assert facts["changed"] == ["input"]
+    assert facts["outputs"][""]["difference"]["row"] == 18
+
+
+@pytest.mark.usefixtures("work")
+def test_verify_finds_another_output_without_its_ledger(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _run("x", "--batch-rows", "30")
+    part = sorted(Path("out-x").glob("batch=*/part-*"))[0]
+    rows = pq.read_table(part)
+    pq.write_table(rows.set_column(3, "n", pc.add(rows["n"], 1)), part)
+    for ledger in Path("out-x/_ledger").iterdir():
+        ledger.unlink()
+    facts = json.loads(_answer(capsys, 1, "verify", "ck-x", "q.sql", "--json"))
+    assert facts["changed"] == ["output"]
+    assert facts["outputs"][""]["difference"]["row"] == 0
 
 
 @pytest.mark.usefixtures("work")
@@ -212,6 +240,14 @@ def test_why_lists_the_rows_of_the_file(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.usefixtures("work")
 def test_why_of_an_output_in_csv(capsys: pytest.CaptureFixture[str]) -> None:
     _run("x", "--format", "csv")
+    facts = json.loads(_answer(capsys, 0, "why", "ck-x", "q.sql", "--row", "17", "--json"))
+    assert [t["row"] for t in facts["tuples"]] == [50, 53, 56, 59]
+
+
+@pytest.mark.usefixtures("work")
+def test_why_of_an_output_that_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
+    _run("x")
+    shutil.rmtree("out-x")
     facts = json.loads(_answer(capsys, 0, "why", "ck-x", "q.sql", "--row", "17", "--json"))
     assert [t["row"] for t in facts["tuples"]] == [50, 53, 56, 59]
 

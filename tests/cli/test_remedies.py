@@ -30,8 +30,8 @@ EDITS = remedy.EDITS | {f"table: {name}": edit for name, edit in table.EDITS.ite
 ANSWERS = answers.ANSWERS | {f"table: {name}": text for name, text in table.ANSWERS.items()}
 MORE = {"rows.csv": "ts,a,b\n2024-01-01T00:00:01Z,1,2\n"}
 SQL = Path(refusal.__file__).parent.parent
-IN_PROGRAMS = ("text.py", "columns.py")
-"""What a program gives as text, and no script: expr("...") and schema="..."."""
+IN_PROGRAMS = ("text.py", "columns.py", "condition.py")
+"""What a program or an option gives as text, and no script: expr("..."), schema="...", --where."""
 RUN = ("run", "q.sql", "--master", "none", "--out", "out", "--format", "csv")
 QUERY = re.compile(
     r"(SELECT|CREATE STREAM|INSERT INTO|FROM|GROUP BY|HAVING|LIMIT|QUANTILE|\[R)\b.*"

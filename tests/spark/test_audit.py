@@ -41,6 +41,18 @@ def query(spark):
     return mine.readStream.schema("ts timestamp, v bigint").parquet({folder!r})
 """
 
+OTHERS_CUT = """
+def query(spark):
+    mine = type(spark).__mro__[1].builder.getOrCreate().readStream.option("maxFilesPerTrigger", 1)
+    return mine.schema("ts timestamp, v bigint").parquet({folder!r})
+"""
+
+TWICE = """
+def query(spark):
+    read = spark.readStream.schema("ts timestamp, v bigint").parquet({folder!r})
+    return read.select("v", "v")
+"""
+
 
 def write(folder: Path, *files: list[int]) -> None:
     """Files of seconds after a time, each newer than the one before."""
@@ -101,6 +113,12 @@ def test_rows_that_follow_from_the_input_do_not_move(
         (RATE, "all streams must be files, read with the session that query(spark) is given;"),
         (OTHERS_SESSION, "all streams must be files, read with the session that"),
         ("other = print", "must define query(spark), which returns a streaming DataFrame; got no"),
+        (OTHERS_CUT, "all streams must be files, read with the session that"),
+        (TWICE, "columns of the result must have different names; got v, v."),
+        (
+            "import sys; sys.exit(0)",
+            "that can be imported; got SystemExit(0)",
+        ),
         ("1 / 0", "must be a Python file that can be imported; got ZeroDivisionError"),
     ],
 )
@@ -110,6 +128,16 @@ def test_what_cannot_be_audited_is_refused(
     write(tmp_path / "in", [1])
     assert invoke(["audit", job(tmp_path, text)]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_query_that_gives_no_rows_shows_nothing(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its files are counted all the same: a filter leaves none of their rows."""
+    write(tmp_path / "in", [1], [2])
+    text = STABLE.replace("v > 1", "v > 1000")
+    assert invoke(["audit", job(tmp_path, text), "--files", "1"]) == 2
+    assert "must give rows, so that they can be compared; got none" in capsys.readouterr().err
 
 
 def test_one_file_cannot_be_cut(

@@ -91,7 +91,7 @@ class Cluster:
         assert after["state"]["counters"] == golden.facts["state"]["counters"]
         assert {p.name for p in Path(request["checkpoint"]).iterdir()} <= {
             *("meta.json", "lock", "manifest", "segment", "gate", "staged", "epoch", "table"),
-            "journal",
+            *("archive", "journal"),
         }
 
     def died(self, request: dict[str, Any]) -> dict[str, int]:

@@ -38,7 +38,7 @@ class Run:
             self.newest = store.enter(self.newest, {})
         store.clean()
 
-    def batch(self) -> Manifest:
+    def batch(self, ahead_us: int = 0) -> Manifest:
         number = self.newest.batch + 1
         name = f"{number:08d}.{self.newest.owner}-0"
         held = [s for s in self.newest.operators.get("a", ()) if self.chance.random() < 0.7]
@@ -48,7 +48,7 @@ class Run:
             batch=number,
             frontier_us=number * 100,
             operators={"a": (*held, made)},
-            at_us=1_000 + number if self.keep_us is not None else 0,
+            at_us=1_000 + number + ahead_us if self.keep_us is not None else 0,
         )
         self.store.publish(current)
         before, self.newest = self.newest, current
@@ -111,6 +111,56 @@ def test_runs_that_start_and_die_keep_the_same(seed: int, tmp_path: Path) -> Non
     assert {n for n in held(store) if n.startswith(("segment/", "archive/"))} == {
         name for manifest in kept for name in manifest.names()
     }
+
+
+def test_states_before_a_run_that_kept_nothing_go_with_it(tmp_path: Path) -> None:
+    """Else a file of the archive would have batches that are not there."""
+    place, made = str(tmp_path / "c"), list[Manifest]()
+    Store.open(place).create({"q": 1})
+    for keep_us in (KEEP_US, None, KEEP_US):
+        run = Run(Store.open(place), keep_us=keep_us)
+        made += [run.batch() for _ in range(1 if keep_us is None else 2 * PACKED)]
+    past = PastStates(run.store)
+    assert past.batches == list(range(past.batches[0], made[-1].batch + 1))
+    for manifest in past.course(past.batches[0], made[-1].batch):
+        run.store.check_present(manifest)
+
+
+def test_a_clock_that_was_ahead_keeps_nothing_for_longer(tmp_path: Path) -> None:
+    store = Store.open(str(tmp_path / "c"))
+    store.create({"q": 1})
+    run = Run(store)
+    for number in range(40):
+        run.batch(ahead_us=10**9 if 6 <= number < 12 else 0)
+    assert PastStates(store).batches[0] >= 40 - (KEEP_US + 3 + 2 * PACKED)
+
+
+@pytest.mark.parametrize("deleted", range(1, 12))
+def test_a_start_that_dies_while_it_cleans_leaves_whole_states(
+    deleted: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that keeps nothing: it deletes the archive and all that only the archive needs."""
+    place, left = str(tmp_path / "c"), [deleted]
+    Store.open(place).create({"q": 1})
+    run = Run(Store.open(place))
+    for _ in range(12):
+        run.batch()
+    delete = Store.delete
+
+    def dying(store: Store, name: str) -> bool:
+        left[0] -= 1
+        if left[0] < 0:
+            raise Crash
+        return delete(store, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "delete", dying)
+        with pytest.raises(Crash):
+            Run(Store.open(place), keep_us=None)
+    store = Run(Store.open(place)).store
+    past = PastStates(store)
+    for batch in past.batches:
+        store.check_present(past.of(batch))
 
 
 def _crash_everywhere(prepare: Callable[[], tuple[Store, Callable[[Steps], None]]]) -> int:

@@ -215,6 +215,9 @@ def _checked(decision: object) -> tuple[list[Request], Mapping[str, Any]]:
         if not isinstance(request, Request):
             remedy = "Write for example Request(Scale(4))."
             raise OptionError("decide", "must ask by a Request", repr(request), remedy)
+    wanted: object = decision.wanted
+    if wanted is not None and (type(wanted) is not int or wanted < 1):
+        raise OptionError("decide", "wanted must be a number of instances", repr(wanted))
     try:
         memory: Mapping[str, Any] = json.loads(json.dumps(dict(decision.memory), allow_nan=False))
     except (TypeError, ValueError) as error:

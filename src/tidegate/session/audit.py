@@ -153,6 +153,13 @@ class _Auditor:
         stopped = AuditRun(finest, shuffles, fails_at=batches // 2)
         self._beside(_title(finest), f"{_title(finest)}, with a restart", stopped)
         rows = self._outputs[whole].num_rows
+        if not any(table.num_rows for table in self._outputs.values()):
+            raise OptionError(
+                self._job,
+                "must give rows, so that they can be compared",
+                "none in any run",
+                "Add later input, so that windows close, or choose another --output-mode.",
+            )
         return Audit(rows, tuple(self._runs), self._options.order)
 
     def _run(self, title: str, run: AuditRun) -> int:
@@ -163,7 +170,11 @@ class _Auditor:
         batches = run_audited(
             self._session, self._build, run, job=self._job, mode=mode, folder=folder
         )
-        self._outputs[title] = _output(folder / "rows", self._options)
+        files = sorted((folder / "rows").glob("*.parquet"))
+        if not files:
+            advice = "Put its input where it reads it."
+            raise OptionError(self._job, "its input must have files", "none", advice)
+        self._outputs[title] = _output(files, self._options)
         return batches
 
     def _beside(self, beside: str, title: str, run: AuditRun) -> int:
@@ -193,9 +204,8 @@ def _files(files: int) -> str:
     return f"{files} file{'' if files == 1 else 's'}"
 
 
-def _output(folder: Path, options: AuditOptions) -> pa.Table:
+def _output(files: Sequence[Path], options: AuditOptions) -> pa.Table:
     """What a sink has in the end: all rows, the newest of each key, or those of the last batch."""
-    files = sorted(folder.glob("*.parquet"))
     tables = [pq.read_table(file) for file in files]
     if options.mode == "complete":
         return tables[-1]
@@ -220,7 +230,7 @@ def _query_of(job: str) -> Callable[[SparkSession], object]:
     sys.path.insert(0, str(path.parent.resolve()))
     try:
         names = runpy.run_path(job)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise OptionError(job, "must be a Python file that can be imported", repr(error)) from error
     finally:
         sys.path.pop(0)

@@ -85,7 +85,8 @@ def verified(
         else:
             made = _Made({}, dict.fromkeys(record.newest.digests, True))
         found = {name: _compared(record, name, made, span) for name in record.newest.digests}
-    files = any(of["files"] for of in found.values())
+    # Where the query gives the recorded rows again, an output that differs from them has changed.
+    files = any(of["files"] or (of["difference"] and of["again"]) for of in found.values())
     other = any(of["difference"] and not of["again"] for of in found.values())
     code = not same_query or (other and record.meta.get("version") != __version__)
     changed = [OUTPUT] * files + [CODE] * code + [INPUT] * (other and not code)
@@ -109,12 +110,15 @@ def _depends_on_record(plan: Plan, record: RecordedRun) -> bool:
 
 
 def _from_sources(record: RecordedRun, folders: Mapping[str, str]) -> _Made:
-    """After a run from the beginning: the digest of as many rows as were committed."""
+    """After a run from the beginning: the digest of its rows, of as many as were committed.
+
+    Of all of them where the checkpoint has finished: then there may be no more.
+    """
     made = _Made(folders)
     for name, recorded in record.newest.digests.items():
         digest = Digest()
         rows = rows_of(folders[name], EventSpan(), may_be_empty=True) if name in folders else ()
-        for batch in _first(rows, recorded["rows"]):
+        for batch in rows if record.newest.finished else _first(rows, recorded["rows"]):
             digest = digest.with_rows(row_hashes(batch)) if batch.num_rows else digest
         made.again[name], made.digests[name] = digest.to_dict() == recorded, digest.text
     return made
@@ -159,9 +163,10 @@ def _compared(record: RecordedRun, name: str, made: _Made, span: EventSpan) -> d
     if uri is not None and folder is not None:
         before = made.rows_before.get(name, 0)
         count = recorded["rows"] - before
+        most = None if newest.finished else count
         try:
             at = first_difference(
-                _rows(uri, made.after, count, span), _rows(folder, made.after, count, span)
+                _rows(uri, made.after, count, span), _rows(folder, made.after, most, span)
             )
             if at is not None:
                 difference = {"row": before + at[0], "recorded": at[1], "now": at[2]}
@@ -185,7 +190,8 @@ def _first(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
         yield some
 
 
-def _rows(place: str, after: int, count: int, span: EventSpan) -> Iterator[pa.RecordBatch]:
-    """Of so many rows behind a batch, those of a span."""
-    rows = _first(rows_of(place, EventSpan(), may_be_empty=True, after=after), count)
-    return (span.of(batch, place) for batch in rows)
+def _rows(place: str, after: int, most: int | None, span: EventSpan) -> Iterator[pa.RecordBatch]:
+    """Of the rows behind a batch, or so many of them, those of a span."""
+    rows = rows_of(place, EventSpan(), may_be_empty=True, after=after)
+    some = rows if most is None else _first(rows, most)
+    return (span.of(batch, place) for batch in some)

@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING
 
 from tidegate.errors import StateError
 from tidegate.remote.folder import Entry
-from tidegate.state.archive_file import read_archive, sound_archive, write_archive
+from tidegate.state.archive_file import archive_files, sound_archive, write_archive
 from tidegate.state.leftover import outdated
 from tidegate.state.manifest import Manifest
-from tidegate.state.name import ARCHIVE, archived_batches, manifest_name, manifest_number
+from tidegate.state.name import archived_batches, manifest_name, manifest_number
 
 if TYPE_CHECKING:
     from tidegate.state.store import Store
 
 PACKED = 64
 """How many manifests go into a file at once."""
+
+_DAMAGED = "%s is damaged; its batches are let go"
 
 _log = logging.getLogger(__name__)
 
@@ -54,9 +56,10 @@ class Archive:
     def retire(self, older: Manifest, previous: Manifest, current: Manifest) -> int:
         """Keep the state `older`, which two newer ones follow, and delete what is too old.
 
-        How many files were deleted.
+        How many files were deleted. What is kept is in a row: a state before one of a run that kept
+        nothing goes with it.
         """
-        if not older.at_us:  # of a run that kept nothing
+        if not (older.at_us and previous.at_us):
             return self._delete(outdated(older, previous, current))
         self._loose.append(older.number)
         if len(self._loose) < self._packed:
@@ -67,23 +70,31 @@ class Archive:
 
     def _pack(self, previous: Manifest, current: Manifest) -> int:
         loose, self._loose = self._loose, []
-        found = sound_manifests(self._store, loose)
-        if found:
+        later = previous.names() | current.names()
+        for found in reversed(in_rows(sound_manifests(self._store, loose))):
             needed = frozenset[str]().union(*(manifest.names() for manifest in found))
-            spare = needed - previous.names() - current.names()
-            write_archive(self._store.files, found, spare, self._store.owner)
+            write_archive(self._store.files, found, needed - later, self._store.owner)
+            later |= needed
         return self._delete(manifest_name(number) for number in loose)
 
     def _expire(self, now_us: int) -> int:
-        """Delete the files that are too old, oldest first; looks at one that is not."""
-        gone = 0
-        for name in sorted(self._store.files.names(ARCHIVE)):
-            if archived_batches(name) is None:
-                continue
-            file = read_archive(self._store.files, name)
-            if now_us - file.until_us <= self._keep_us:
+        """Delete the files that are too old, oldest first; looks at one that is not.
+
+        One of the future is of a clock that was set back since, and older than the file after it.
+        """
+        gone, ahead = 0, list[str]()
+        for name in archive_files(self._store.files):
+            file = sound_archive(self._store.files, name)
+            if file is None:
+                _log.warning(_DAMAGED, self._store.files.full(name))
+                gone += self._delete([name])
+            elif file.until_us > now_us:
+                ahead += [name, *file.spare]
+            elif now_us - file.until_us <= self._keep_us:
                 break
-            gone += self._delete([name, *file.spare])
+            else:
+                gone += self._delete([*ahead, name, *file.spare])
+                ahead = []
         return gone
 
     def _delete(self, names: Iterable[str]) -> int:
@@ -103,17 +114,29 @@ def archived(
     for name in spans:
         file = sound_archive(store.files, name)
         if file is None:
-            _log.warning("%s is damaged; its batches are let go", store.files.full(name))
+            _log.warning(_DAMAGED, store.files.full(name))
         else:
             needed |= {name, *file.spare}
     last = max((span[-1] for span in spans.values()), default=-1)
     numbers = [n for name in names if (n := manifest_number(name)) is not None]
     older = [n for n in sorted(numbers) if kept and n < kept[0].number]
     by_batch = {m.batch: m for m in sound_manifests(store, older) if m.at_us and m.batch > last}
-    loose = [m for m in by_batch.values() if m.batch < kept[0].batch]
+    rows = in_rows([m for m in by_batch.values() if m.batch < kept[0].batch])
+    loose = rows[-1] if rows and kept[0].at_us and rows[-1][-1].batch == kept[0].batch - 1 else []
     for manifest in loose:
         needed |= {manifest_name(manifest.number), *manifest.names()}
     return loose, frozenset(needed)
+
+
+def in_rows(manifests: Iterable[Manifest]) -> list[list[Manifest]]:
+    """Manifests, ascending, divided where a batch is missing."""
+    rows: list[list[Manifest]] = []
+    for manifest in manifests:
+        if rows and rows[-1][-1].batch == manifest.batch - 1:
+            rows[-1].append(manifest)
+        else:
+            rows.append([manifest])
+    return rows
 
 
 def sound_manifests(store: Store, numbers: Iterable[int]) -> list[Manifest]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tidegate.errors import StateError
 from tidegate.state.files import Files, guard
 from tidegate.state.manifest import Manifest, check_version
-from tidegate.state.name import archive_name
+from tidegate.state.name import ARCHIVE, archive_name, archived_batches
 from tidegate.state.seal import REMEDY, damaged, seal, unseal
 
 
@@ -37,6 +37,12 @@ class ArchiveFile:
         """The states after its batches, oldest first; damage is a StateError."""
         texts = zlib.decompress(base64.b64decode(self.packed)).splitlines(keepends=True)
         return [Manifest.from_json(text, self.where) for text in texts]
+
+
+def archive_files(files: Files) -> dict[str, range]:
+    """The files of the archive with their batches, oldest first."""
+    found = [(n, span) for n in files.names(ARCHIVE) if (span := archived_batches(n)) is not None]
+    return dict(sorted(found, key=lambda one: (one[1].start, one[0])))
 
 
 def write_archive(

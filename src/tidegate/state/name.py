@@ -41,6 +41,11 @@ def archived_batches(name: str) -> range | None:
     return range(int(match[1]), int(match[2]) + 1) if match else None
 
 
+def lists_files(name: str) -> bool:
+    """Whether a file says which others its state needs."""
+    return manifest_number(name) is not None or archived_batches(name) is not None
+
+
 def epochs_name(first: int, owner: int) -> str:
     """The file with the epochs from a number on, below the root of the store."""
     return f"epoch/{first:08d}.{owner}.json"

@@ -9,9 +9,8 @@ from functools import cached_property
 from tidegate.batch import MAX_US
 from tidegate.errors import CheckpointError, StateError
 from tidegate.microsecond import time_text
-from tidegate.state.archive_file import ArchiveFile, read_archive
+from tidegate.state.archive_file import ArchiveFile, archive_files, read_archive
 from tidegate.state.manifest import Manifest
-from tidegate.state.name import ARCHIVE, archived_batches
 from tidegate.state.store import Store
 
 _KEEP = "Run the query with --keep '24 hours', in Python keep=, to keep the states of that time."
@@ -33,8 +32,7 @@ class PastStates:
         In this order: what is moved meanwhile is in both.
         """
         loose = {manifest.batch: manifest for manifest in self._unpacked()}
-        names = sorted(self._store.files.names(ARCHIVE))
-        return loose, {name: span for name in names if (span := archived_batches(name)) is not None}
+        return loose, archive_files(self._store.files)
 
     def _unpacked(self) -> Iterator[Manifest]:
         for number in self._store.numbers():

@@ -28,7 +28,7 @@ from tidegate.state.handle import StoreHandle, files_of, handle_of
 from tidegate.state.identity import IDENTITY
 from tidegate.state.leftover import CleanedFiles, outdated, unreferenced
 from tidegate.state.manifest import VERSION, Manifest, check_version
-from tidegate.state.name import ARCHIVE, META, manifest_name, manifest_number
+from tidegate.state.name import ARCHIVE, META, lists_files, manifest_name, manifest_number
 from tidegate.state.owner import Found, Owner
 from tidegate.state.seal import REMEDY, seal, unseal
 from tidegate.whole_file import is_temporary
@@ -306,7 +306,8 @@ class Store:
             self.check_present(kept[-1], listed)
         needed = frozenset[str]() if self._archive is None else self._archive.enter(kept, listed)
         removed = unreferenced(kept, listed, needed)
-        for entry in removed:
+        # What lists files goes first: after a crash nothing misses a file that it lists.
+        for entry in sorted(removed, key=lambda e: not lists_files(e.name)):
             self.delete(entry.name)
         self.files.prune("staged")
         self._older = kept[0] if len(kept) == 2 else None

@@ -37,8 +37,8 @@ FAULTS = 3
 ELSEWHERE = 0.15
 """How likely a fault is none of a call: at any step, of the disk of the checkpoint, of a task."""
 
-MORE_SEEDS = 1_000_000
-"""From here on there are as many further courses, where some faults have not happened by chance."""
+MORE_SEEDS, MORE = 1_000_000, 4
+"""From here on there are further courses, MORE times as many, until every fault has happened."""
 
 STEPS = 120
 """About so many has a life."""
@@ -265,7 +265,7 @@ def run_courses(connector: Connector, seeds: Sequence[int]) -> Campaign:
         expected = campaign.begin()
         assert expected.get("rows"), f"a course must give something; got {expected}"
         wrong = next((told for told in map(campaign.run, seeds) if told is not None), None)
-        more = range(MORE_SEEDS, MORE_SEEDS + len(seeds))
+        more = range(MORE_SEEDS, MORE_SEEDS + MORE * len(seeds))
         while wrong is None and campaign.missed() and more:  # chance has left some out so far
             wrong, more = campaign.run(more[0]), more[1:]
     assert wrong is None, wrong

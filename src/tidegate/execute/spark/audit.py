@@ -122,7 +122,7 @@ def run_audited(
             query.awaitTermination()
         finally:
             query.stop()
-        return sum(progress["numInputRows"] > 0 for progress in query.recentProgress)
+        return sum(map(_had_input, query.recentProgress))
 
     frame = _built(own, build, job)
     log = logging.getLogger("py4j.clientserver")
@@ -149,7 +149,7 @@ def run_audited(
 def _built(own: SparkSession, build: Callable[[SparkSession], object], job: str) -> DataFrame:
     try:
         frame = build(own)
-    except Exception as failure:
+    except (Exception, SystemExit) as failure:
         raise QueryError(job, "query(spark) must build a query", first_line(failure)) from failure
     advice = "Return what you would call writeStream on."
     if not isinstance(frame, DataFrame):
@@ -158,18 +158,28 @@ def _built(own: SparkSession, build: Callable[[SparkSession], object], job: str)
     if not frame.isStreaming:
         got, remedy = "a bounded one", "Read its input with spark.readStream."
         raise OptionError(job, "query(spark) must return a streaming DataFrame", got, remedy)
+    if len(set(frame.columns)) < len(frame.columns):
+        got, remedy = ", ".join(frame.columns), "Give each column a name of its own."
+        raise OptionError(job, "columns of the result must have different names", got, remedy)
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
     for number in range(leaves.size()):
-        _check_source(leaves.apply(number), job)
+        _check_source(leaves.apply(number), own, job)
     return frame
 
 
-def _check_source(leaf: Any, job: str) -> None:
+def _had_input(progress: Any) -> bool:
+    """Whether a micro-batch read files; a filter may have left none of their rows."""
+    return any(source["startOffset"] != source["endOffset"] for source in progress["sources"])
+
+
+def _check_source(leaf: Any, own: SparkSession, job: str) -> None:
     """Refuse a streaming source that is not cut by files, or was read with another session."""
     kind = leaf.nodeName()
     if not leaf.isStreaming():
         return
-    cut = kind == "StreamingRelation" and leaf.dataSource().options().contains(FILES_AT_ONCE)
+    cut = kind == "StreamingRelation" and leaf.dataSource().sparkSession().equals(
+        own._jsparkSession
+    )
     if not cut or not str(leaf.sourceName()).startswith("FileSource"):
         raise OptionError(
             job,

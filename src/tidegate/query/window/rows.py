@@ -74,6 +74,10 @@ class TupleWindow(Window, JoinWindow):
         return 0
 
     @property
+    def longest_us(self) -> int | None:
+        return None
+
+    @property
     def extent(self) -> tuple[None, int]:
         return None, self.rows
 

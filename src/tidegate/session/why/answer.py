@@ -64,6 +64,8 @@ def _output(outputs: Sequence[Output], name: str | None) -> Output:
 
 def _wanted(runs: TracedQuery, place: str | None, row: Row, committed: int | None) -> Wanted:
     """The row as it was committed; as the query gives it where its output cannot be read."""
+    if isinstance(row, bool) or not isinstance(row, int | str) or _negative(row):
+        raise OptionError("why", "takes the number of a row, from 0 on, or a condition", repr(row))
     where = "--row" if isinstance(row, int) else "--where"
     test = _numbered(row) if isinstance(row, int) else _true_of(row)
     found: list[Wanted] = []
@@ -79,13 +81,19 @@ def _wanted(runs: TracedQuery, place: str | None, row: Row, committed: int | Non
         before += some.num_rows
         return bool(found) or left < rows.num_rows
 
-    if place is None or not _read(place, seen):
+    read = place is not None and _read(place, seen)
+    if not found and (not read or (committed is not None and before < committed)):
+        before = 0  # its output is not whole
         runs.rows(seen)
     if not found:
         got = f"{row}, of {before:,} rows" if isinstance(row, int) else f"none of {before:,} rows"
         must = "must be the number of a row" if isinstance(row, int) else "must be true of a row"
         raise OptionError(where, must, got, "Rows count from 0.")
     return found[0]
+
+
+def _negative(row: Row) -> bool:
+    return isinstance(row, int) and row < 0
 
 
 def _read(place: str, seen: Seen) -> bool:

@@ -185,7 +185,8 @@ class _Search:
             others, lambda some: self._gives_row(tuples, {*told, *some}), MOST_TRIES
         )
         self._notes.append(
-            "found by trial: the query does not tell, and leaving out any one gives another row"
+            f"found by trial: the query does not tell of {len(left):,} of these, and leaving out "
+            "any one of them gives another row"
             if sure
             else f"found by trial: after {MOST_TRIES} runs, some of these may not be needed"
         )

@@ -19,7 +19,6 @@ from tidegate.query.name import EVENT_TIME, WINDOW
 from tidegate.query.node import Node
 from tidegate.query.over import Lead, Over
 from tidegate.query.process import ProcessNode
-from tidegate.query.window.rows import TupleWindow
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class TupleSpan:
 
 def times_of(rows: pa.Table) -> Int64s:
     """The event times that rows show, in microseconds."""
-    name = WINDOW[1] if WINDOW[1] in rows.column_names else EVENT_TIME
+    name = EVENT_TIME if EVENT_TIME in rows.column_names else WINDOW[1]
     times: Int64s = rows.column(name).cast(pa.int64()).to_numpy()
     return np.asarray(times)
 
@@ -63,7 +62,7 @@ def times_of(rows: pa.Table) -> Int64s:
 def _back_us(node: Node) -> int | None:
     """How far back from its rows a node looks; None where it may be any time."""
     if isinstance(node, Aggregate):
-        return None if isinstance(node.window, TupleWindow) else node.window.longest_us
+        return node.window.longest_us
     if isinstance(node, Join):
         far = [window.extent[0] for window in (node.left_window, node.right_window)]
         return None if None in far else max(us for us in far if us is not None)
