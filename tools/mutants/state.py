@@ -51,8 +51,8 @@ MUTANTS = (
     Mutant(
         "a file of the archive takes with it what later states need",
         "state/archive.py",
-        "spare = needed - previous.names() - current.names()",
-        "spare = needed",
+        "write_archive(self._store.files, found, needed - later, self._store.owner)",
+        "write_archive(self._store.files, found, needed, self._store.owner)",
         "tests/state/test_archive.py",
     ),
     Mutant(
