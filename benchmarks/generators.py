@@ -70,7 +70,7 @@ def main() -> None:
     report = {
         "command": "python benchmarks/generators.py",
         "rows": arguments.rows,
-        "cores": os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)),
         "load_before": load_before,
         "load_after": os.getloadavg(),
         "versions": {

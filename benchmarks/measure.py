@@ -356,7 +356,8 @@ def write_report(name: str, content: Mapping[str, Any]) -> None:
             **{package: version(package) for package in packages},
             "python": platform.python_version(),
         },
-        "cores": os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)),
+        "machine_cores": os.cpu_count(),
         "load": os.getloadavg(),
         **content,
     }

@@ -7,16 +7,15 @@ what a batch needs at the time is not counted here, but by the limit of the proc
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from tidegate import schedule
+from tidegate.cores import cores
 from tidegate.errors import OptionError
 from tidegate.memory_limit import LIMIT, default_limit, size_text
 
@@ -187,19 +186,13 @@ class Cache:
         self.bytes -= size
 
 
-@lru_cache
-def _cores() -> int:
-    """Asked for once: the system reads a file for the answer, and every task wants it."""
-    return os.cpu_count() or 1
-
-
 def default_bytes() -> int:
     """The budget where no limit is given: a third of the process's, one process to a core.
 
     At least 64 MB, which is some blocks of input, and at most 1 GB: who has windows that need more
     asks for it, and nobody is surprised by a machine that is full.
     """
-    limit = default_limit(_cores())
+    limit = default_limit(cores())
     return min(max(limit // CACHED, LEAST_BYTES), MOST_BYTES)
 
 
@@ -235,7 +228,7 @@ class Allowance:
     def take(self) -> None:
         """Have it hold for this process from now on; called by every task."""
         limit = self.limit_bytes
-        LIMIT.bytes = default_limit(_cores()) if limit is None else limit
+        LIMIT.bytes = default_limit(cores()) if limit is None else limit
         MEMORY.resize(self.cache_bytes)
 
 

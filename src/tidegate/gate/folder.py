@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 from tidegate import schedule
 from tidegate.batch import MAX_US, MIN_US
 from tidegate.connector import Connector, ListedSource, Source
+from tidegate.cores import cores
 from tidegate.gate.entry import CONSUMED, Entry
 from tidegate.gate.frontier import lowered
 from tidegate.gate.names import ListedFile, NameLog
@@ -24,7 +24,7 @@ from tidegate.state.store import Store
 _LOOKED_INTO = 8
 """How many sources stay open that were looked into before their turn."""
 
-_AT_ONCE = min((os.cpu_count() or 1) // 4, 4)
+_AT_ONCE = min(cores() // 4, 4)
 """Of how many sources the times are decoded side by side; more would take cores from the tasks."""
 
 _LARGE_ROWS = 65_536

@@ -5,12 +5,12 @@ Batches of one size could not tell what a batch costs from what its tuples do.
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate.clock import utc_now
+from tidegate.cores import cores
 from tidegate.driver.options import RunOptions
 from tidegate.errors import OptionError
 from tidegate.model.cost.estimator import Estimator
@@ -107,7 +107,7 @@ def calibrate(
             "tidegate": __version__,
             "python": platform.python_version(),
             "machine": platform.machine(),
-            "cores": os.cpu_count(),
+            "cores": cores(),
             "master": place.master,
             "windows": {s.name: s.operator.title() for s in plan.subqueries},
         },

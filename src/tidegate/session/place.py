@@ -7,10 +7,10 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from os import cpu_count
 from typing import TYPE_CHECKING, TypeVar
 
 from tidegate import schedule
+from tidegate.cores import cores
 from tidegate.errors import OptionError
 from tidegate.execute.java import ensure_java
 from tidegate.execute.job import Job, Outcome
@@ -159,7 +159,7 @@ class Place:
         if local is None:
             return 1 if not self.on_spark else _UNKNOWN
         if local.group(1) == "*":
-            return cpu_count() or 1
+            return cores()
         return max(int(local.group(1) or 1), 1)
 
     def cores(self) -> int | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 from importlib.util import find_spec
 
+from tidegate.cores import cores
 from tidegate.errors import OptionError
 
 _TASK_TRIES = 4
@@ -45,9 +45,9 @@ def with_slots(master: str) -> tuple[str, dict[str, str]]:
     asked = _slots(master)
     if asked is None:
         return master, {}
-    cores = (os.cpu_count() or 1) if asked == "*" else int(asked)
-    settings = {CORES: str(cores), "spark.default.parallelism": str(cores)}
-    return f"local[{SHARE * cores},{_TASK_TRIES}]", settings
+    many = cores() if asked == "*" else int(asked)
+    settings = {CORES: str(many), "spark.default.parallelism": str(many)}
+    return f"local[{SHARE * many},{_TASK_TRIES}]", settings
 
 
 def _slots(master: str) -> str | None:
