@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 ANSWER_S = 15.0
 """How long a question to the brokers may take before they count as not there."""
 
+SHOWN_S = 1.0
+"""How long a topic may be unknown to a broker that another client has just made."""
+
 _COMPLAINT_S = 2.0
 
 LOG = logging.getLogger("tidegate.kafka")

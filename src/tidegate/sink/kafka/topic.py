@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate import schedule
 from tidegate.errors import OptionError, SinkError
 from tidegate.kafka.address import KafkaAddress
-from tidegate.kafka.client import ANSWER_S, complaint, library, reason
+from tidegate.kafka.client import ANSWER_S, SHOWN_S, complaint, library, reason
 from tidegate.sink.kafka.option import KafkaOptions
 
 if TYPE_CHECKING:
@@ -41,9 +41,12 @@ class Topics:
         """Refuse, before anything begins, topics that are missing or cannot take the rows."""
         self._look_up()
         where, options = self._address.where, self._options
+        are_made = options.partitions is not None or self._are_all_there() or self._are_made()
+        if not are_made:
+            self._look_until(SHOWN_S)
         for name in self._names:
             there = self.partitions.get(name)
-            if there is None and options.partitions is None and not self._are_made():
+            if there is None and not are_made:
                 raise OptionError(
                     where,
                     f"the topic {name} must exist",
@@ -79,16 +82,19 @@ class Topics:
                 if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
                     must = f"the topic {name} must be made"
                     raise SinkError(self._address.where, must, reason(error), ANSWERS) from error
-        self._wait_for(missing)
+        self._look_until(ANSWER_S)
+        if not self._are_all_there():
+            must = f"the topic {missing[0]} must be there once it is made"
+            raise SinkError(self._address.where, must, "brokers that do not show it", ANSWERS)
 
-    def _wait_for(self, names: list[str]) -> None:
-        """Wait until the brokers show topics that they have made."""
+    def _are_all_there(self) -> bool:
+        return self.partitions.keys() >= set(self._names)
+
+    def _look_until(self, limit_s: float) -> None:
+        """Look again until all topics are there, at most so long."""
         clock = schedule.current().clock
-        until = clock.now() + ANSWER_S
-        while not self.partitions.keys() >= set(names):
-            if clock.now() > until:
-                must = f"the topic {names[0]} must be there once it is made"
-                raise SinkError(self._address.where, must, "brokers that do not show it", ANSWERS)
+        until = clock.now() + limit_s
+        while not self._are_all_there() and clock.now() <= until:
             clock.sleep(_LOOK_AGAIN_S)
             self._look_up()
 

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tidegate import schedule
 from tidegate.errors import SourceError, near
 from tidegate.kafka.address import KafkaAddress
-from tidegate.kafka.client import ANSWER_S, Complaints, library, make_admin, make_consumer, reason
+from tidegate.kafka.client import (
+    ANSWER_S,
+    SHOWN_S,
+    Complaints,
+    library,
+    make_admin,
+    make_consumer,
+    reason,
+)
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -137,11 +145,17 @@ class TopicQuestions:
             asked = self._admin.describe_topics(topics, request_timeout=ANSWER_S)
             return self._answer(asked[name])
 
-        try:
-            found = self._led(ask)
-        except UnknownTopicError:
-            raise self._unknown() from None
-        return str(found.topic_id), sorted(p.id for p in found.partitions)
+        clock = schedule.current().clock
+        until_s = clock.now() + SHOWN_S
+        while True:
+            try:
+                found = self._led(ask)
+            except UnknownTopicError:
+                if clock.now() >= until_s:
+                    raise self._unknown() from None
+                clock.sleep(_LOOK_AGAIN_S)
+            else:
+                return str(found.topic_id), sorted(p.id for p in found.partitions)
 
     def _unknown(self) -> SourceError:
         try:
