@@ -6,6 +6,27 @@ from mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        "who goes on by hand keeps what one that has joined waits for",
+        "elastic/budget/claim.py",
+        "        return min(following, room)",
+        "        return following",
+        "tests/elastic/budget/test_ledger.py",
+    ),
+    Mutant(
+        "a policy may want no instance at all",
+        "driver/manager.py",
+        "type(wanted) is not int or wanted < 1",
+        "type(wanted) is not int",
+        "tests/session/test_budget.py",
+    ),
+    Mutant(
+        "what a policy says that it wants is not heard",
+        "elastic/budget/asked.py",
+        "if decision.wanted is not None:",
+        "if decision.wanted is not None and decision.requests:",
+        "tests/session/test_budget.py",
+    ),
+    Mutant(
         "idle instances work in advance",
         "model/control/controller.py",
         "done = min(one * self.instances * demand.seconds, there)",

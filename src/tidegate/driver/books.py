@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
@@ -185,9 +186,10 @@ class Books:
             observer.committed(batch)
 
     def close(self) -> None:
-        """The run ends; its summary stays."""
-        for observer in self.observers:
-            observer.close()
+        """The run ends; its summary stays. What one observer raises keeps no other from it."""
+        with ExitStack() as closing:  # the last first
+            for observer in reversed(self.observers):
+                closing.callback(observer.close)
 
 
 class _Latencies(BatchObserver):

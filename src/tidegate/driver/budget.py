@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tidegate.clock import utc_now
 from tidegate.elastic.budget.budget import QueryBudget
+from tidegate.elastic.budget.claim import Claim
 from tidegate.elastic.budget.ledger import divide
 from tidegate.elastic.request import MOST_WHY, MappingChange, Request, Scale, ScaleEvenly
 from tidegate.elastic.switchboard import Counts, Taken, WaitingRequest
@@ -27,13 +28,13 @@ class BudgetGuard:
         self._least = 1 if shared else subqueries
         self._shared = shared
 
-    def enter(self, counts: Counts, *, firm: bool, by: str | None, again: bool) -> None:
+    def enter(self, counts: Counts, claim: Claim, *, by: str | None, again: bool) -> None:
         """A run goes on with so many instances, which somebody may have asked for by an option.
 
         With `again` its first batch has to have as many.
         """
         first = self._total(counts)
-        self._budget.enter(self._least, first, firm=firm, needed=first if again else self._least)
+        self._budget.enter(self._least, first, claim, needed=first if again else self._least)
         if by is not None:
             self._budget.check(first, by)
 

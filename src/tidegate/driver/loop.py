@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from tidegate import schedule
 from tidegate.clock import Clock
@@ -208,17 +208,17 @@ class Loop:
     def close(self) -> None:
         """Let go of threads, the sink, the runner and the checkpoint.
 
-        Raises the StateError of a deletion that failed after the last batch, when all is let go.
+        Each of them also where one before has failed, as with the StateError of a deletion after
+        the last batch: that is raised when all is let go.
         """
         self._closed = True
-        try:
-            self.pipeline.checkpoint.retirement.close()
-        finally:
-            self.books.close()
-            self.runner.close()  # first: subqueries wait for what it still has of theirs
-            self.pipeline.close()
-            self._let_go()
-            self.pipeline.checkpoint.release()
+        with ExitStack() as closing:  # the last first
+            closing.callback(self.pipeline.checkpoint.release)
+            closing.callback(self._let_go)
+            closing.callback(self.pipeline.close)
+            closing.callback(self.runner.close)  # subqueries wait for what it still has of theirs
+            closing.callback(self.books.close)
+            closing.callback(self.pipeline.checkpoint.retirement.close)
 
     def on_run(self, action: Callable[[], None]) -> None:
         """Something to do when `run` begins; what it raises ends the run."""

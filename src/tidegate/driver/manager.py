@@ -13,6 +13,7 @@ import numpy as np
 
 from tidegate.elastic.budget.asked import AskedInstances
 from tidegate.elastic.budget.budget import NO_BUDGET, QueryBudget
+from tidegate.elastic.budget.claim import claim_of
 from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Decision, Explaining, Policy, Remarking
 from tidegate.elastic.request import Request
@@ -95,7 +96,7 @@ class Manager:
         self._policy = policy
         self.failure = self.remark = None
         self._batches, self._asked = 0, AskedInstances()
-        self._budget.turn(firm=not self.decides)
+        self._budget.turn(claim_of(policy))
 
     def enter(self, recorded: Mapping[str, Any]) -> None:
         """Go on with what a manifest has; it counts for a policy of the same name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -219,9 +219,10 @@ class Pipeline:
 
     def close(self) -> None:
         """Let go of state, sinks and sources; after the runner, which may still use them."""
-        self.subqueries.close()
-        self.outlets.close()
-        self.inputs.close()
+        with ExitStack() as closing:  # the last first
+            closing.callback(self.inputs.close)
+            closing.callback(self.outlets.close)
+            closing.callback(self.subqueries.close)
 
     def _fitting(self, batch: int, spans: Spans, start: Start, due: Due) -> BatchWork | None:
         while True:

@@ -24,7 +24,7 @@ from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.tables import Tables
 from tidegate.driver.window_log import WindowDigest
 from tidegate.elastic import handover
-from tidegate.elastic.fixed import Fixed
+from tidegate.elastic.budget.claim import claim_of
 from tidegate.elastic.load import RecentLoad
 from tidegate.elastic.request import Request, Scale
 from tidegate.elastic.switchboard import Switchboard, Taken, WaitingRequest
@@ -120,8 +120,7 @@ class Subqueries:
             due = options.due_at(batch, name, self._since.get(name))
             if due is not None:
                 by, counts[name] = due
-        firm = isinstance(options.policy, Fixed)
-        self.budget.enter(counts, firm=firm, by=by, again=again)
+        self.budget.enter(counts, claim_of(options.policy), by=by, again=again)
 
     def ask(self, request: Request, at: float) -> dict[str, Taken]:
         """Ask for a change from the next batch on, for one subquery or all; from any thread.

@@ -9,6 +9,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.elastic.budget.claim import BY_HAND, BY_POLICY
 from tidegate.elastic.budget.ledger import BudgetHolder, BudgetLedger, divide
 
 demands = st.lists(st.integers(1, 12), min_size=2, max_size=5)
@@ -142,14 +143,15 @@ def test_together_never_more_than_the_budget_and_nobody_without(
             least = 1 + number % 2
             if ledger.room(number) < least:
                 continue  # it is refused
-            ledger = ledger.joined(number, BudgetHolder(least, least, firm=number == 3))
+            claim = BY_HAND if number == 3 else BY_POLICY
+            ledger = ledger.joined(number, BudgetHolder(least, least, claim=claim))
         one = ledger.holders[number]
         if what == "leave":
             ledger = ledger.left(number)
         elif what == "want":
             ledger = ledger.wanting(number, count)
         elif what == "turn":
-            ledger = ledger.turned(number, firm=count % 2 == 0)
+            ledger = ledger.turned(number, BY_HAND if count % 2 == 0 else BY_POLICY)
         elif what == "end":
             ledger = ledger.ended(number)
         elif not one.held:
@@ -163,6 +165,14 @@ def test_together_never_more_than_the_budget_and_nobody_without(
         assert ledger.held <= most
         assert all(not one.held or one.held >= one.least for one in ledger.holders.values())
         assert sum(ledger.grants.values()) <= most
+    for _ in range(2):  # who has too much gives back with its next batch
+        for number, one in ledger.holders.items():
+            ledger = ledger.ended(number)
+            if not one.held:
+                ledger = ledger.admitted(number, most, one.least)
+            if ledger.holders[number].held:
+                ledger = ledger.begun(number, ledger.holders[number].wanted)
+    assert all(one.running >= one.least for one in ledger.holders.values()), "nobody waits for ever"
 
 
 def test_what_a_query_has_between_batches_is_there_for_others_at_once() -> None:
@@ -174,8 +184,19 @@ def test_what_a_query_has_between_batches_is_there_for_others_at_once() -> None:
 
 
 def test_of_what_was_asked_for_by_hand_nothing_is_taken() -> None:
-    ledger = BudgetLedger(8).joined(0, BudgetHolder(1, 1, firm=True)).admitted(0, 6, 1)
+    ledger = BudgetLedger(8).joined(0, BudgetHolder(1, 1, claim=BY_HAND)).admitted(0, 6, 1)
     ledger = ledger.joined(1, BudgetHolder(1, 1)).admitted(1, 8, 1).wanting(1, 8)
     assert (ledger.holders[0].held, ledger.holders[1].held, ledger.limit(0)) == (6, 2, 6)
-    ledger = ledger.turned(0, firm=False)
+    ledger = ledger.turned(0, BY_POLICY)
     assert ledger.holders[0].held == 4, "a policy has no more right to it than another"
+
+
+def test_who_has_joined_gets_its_least_from_one_that_then_goes_by_hand() -> None:
+    """The first has all, and is in a batch when the other joins and its policy is taken away."""
+    ledger = BudgetLedger(8).joined(0, BudgetHolder(1, 1)).admitted(0, 8, 1).wanting(0, 8)
+    ledger = ledger.begun(0, 8).joined(1, BudgetHolder(2, 2)).turned(0, BY_HAND)
+    assert (ledger.limit(1), ledger.admitted(1, 4, 2)) == (0, ledger), "nothing is taken in a batch"
+    assert ledger.ended(0).admitted(1, 4, 2).holders[1].held == 2, "one that waits for input"
+    ledger = ledger.begun(0, 8).admitted(1, 4, 2)
+    assert [one.held for one in ledger.holders.values()] == [6, 2]
+    assert ledger.wanting(1, 8).begun(1, 8).holders[1].running == 2, "no more than that is taken"

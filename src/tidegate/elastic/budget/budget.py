@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from tidegate.elastic.budget.claim import BY_HAND, BY_POLICY, Claim
 from tidegate.elastic.budget.ledger import BudgetHolder, BudgetLedger, QueryNumber, cut_text
 from tidegate.errors import OptionError
 
@@ -23,7 +24,7 @@ class QueryBudget:
     `leave`. Any thread may call the others.
     """
 
-    def enter(self, least: int, first: int, *, firm: bool, needed: int) -> None:
+    def enter(self, least: int, first: int, claim: Claim, *, needed: int) -> None:
         """A query is to begin with `first` instances, and cannot with fewer than `needed`."""
 
     def admit(self) -> bool:
@@ -37,8 +38,8 @@ class QueryBudget:
     def want(self, wanted: int) -> None:
         """Say what the policy of the query would have without a budget."""
 
-    def turn(self, *, firm: bool) -> None:
-        """From now on instances are asked for by hand alone, or not."""
+    def turn(self, claim: Claim) -> None:
+        """From now on somebody else asks for the instances of the query."""
 
     def check(self, total: int, where: str) -> None:
         """Refuse so many instances, asked for by hand, where there are not as many to be had."""
@@ -101,14 +102,14 @@ class _Part(QueryBudget):
     def __init__(self, budget: InstanceBudget, number: QueryNumber) -> None:
         self._budget, self._number = budget, number
         self._first = self._needed = 0
-        self._firm = False
+        self._claim: Claim = BY_POLICY
 
     @property
     def _held(self) -> BudgetHolder:
         return self._budget.ledger.holders[self._number]
 
-    def enter(self, least: int, first: int, *, firm: bool, needed: int) -> None:
-        self._first, self._needed, self._firm = first, needed, firm
+    def enter(self, least: int, first: int, claim: Claim, *, needed: int) -> None:
+        self._first, self._needed, self._claim = first, needed, claim
 
         def join(ledger: BudgetLedger) -> BudgetLedger:
             if needed > ledger.room(self._number):
@@ -117,8 +118,8 @@ class _Part(QueryBudget):
                     WHERE, f"{_together(ledger)}, one for each subquery", got, _REMEDY
                 )
             # A batch that runs again has what it had, whatever others want.
-            exact = firm or needed > least
-            return ledger.joined(self._number, BudgetHolder(least, needed, firm=exact))
+            exact = BY_HAND if needed > least else claim
+            return ledger.joined(self._number, BudgetHolder(least, needed, claim=exact))
 
         self._budget.update(join)
 
@@ -132,21 +133,24 @@ class _Part(QueryBudget):
         return self._budget.ledger.limit(self._number)
 
     def want(self, wanted: int) -> None:
-        self._budget.update(lambda ledger: ledger.wanting(self._number, wanted))
+        self._change(lambda ledger: ledger.wanting(self._number, wanted))
 
-    def turn(self, *, firm: bool) -> None:
-        self._firm = firm
-        self._budget.update(lambda ledger: ledger.turned(self._number, firm=firm))
+    def turn(self, claim: Claim) -> None:
+        self._claim = claim
+        self._change(lambda ledger: ledger.turned(self._number, claim))
 
     def check(self, total: int, where: str) -> None:
         ledger = self._budget.ledger
+        one = ledger.holders.get(self._number)
+        if one is None:
+            return
         limit = ledger.limit(self._number)
-        if total > max(limit, self._held.held):
+        if total > max(limit, one.held):
             got = f"{total} for this query, to which others leave {limit}"
             raise OptionError(where, _together(ledger), got, _REMEDY)
 
     def reserve(self, total: int) -> None:
-        self._budget.update(lambda ledger: ledger.reserved(self._number, total))
+        self._change(lambda ledger: ledger.reserved(self._number, total))
 
     def begin(self, total: int) -> int:
         if not self.admit():
@@ -155,13 +159,17 @@ class _Part(QueryBudget):
         return after.holders[self._number].running
 
     def end(self) -> None:
-        number, firm = self._number, self._firm
-        if self._held.firm != firm:
-            self.turn(firm=firm)
-        self._budget.update(lambda ledger: ledger.ended(number))
+        if self._held.claim is not self._claim:
+            self.turn(self._claim)
+        self._budget.update(lambda ledger: ledger.ended(self._number))
 
     def leave(self) -> None:
         self._budget.update(lambda ledger: ledger.left(self._number))
+
+    def _change(self, change: Callable[[BudgetLedger], BudgetLedger]) -> None:
+        """Nothing of a query that has left: who asks from another thread may come too late."""
+        number = self._number
+        self._budget.update(lambda now: change(now) if number in now.holders else now)
 
     def stands(self, total: int, left: int) -> str:
         return cut_text(max(total, self._held.wanted), left)

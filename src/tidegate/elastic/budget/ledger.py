@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from tidegate.elastic.budget.claim import BY_POLICY, Claim
+
 QueryNumber = int
 """Which query of the session, in the order in which they began."""
 
@@ -51,19 +53,27 @@ class BudgetHolder:
 
     It keeps `least` whatever others want. `wanted` is what it would have without a budget.
     `running` are the instances of the batch that runs, 0 between batches, and `following` those
-    that the next batch may begin with. Nobody takes from a query that is `firm`: what it has was
-    asked for by hand. It wants what it has.
+    that the next batch may begin with. Its `claim` says what of them nobody takes.
     """
 
     least: int
     wanted: int
     running: int = 0
     following: int = 0
-    firm: bool = False
+    claim: Claim = BY_POLICY
 
     @property
     def held(self) -> int:
         return max(self.running, self.following)
+
+    @property
+    def sure(self) -> int:
+        """How many instances nobody takes from it."""
+        return self.claim.sure(self.least, self.wanted)
+
+    def wanting(self, wanted: int) -> BudgetHolder:
+        """The same with another want, never below what it cannot do without."""
+        return replace(self, wanted=max(wanted, self.least))
 
 
 @dataclass(frozen=True)
@@ -84,11 +94,9 @@ class BudgetLedger:
     @cached_property
     def grants(self) -> Mapping[QueryNumber, int]:
         """What each query is to have; it depends on what they want alone."""
-        found = {number: one.wanted for number, one in self.holders.items() if one.firm}
-        others = {number: one for number, one in self.holders.items() if not one.firm}
-        wanted, least = [o.wanted for o in others.values()], [o.least for o in others.values()]
-        counts = divide(wanted, least, self.most - sum(found.values()))
-        return {**found, **dict(zip(others, counts, strict=True))}
+        every = self.holders.values()
+        counts = divide([one.wanted for one in every], [one.sure for one in every], self.most)
+        return dict(zip(self.holders, counts, strict=True))
 
     def limit(self, number: QueryNumber) -> int:
         """The most that a query may have now: what nobody else holds, and nobody else was granted.
@@ -101,8 +109,7 @@ class BudgetLedger:
 
     def room(self, number: QueryNumber) -> int:
         """How many instances others cannot be without; of these a query can be sure."""
-        others = (one for n, one in self.holders.items() if n != number)
-        return self.most - sum(one.wanted if one.firm else one.least for one in others)
+        return self.most - sum(one.sure for n, one in self.holders.items() if n != number)
 
     def joined(self, number: QueryNumber, holder: BudgetHolder) -> BudgetLedger:
         """With one more query, for which there is room."""
@@ -119,21 +126,21 @@ class BudgetLedger:
         return self if limit < needed else self.reserved(number, min(first, limit))
 
     def wanting(self, number: QueryNumber, wanted: int) -> BudgetLedger:
-        """After a query that is not firm has said what it wants."""
+        """After the policy of a query has said what it wants."""
         one = self.holders[number]
-        return self if one.firm else self._with(number, replace(one, wanted=max(wanted, one.least)))
+        return self._with(number, one.wanting(one.claim.after_said(one.wanted, wanted)))
 
-    def turned(self, number: QueryNumber, *, firm: bool) -> BudgetLedger:
-        """After a query got a policy, or lost it and keeps what it has."""
-        one = self.holders[number]
-        wanted = max(one.following, one.least) if firm else one.wanted
-        return self._with(number, replace(one, wanted=wanted, firm=firm))
+    def turned(self, number: QueryNumber, claim: Claim) -> BudgetLedger:
+        """After a query got a policy, or lost it."""
+        one = replace(self.holders[number], claim=claim)
+        wanted = claim.after_turned(one.wanted, one.following, self.room(number))
+        return self._with(number, one.wanting(wanted))
 
     def reserved(self, number: QueryNumber, total: int) -> BudgetLedger:
         """With so many instances for the next batch of a query, or as many as it may have."""
         one = self.holders[number]
         following = min(total, self.limit(number))
-        wanted = following if one.firm else one.wanted
+        wanted = one.claim.after_reserved(one.wanted, following)
         return self._with(number, replace(one, following=following, wanted=wanted))
 
     def begun(self, number: QueryNumber, total: int) -> BudgetLedger:
@@ -150,7 +157,7 @@ class BudgetLedger:
         """With a query as it is now; what others were granted goes from those between batches."""
         found = BudgetLedger(self.most, {**self.holders, number: holder})
         for n, one in found.holders.items():
-            if not one.running and not one.firm and one.following > found.limit(n):
+            if not one.running and one.following > found.limit(n):
                 lower = replace(one, following=found.limit(n))
                 found = BudgetLedger(self.most, {**found.holders, n: lower})
         return found
