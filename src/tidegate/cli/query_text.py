@@ -72,6 +72,16 @@ def query_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     """The argument QUERY.sql and the option -e, which a command takes as one QueryText."""
 
     @functools.wraps(command)
+    def called(*, query: QueryText | None, **others: Any) -> Any:
+        return command(query=_needed(query), **others)
+
+    return optional_query(called)
+
+
+def optional_query(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a command that also does without a query, and then is given None."""
+
+    @functools.wraps(command)
     def called(*, query: str | None, statements: tuple[str, ...], **others: Any) -> Any:
         return command(query=_given(query, statements), **others)
 
@@ -88,7 +98,18 @@ def query_argument(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def _given(query: str | None, statements: Sequence[str]) -> QueryText:
+def _needed(query: QueryText | None) -> QueryText:
+    if query is None:
+        command = click.get_current_context().info_name
+        remedy = (
+            f"Name a file, or write -e 'SELECT ...'; `tidegate {command} --help` lists what there "
+            "is."
+        )
+        raise OptionError(str(command), "needs QUERY.sql", "none", remedy)
+    return query
+
+
+def _given(query: str | None, statements: Sequence[str]) -> QueryText | None:
     if len(statements) > 1:
         got = f"{len(statements)} of them"
         raise OptionError(_BEHIND, "can be given once", got, "Put ; between statements.")
@@ -104,12 +125,7 @@ def _given(query: str | None, statements: Sequence[str]) -> QueryText:
             lambda: _decoded(_BEHIND, os.fsencode(statements[0])),
         )
     if query is None:
-        command = click.get_current_context().info_name
-        remedy = (
-            f"Name a file, or write -e 'SELECT ...'; `tidegate {command} --help` lists what there "
-            "is."
-        )
-        raise OptionError(str(command), "needs QUERY.sql", "none", remedy)
+        return None
     if query == STANDARD_INPUT:
         return QueryText((STANDARD_INPUT,), "query", "standard input", _standard_input)
     return QueryText.of_file(query)

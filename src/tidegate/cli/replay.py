@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from tidegate.cli.answer import CommandAnswer, answers
+from tidegate.cli.asked_query import AskedQuery, asked_query, partitioner_option
 from tidegate.cli.exit_code import EXIT_FAILED
-from tidegate.cli.option import options, read_query
-from tidegate.cli.query_text import QueryText
 from tidegate.cli.value import PathText, Whole
 from tidegate.cli.verify import row_lines
 from tidegate.session.replay import replayed
+from tidegate.session.rerun import RecordedRun
 
 
 @click.command()
 @click.argument("checkpoint", type=PathText(), metavar="CHECKPOINT")
-@options("query", "--stream", "--time", "--partitioner")
+@asked_query
+@partitioner_option
 @click.option("--batch", type=Whole(least=0), required=True, metavar="N", help="Which batch.")
 @click.option(
     "--out",
@@ -29,10 +31,8 @@ from tidegate.session.replay import replayed
 @answers
 def replay(
     checkpoint: str,
-    query: QueryText,
-    streams: tuple[str, ...],
-    times: tuple[str, ...],
-    partitioner: str,
+    asked: AskedQuery,
+    partitioner: str | None,
     batch: int,
     out: str | None,
 ) -> CommandAnswer:
@@ -42,8 +42,11 @@ def replay(
     with --keep keeps the states that it needs; without, the newest batch alone can run again.
     Exit code 0: the rows are those that were committed; 1: the first that differs is shown.
     """
-    outputs = read_query(query, streams, times)
-    facts = replayed(checkpoint, outputs, batch, out=out, partitioner=partitioner)
+    record = RecordedRun(checkpoint)
+    record.check_repeatable(batch)
+    folder = None if out is None else os.path.abspath(out)
+    with asked.of(record, partitioner, batch) as (outputs, planning):
+        facts = replayed(record.store.location, outputs, batch, out=folder, options=planning)
     code = 0 if facts["equal"] else EXIT_FAILED
     return CommandAnswer(facts, lambda: _text(facts), code=code)
 

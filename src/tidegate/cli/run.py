@@ -19,6 +19,7 @@ from tidegate.cli.option import (
     read_query,
     refuse_all,
     settings,
+    stream_options,
 )
 from tidegate.cli.out import address_of, beside_view, side_places, sinks_of
 from tidegate.cli.page_address import tell_page
@@ -42,6 +43,7 @@ from tidegate.session.options import keep_us, policy_of, seconds_of
 from tidegate.session.place import EXECUTIONS, Place
 from tidegate.session.planning import plan_for
 from tidegate.session.reach import reachable
+from tidegate.session.recorded_script import RecordedScript
 from tidegate.sink.address import FILE, Address
 from tidegate.sink.terminal import drawable
 
@@ -253,6 +255,8 @@ def run(
     joins = JoinOptions(method, routing, buckets)
     planning = PlanOptions(joins, strategy, partitioner, max_windows_per_tuple, partial)
     outputs = read_query(query, streams, times)
+    uris, columns = stream_options(streams, times)
+    script = RecordedScript(query.read(), streams=uris, times=columns).planned_with(planning)
     options = replace(options, policy=policy_of(policy, outputs, "--policy"))
     plan = plan_for(outputs, place, planning)
     view = view_of(drawable(sys.stdout), query.stem, plan, place)
@@ -266,6 +270,7 @@ def run(
             checkpoint,
             **_shown_by(view),
             lineage=told and replace(told, sql=query.read()),
+            script=script,
         )
         tell_page(page.show(loop, query.stem))
     _run_to_its_end(loop, view, checkpoint, address, summary)

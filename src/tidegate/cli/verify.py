@@ -8,17 +8,18 @@ from typing import Any
 import click
 
 from tidegate.cli.answer import CommandAnswer, answers
+from tidegate.cli.asked_query import AskedQuery, asked_query, partitioner_option
 from tidegate.cli.exit_code import EXIT_FAILED
-from tidegate.cli.option import options, read_query
-from tidegate.cli.query_text import QueryText
 from tidegate.cli.value import PathText, TimeText
+from tidegate.session.rerun import RecordedRun
 from tidegate.session.verify import verified
 from tidegate.sink.written_rows import EventSpan
 
 
 @click.command()
 @click.argument("checkpoint", type=PathText(), metavar="CHECKPOINT")
-@options("query", "--stream", "--time", "--partitioner")
+@asked_query
+@partitioner_option
 @click.option("--from", "from_", type=TimeText(), metavar="T", help="Compare rows from here on.")
 @click.option("--to", type=TimeText(), metavar="T", help="Compare rows up to this time.")
 @click.option(
@@ -30,21 +31,21 @@ from tidegate.sink.written_rows import EventSpan
 @answers
 def verify(
     checkpoint: str,
-    query: QueryText,
-    streams: tuple[str, ...],
-    times: tuple[str, ...],
-    partitioner: str,
+    asked: AskedQuery,
+    partitioner: str | None,
     from_: int | None,
     to: int | None,
     retained: bool,
 ) -> CommandAnswer:
-    """Run QUERY.sql again from its sources, and compare it with CHECKPOINT and its output.
+    """Run the query of CHECKPOINT again from its sources, and compare its rows and its output.
 
-    It runs in this process, into a scratch folder; checkpoint and output are only read. Exit code
-    0: equal; 1: something changed, which is named: the input, the code or the output.
+    The query is the one that the run has recorded, unless QUERY.sql is given. It runs in this
+    process, into a scratch folder; checkpoint and output are only read. Exit code 0: equal; 1:
+    something changed, which is named: the input, the code or the output.
     """
-    outputs = read_query(query, streams, times)
-    facts = verified(checkpoint, outputs, EventSpan(from_, to), retained, partitioner)
+    record = RecordedRun(checkpoint)
+    with asked.of(record, partitioner) as (outputs, planning):
+        facts = verified(record.store.location, outputs, EventSpan(from_, to), retained, planning)
     code = 0 if facts["equal"] else EXIT_FAILED
     return CommandAnswer(facts, lambda: _text(facts), code=code)
 

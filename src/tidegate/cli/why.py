@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from tidegate.cli.answer import CommandAnswer, answers
-from tidegate.cli.option import options, read_query
-from tidegate.cli.query_text import QueryText
+from tidegate.cli.asked_query import AskedQuery, asked_query
 from tidegate.cli.value import PathText, Whole
 from tidegate.errors import OptionError
+from tidegate.session.rerun import RecordedRun
 from tidegate.session.why.answer import why_committed
 
 _PLACES = ("file", "row", "topic", "partition", "offset", "source", "position")
@@ -19,31 +19,32 @@ _PLACES = ("file", "row", "topic", "partition", "offset", "source", "position")
 
 @click.command()
 @click.argument("checkpoint", type=PathText(), metavar="CHECKPOINT")
-@options("query", "--stream", "--time")
+@asked_query
 @click.option("--output", metavar="NAME", help="An output of a query that has several.")
 @click.option("--row", type=Whole(least=0), metavar="N", help="The row: its number, from 0 on.")
 @click.option("--where", metavar="CONDITION", help="Or the first row for which this is true.")
 @answers
 def why(
     checkpoint: str,
-    query: QueryText,
-    streams: tuple[str, ...],
-    times: tuple[str, ...],
+    asked: AskedQuery,
     output: str | None,
     row: int | None,
     where: str | None,
 ) -> CommandAnswer:
-    """List the input tuples that a row was made of, where they stand, and run QUERY.sql over them.
+    """List the input tuples that a row was made of, where they stand, and run the query over them.
 
-    The row is one that CHECKPOINT has committed. The query is run again from its sources up to it,
-    and then over these tuples alone, which must give the same row. Checkpoint and output are only
-    read. Exit code 0: it does; 1: input or code has changed, or the tuples cannot be told.
+    The row is one that CHECKPOINT has committed. The query, the one that the run has recorded
+    unless QUERY.sql is given, is run again from its sources up to it, and then over these tuples
+    alone, which must give the same row. Checkpoint and output are only read. Exit code 0: it does;
+    1: input or code has changed, or the tuples cannot be told.
     """
-    asked = [value for value in (row, where) if value is not None]
-    if len(asked) != 1:
-        got = "both" if asked else "neither"
+    rows = [value for value in (row, where) if value is not None]
+    if len(rows) != 1:
+        got = "both" if rows else "neither"
         raise OptionError("why", "takes --row or --where", got, "Write for example --row 17.")
-    facts = why_committed(checkpoint, read_query(query, streams, times), output, asked[0])
+    record = RecordedRun(checkpoint)
+    with asked.of(record) as (outputs, _):
+        facts = why_committed(record.store.location, outputs, output, rows[0])
     return CommandAnswer(facts, lambda: "\n".join(_lines(facts)))
 
 

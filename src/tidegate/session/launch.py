@@ -24,6 +24,7 @@ from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import RowsSeen, StepSeen
 from tidegate.plan.physical import Plan
 from tidegate.session.place import DeferredRunner, Place
+from tidegate.session.recorded_script import RecordedScript, record_script
 from tidegate.sink.protocol import Sink
 from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
@@ -48,6 +49,7 @@ def prepare(
     lineage: LineageOptions | None = None,
     until: Manifest | None = None,
     connections: Sequence[Connection] | None = None,
+    script: RecordedScript | None = None,
 ) -> Loop:
     """Open sources, checkpoint and sinks, and make the loop; nothing has been read yet.
 
@@ -55,6 +57,7 @@ def prepare(
     sources that are not named by a URI, by the name they have in the plan; `connections` are read
     in place of all that the plan names. Without a checkpoint the state lives in a temporary folder
     that ends with the loop. A loop with `until` runs batches again that ended there or before.
+    `script` is recorded when the loop begins to run.
     """
     for subquery in plan.subqueries:
         for warning in subquery.operator.traits.warnings:
@@ -96,6 +99,9 @@ def prepare(
         files = JournalFiles(store.files)
         loop.books.journal.keep(files, partial(picture_of, loop))
         loop.books.requests.keep(files)
+        if script is not None:
+            finished = loop.manifest.finished
+            loop.on_run(partial(record_script, store, plan.fingerprint, script, finished=finished))
     if lineage is not None and receiver is not None:
         from tidegate.session.lineage import observe_lineage  # needs a client of HTTP
 

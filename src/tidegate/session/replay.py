@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +13,7 @@ import pyarrow as pa
 from tidegate import disk
 from tidegate.connector import Connector
 from tidegate.errors import OptionError, SourceError
-from tidegate.plan.method import JoinOptions
-from tidegate.plan.options import DEFAULT_PARTITIONER, PlanOptions
+from tidegate.plan.options import PlanOptions
 from tidegate.query.output import Output
 from tidegate.session.place import Place
 from tidegate.session.planning import plan_for
@@ -28,7 +28,7 @@ def replayed(
     batch: int,
     *,
     out: str | None = None,
-    partitioner: str = DEFAULT_PARTITIONER,
+    options: PlanOptions | None = None,
     connectors: Mapping[str, Connector] | None = None,
 ) -> dict[str, Any]:
     """One batch of a checkpoint as it was and as it is now, as plain data.
@@ -41,8 +41,9 @@ def replayed(
     record = RecordedRun(checkpoint)
     record.check_repeatable(batch)
     place = Place.at("none", None, "auto", {}, "auto")
-    joins = JoinOptions(buckets=record.meta["buckets"])
-    plan = plan_for(outputs, place, PlanOptions(joins, partitioner=partitioner), connectors)
+    options = options or PlanOptions()
+    joins = replace(options.join, buckets=record.meta["buckets"])
+    plan = plan_for(outputs, place, replace(options, join=joins), connectors)
     with tempfile.TemporaryDirectory(prefix="tidegate-replay-") as scratch:
         folder = _free(out) if out is not None else os.path.join(scratch, "out")
         names = [target.name for target in plan.targets]

@@ -22,6 +22,7 @@ from tidegate.errors import CheckpointError
 from tidegate.plan.physical import Plan
 from tidegate.session.launch import prepare
 from tidegate.session.place import Place
+from tidegate.session.recorded_script import RecordedScript, recorded_script
 from tidegate.sink.protocol import Sink
 from tidegate.state.manifest import Manifest
 from tidegate.state.name import META, manifest_name
@@ -59,6 +60,11 @@ class RecordedRun:
     def fingerprint(self) -> str | None:
         """Of the query that made the newest batch."""
         return self._made_by(self.newest)
+
+    def script(self, batch: int | None = None) -> RecordedScript:
+        """What builds the query that made a batch, or the newest one; refused where none is."""
+        manifest = self.newest if batch is None else self.past.of(batch)
+        return recorded_script(self.store, self._made_by(manifest))
 
     def _made_by(self, manifest: Manifest) -> str | None:
         old = made_by(self.meta, manifest)

@@ -10,6 +10,7 @@ from tidegate.errors import OptionError, SourceError, near
 from tidegate.query.node import Node, StreamDef
 from tidegate.query.output import Output
 from tidegate.query.table import TableDef
+from tidegate.remote.scheme import refuse_keys, shown
 from tidegate.schema import type_name
 from tidegate.session.tables import table_of_files
 from tidegate.source.registry import open_uri
@@ -39,6 +40,7 @@ def streams_of(
     Options replace the script's URIs and time column of the same stream, so that one script can run
     over other data.
     """
+    _refuse_keys(script)
     streams: dict[str, Known] = dict(given or {})
     creates = {c.name: c for c in script.creates}
     tables = {t.name: t for t in script.tables}
@@ -76,6 +78,14 @@ def streams_of(
             types_from,
         )
     return streams
+
+
+def _refuse_keys(script: Script) -> None:
+    """Also where an option replaces the URI: the text of a script is stored and told."""
+    for kind, made in (("stream", script.creates), ("table", script.tables)):
+        for said in made:
+            for uri in said.uris:
+                refuse_keys(uri, f"{kind} {said.name}, {shown(uri)}", SourceError)
 
 
 def refuse_catalog(where: str, uris: Sequence[str], name: str) -> None:

@@ -35,6 +35,7 @@ from tidegate.session.look import look
 from tidegate.session.options import keep_us, memory_of, policy_of, run_options
 from tidegate.session.place import Place, texts
 from tidegate.session.planning import plan_for
+from tidegate.session.program_script import ProgramScripts
 from tidegate.session.query import RunningQuery
 from tidegate.session.reach import reachable
 from tidegate.session.replay import replayed
@@ -97,6 +98,7 @@ class Session:
         self._sources = Sources()
         self._budget = None if max_instances is None else InstanceBudget(max_instances)
         self._tables = 0
+        self._scripts = ProgramScripts()
         self._named: dict[str, Node] = {}
         """What scripts call the streams that they make; the newest of a name."""
         _ = self._place  # a mistake in the arguments is told here
@@ -259,7 +261,7 @@ class Session:
             tuple(self._output(name, stream.node) for name, stream in named.items()),
             batch,
             out=None if out is None else fspath(out),
-            partitioner=partitioner,
+            options=PlanOptions(partitioner=partitioner),
             connectors=self._sources.connectors,
         )
 
@@ -299,6 +301,7 @@ class Session:
             plain = name.replace("`", "").rpartition(".")[2]
             given[name] = self.stream(frame_of(self._place, name, "table"), name=plain).node
         outputs = outputs_of(without_tables(script), given)
+        self._scripts.add(text, outputs, given)
         self._named |= dict(outputs[0].streams)
         return outputs
 
@@ -419,6 +422,7 @@ class Session:
                 connectors=self._sources.connectors,
                 observer=observer,
                 lineage=told,
+                script=self._scripts.of(outputs).planned_with(asked),
             )
             url = page.show(loop, title_of(plan))
         loop = loop if checkpoint is None else reachable(loop)

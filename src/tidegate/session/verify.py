@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidegate.driver.options import RunOptions
 from tidegate.errors import SourceError
-from tidegate.plan.options import DEFAULT_PARTITIONER, PlanOptions
+from tidegate.plan.options import PlanOptions
 from tidegate.plan.physical import Plan
 from tidegate.query.output import Output
 from tidegate.session.launch import prepare
@@ -57,7 +57,7 @@ def verified(
     outputs: Sequence[Output],
     span: EventSpan,
     retained: bool = False,
-    partitioner: str = DEFAULT_PARTITIONER,
+    options: PlanOptions | None = None,
 ) -> dict[str, Any]:
     """What a query gives now beside what a checkpoint has recorded, as plain data.
 
@@ -69,7 +69,7 @@ def verified(
     record = RecordedRun(checkpoint)
     record.check_digests()
     place = Place.at("none", None, "auto", {}, "auto")
-    plan = plan_for(outputs, place, PlanOptions(partitioner=partitioner))
+    plan = plan_for(outputs, place, options)
     same_query = record.fingerprint == plan.fingerprint
     by_record = retained or _depends_on_record(plan, record)
     with tempfile.TemporaryDirectory(prefix="tidegate-verify-") as scratch:
@@ -77,8 +77,8 @@ def verified(
         folders = {name or "": os.path.join(scratch, f"out-{i}") for i, name in enumerate(names)}
         sinks = {name: FileSink(folders[name or ""]) for name in names}
         if not by_record:
-            options = RunOptions(available_now=not record.newest.finished)
-            prepare(plan, place, sinks, options).run()
+            limits = RunOptions(available_now=not record.newest.finished)
+            prepare(plan, place, sinks, limits).run()
             made = _from_sources(record, folders)
         elif same_query:
             made = _from_record(record, plan, sinks, folders, scratch)
