@@ -33,7 +33,7 @@ class Status(NamedTuple):
     folder: bool
 
 
-class Claim(Protocol):
+class FileLock(Protocol):
     """A file that is locked for whoever holds this; the system lets go of it with the process."""
 
     def release(self) -> None:
@@ -109,7 +109,7 @@ class Disk(Readable, Protocol):
     def remove_folder(self, path: Path) -> None:
         """Remove an empty folder."""
 
-    def claim(self, path: Path, holder: bytes) -> Claim:
+    def claim(self, path: Path, holder: bytes) -> FileLock:
         """Lock a file, made where it is missing, and write into it who holds it.
 
         BlockingIOError where it is locked, also by this process. Another OSError where the file
@@ -189,7 +189,7 @@ class SystemDisk:
     def remove_folder(self, path: Path) -> None:
         os.rmdir(path)
 
-    def claim(self, path: Path, holder: bytes) -> Claim:
+    def claim(self, path: Path, holder: bytes) -> FileLock:
         # Not a lock of fcntl: those go when any code of the process closes the file.
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:

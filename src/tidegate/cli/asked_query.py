@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from tidegate.cli.answer import Command
 from tidegate.cli.option import options, read_query, stream_options
 from tidegate.cli.query_text import QueryText, optional_query
 from tidegate.plan.options import DEFAULT_PARTITIONER, PlanOptions
@@ -52,7 +51,7 @@ class AskedQuery:
             yield script.build(), planning
 
 
-def asked_query(command: Command) -> Command:
+def asked_query(command: Callable[..., Any]) -> Callable[..., Any]:
     """QUERY.sql and its options, which a command takes as one AskedQuery named `asked`."""
 
     @wraps(command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ from tidegate.json_text import json_text
 from tidegate.memory import Allowance
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
+from tidegate.query.output import Output
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.session.dashboard import ServedPage
 from tidegate.session.launch import prepare
@@ -45,6 +47,7 @@ from tidegate.session.planning import plan_for
 from tidegate.session.reach import reachable
 from tidegate.session.recorded_script import RecordedScript
 from tidegate.sink.address import FILE, Address
+from tidegate.sink.protocol import Sink
 from tidegate.sink.terminal import drawable
 
 if TYPE_CHECKING:
@@ -252,28 +255,38 @@ def run(
     address = address_of(out, format_)
     check_places(query.path, address, checkpoint, summary)
     told = lineage_options(lineage, lineage_every, "--lineage", query.stem)
-    joins = JoinOptions(method, routing, buckets)
-    planning = PlanOptions(joins, strategy, partitioner, max_windows_per_tuple, partial)
+    join = JoinOptions(method, routing, buckets)
+    planning = PlanOptions(join, strategy, partitioner, max_windows_per_tuple, partial)
     outputs = read_query(query, streams, times)
-    uris, columns = stream_options(streams, times)
-    script = RecordedScript(query.read(), streams=uris, times=columns).planned_with(planning)
     options = replace(options, policy=policy_of(policy, outputs, "--policy"))
     plan = plan_for(outputs, place, planning)
     view = view_of(drawable(sys.stdout), query.stem, plan, place)
-    sinks = sinks_of([o.name for o in outputs], address, viewed=view is not None)
     with ServedPage(dashboard or False, "--dashboard") as page:
         loop = prepare(
             plan,
             place,
-            sinks if view is None else beside_view(sinks, address),
+            _sinks(outputs, address, view),
             options,
             checkpoint,
             **_shown_by(view),
             lineage=told and replace(told, sql=query.read()),
-            script=script,
+            script=_recorded(query, streams, times).planned_with(planning),
         )
         tell_page(page.show(loop, query.stem))
     _run_to_its_end(loop, view, checkpoint, address, summary)
+
+
+def _sinks(
+    outputs: Sequence[Output], address: Address, view: LiveView | None
+) -> dict[str | None, Sink]:
+    sinks = sinks_of([output.name for output in outputs], address, viewed=view is not None)
+    return sinks if view is None else beside_view(sinks, address)
+
+
+def _recorded(query: QueryText, streams: tuple[str, ...], times: tuple[str, ...]) -> RecordedScript:
+    """What the checkpoint records of the query."""
+    uris, columns = stream_options(streams, times)
+    return RecordedScript(query.read(), streams=uris, times=columns)
 
 
 def _shown_by(view: LiveView | None) -> dict[str, Any]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlglot import exp
-
 from tidegate.driver.connection import IN_PROGRAM
 from tidegate.query.node import Input, Node
 from tidegate.query.output import Output
@@ -63,10 +61,7 @@ def _own_functions(text: str) -> list[str]:
     """The functions of a script that the program has declared."""
     if not all_registered():
         return []
-    script = read_script(text)
-    trees = [query.tree for query in (*script.views, *script.outputs)]
-    called = [call.name for tree in trees for call in tree.find_all(exp.Anonymous)]
-    return [name for name in called if registered(name) is not None]
+    return [name for name in read_script(text).foreign_functions() if registered(name) is not None]
 
 
 def _said(node: Node | TableDef) -> dict[str, Any] | None:

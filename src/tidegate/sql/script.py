@@ -71,6 +71,11 @@ class Script:
     outputs: tuple[NamedQuery, ...]
     tables: tuple[TableSource, ...] = ()
 
+    def foreign_functions(self) -> list[str]:
+        """The functions it calls that SQL itself does not know, in the order of the text."""
+        trees = [view.tree for view in self.views] + [output.tree for output in self.outputs]
+        return [call.name for tree in trees for call in tree.find_all(exp.Anonymous)]
+
 
 def read_script(text: str) -> Script:
     """Read CREATE STREAM, CREATE TABLE and queries; mistakes are one-line QueryErrors.

@@ -39,7 +39,7 @@ class Lock:
         self._path = store.files.full(LOCK) if store.files.local else None
         self._everywhere = store.handle().token is None
         """Whether the location says which store it is: not that of one in memory."""
-        self._claim: disk.Claim | None = None
+        self._claim: disk.FileLock | None = None
 
     def take(self) -> None:
         """Claim the checkpoint, which must exist; a CheckpointError where another run has."""

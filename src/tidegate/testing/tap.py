@@ -10,7 +10,7 @@ from typing import IO, Any, cast
 import pyarrow as pa
 
 from tidegate import disk
-from tidegate.disk import Claim, Disk, Path, Status
+from tidegate.disk import Disk, FileLock, Path, Status
 
 CHANGES = (
     "create",
@@ -123,7 +123,7 @@ class TappedDisk:
         self.before(DiskChange("remove folder", str(path)))
         self.inner.remove_folder(path)
 
-    def claim(self, path: Path, holder: bytes) -> Claim:
+    def claim(self, path: Path, holder: bytes) -> FileLock:
         self.before(DiskChange("claim", str(path)))
         return self.inner.claim(path, holder)
 
