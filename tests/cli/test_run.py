@@ -184,6 +184,19 @@ def test_a_switch_is_in_the_summary():
     assert [(e["batch"], e["instances"]) for e in epochs] == [(0, 2), (1, 5), (3, 1)]
 
 
+def test_what_an_option_asks_for_in_vain_is_said(capsys, caplog):
+    """A stream that is not read, a batch that does not come, and Spark where there is none."""
+    command = ["run", "q.sql", "--master", "none", "--out", "o", "--batch-rows", "2"]
+    vain = ["--stream", "ridez=rides.csv", "--switch", "1=2", "--switch", "900=2"]
+    assert invoke([*command, *vain, "--execution", "jobs", "--exchange", "shuffle"]) == 0
+    assert results("o") == EXPECTED
+    said = capsys.readouterr().err
+    assert "--stream ridez: the query does not read a stream of this name\n" in said
+    assert "--switch: batch 900 did not come; the last one was " in said
+    assert said.count("did not come") == 1
+    assert "--execution jobs is for Spark: with --master none it changes nothing" in caplog.text
+
+
 @pytest.mark.parametrize("size", ["256MB", "2GB"])
 def test_the_memory_limit_changes_no_result(size):
     command = ["run", "q.sql", "--master", "none", "--out", "o", "--batch-rows", "2"]

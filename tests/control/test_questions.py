@@ -139,6 +139,9 @@ MISTAKES = {
         "why": "\ud800",
     },
     "policy: policy must be a text; got None.": {"command": "policy"},
+    "scale: its fields must be known; got subquerry. Did you mean subquery? There are: instances, "
+    "subquery, why.": {"command": "scale", "instances": 2, "subquerry": "a"},
+    "pause: its fields must be known; got why. There are none.": {"command": "pause", "why": ""},
     "move: may name 65,536 buckets at most; got 131,072.": {
         "command": "move",
         "buckets": "0-65535,0-65535",

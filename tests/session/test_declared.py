@@ -93,6 +93,8 @@ def test_what_is_wrong_is_told_before_anything_starts(tmp_path: Path) -> None:
     refused(OptionError, "must have year, month and day; got 'HH:mm'", timestampFormat="HH:mm")
     refused(OptionError, "encoding in which lines can be found; got 'utf-7'", encoding="utf-7")
     refused(OptionError, "option header is for CSV files", "a.parquet", header=False)
+    refused(OptionError, "option header is for CSV files", "a.parquet", header=True)
+    refused(OptionError, "option format is for the values of messages", format="json")
     refused(SourceError, "no column zop. Did you mean Zip", schema="t DATE, zop STRING")
     refused(SourceError, "declared SMALLINT.*got bigint", "a.parquet", schema="t DATE, n SMALLINT")
     refused(SourceError, "no column z. The file has t, n", "a.parquet", schema="t DATE, z INT")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from tests.query.catalog import CALLS, ODD, RIDES, STREAMS, sql
+from tests.query.catalog import CALLS, ODD, RIDES, STREAMS, outputs, sql
 from tidegate.query.aggregate import AggregateCall, count, count_distinct, mean, quantile
 from tidegate.query.name import column
 from tidegate.query.node import Aggregate, Filter, Input, Node, Order, Project, Top, Union
@@ -275,6 +275,24 @@ def test_subqueries_and_named_ones() -> None:
     assert direct == named
     shadow = sql("WITH calls AS (SELECT fare FROM calls) SELECT * FROM calls")
     assert shadow.names == ("ts", "fare")
+
+
+def test_a_name_of_with_is_that_of_its_own_scope() -> None:
+    """The queries of one name in two outputs, or inside each other, are not taken for one."""
+    below = "WITH p AS (SELECT fare FROM rides WHERE fare < 1) SELECT * FROM p"
+    above = "WITH p AS (SELECT fare FROM rides WHERE fare > 9) SELECT * FROM p"
+    made = outputs(f"INSERT INTO cheap {below}; INSERT INTO dear {above}")
+    assert (made["cheap"], made["dear"]) == (sql(below), sql(above))
+    assert made["cheap"] != made["dear"]
+    inner = sql(f"{below} UNION ALL SELECT * FROM ({above})")
+    assert isinstance(inner, Union)
+    assert inner.inputs == (sql(below), Project(sql(above), sql(above).columns))
+
+
+def test_a_query_of_with_that_is_read_twice_is_one_node() -> None:
+    both = sql("WITH p AS (SELECT fare FROM rides) SELECT * FROM p UNION ALL SELECT * FROM p")
+    one, other = (side.child for side in both.children)
+    assert one is other
 
 
 def test_a_stateless_query_over_the_rows_of_windows() -> None:

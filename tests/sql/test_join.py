@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.query.catalog import sql
-from tidegate.errors import UserError
+from tidegate.errors import QueryError, UserError
 from tidegate.query.node import Filter, Join, Node, Project
 from tidegate.query.window import Distance, TupleWindow
 
@@ -44,8 +44,17 @@ def test_the_node_of_a_join() -> None:
 
 def test_windows() -> None:
     text = "SELECT tip FROM rides {} JOIN calls {} ON TRUE"
-    instant = joined(sql(text.format("[RANGE 0 SECONDS]", "[RANGE 5 SECONDS SLIDE 5 SECONDS]")))
+    instant = joined(sql(text.format("[RANGE 0 SECONDS]", "[RANGE 5 SECONDS]")))
     assert (instant.left_window, instant.right_window) == (Distance(0), Distance(5_000_000))
+
+
+@pytest.mark.parametrize("window", ["[RANGE 5 seconds SLIDE 5 seconds]", "[ROWS 5 SLIDE 5]"])
+@pytest.mark.parametrize("join", ["JOIN calls {} ON TRUE", "ASOF JOIN calls {} USING (route, ts)"])
+def test_a_slide_is_refused_also_where_it_is_the_length(window: str, join: str) -> None:
+    side = "" if "ASOF" in join else "[RANGE 1 SECOND]"
+    with pytest.raises(QueryError) as refused:
+        sql(f"SELECT tip FROM rides {side} {join.format(window)}")
+    assert f"moves with every tuple, so it has no SLIDE; got {window}" in str(refused.value)
 
 
 def test_inner_cross_and_comma() -> None:

@@ -183,6 +183,34 @@ MISTAKES = {
     "SELECT fare FROM rides TABLESAMPLE (10 PERCENT)": (
         "SQL line 1, column 24: streams are not sampled yet; got TABLESAMPLE. There is no way yet."
     ),
+    "WITH p AS (SELECT fare FROM rides), q AS (SELECT far FROM p) SELECT fare FROM p": (
+        "SELECT: no column has this name; got far. Did you mean fare? There are: ts, fare."
+    ),
+    f"SELECT COUNT(*) IGNORE NULLS AS n FROM rides {HOUR}": (
+        "SQL line 1, column 17: IGNORE NULLS is not available yet; got IGNORE NULLS. There is no "
+        "way yet."
+    ),
+    f"SELECT FIRST(*) IGNORE NULLS AS n FROM rides {HOUR}": "FIRST: takes one argument; got 0.",
+    "SELECT ROW_NUMBER(fare) OVER (ORDER BY ts) AS n FROM rides": (
+        "ROW_NUMBER(): takes no arguments; got fare. Write ROW_NUMBER() OVER (...)."
+    ),
+    "SELECT ROW_NUMBER() OVER (ORDER BY ts ROWS 3 PRECEDING) AS n FROM rides": (
+        "ROW_NUMBER(): has no frame; got a frame. Leave ROWS or RANGE out."
+    ),
+    **{
+        text: f"SQL line 1, column {column}: expected another operand or argument; got {got}."
+        for text, column, got in [
+            ("SELECT fare,, tip FROM rides", 13, ","),
+            ("SELECT fare, FROM rides", 14, "FROM"),
+            ("SELECT , fare FROM rides", 8, ","),
+            ("SELECT COALESCE(fare,) AS f FROM rides", 22, ")"),
+            ("SELECT fare IN (1,) AS f FROM rides", 19, ")"),
+            (f"SELECT route FROM rides {HOUR} GROUP BY route,", 55, "the end of the statement"),
+        ]
+    },
+    "SELECT fare FROM rides,": (
+        "SQL line 1, column 24: expected the name of a stream; got the end of the statement."
+    ),
     "SELECT fare FROM rides OFFSET 3": (
         "SQL line 1, column 24: the first rows of a window can be taken, not later ones; got "
         "OFFSET. There is no way yet."

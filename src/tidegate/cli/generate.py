@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -29,12 +29,13 @@ FORMATS = {
 """What is written, by the endings of names."""
 
 CHUNK_ROWS = 2**18
+DEFAULT_ROWS = 100_000
 
 
 @click.command()
 @click.argument("name", required=False)
 @click.option(
-    "--rows", type=Whole(), default=100_000, show_default=True, metavar="N", help="How many rows."
+    "--rows", type=Whole(), metavar="N", help=f"How many rows.  [default: {DEFAULT_ROWS}]"
 )
 @click.option("--out", metavar="FILE", help="The file to write; replaced whole if it is there.")
 @click.option(
@@ -54,7 +55,7 @@ CHUNK_ROWS = 2**18
 @answers
 def generate(
     name: str | None,
-    rows: int,
+    rows: int | None,
     out: str | None,
     format_: str | None,
     parameters: tuple[str, ...],
@@ -65,6 +66,7 @@ def generate(
     A query can also read a generator directly: FROM 'generator:NAME?KEY=VALUE&...'.
     """
     if listed:
+        _refuse_writing({"--rows": rows, "--out": out, "--format": format_, "--param": parameters})
         chosen = [described(one, f"generate {one}") for one in ([name] if name else names())]
         return CommandAnswer(
             [_facts(one) for one in chosen], lambda: "\n\n".join(map(_entry, chosen))
@@ -73,6 +75,7 @@ def generate(
         raise OptionError(
             "generate", "needs the name of a generator", "none", f"There are: {', '.join(names())}."
         )
+    rows = DEFAULT_ROWS if rows is None else rows
     if rows < 0:
         raise OptionError("--rows", "must not be negative", str(rows))
     given = Parameters(_query(rows, parameters), f"generate {name}")
@@ -99,6 +102,13 @@ def generate(
         ),
         aside=True,
     )
+
+
+def _refuse_writing(options: Mapping[str, object]) -> None:
+    for name, value in options.items():
+        if value not in (None, ()):
+            must = "shows generators, and writes nothing"
+            raise OptionError("--list", must, f"{name} beside it", f"Leave {name} or --list out.")
 
 
 def _query(rows: int, parameters: Sequence[str]) -> str:

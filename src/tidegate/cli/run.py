@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -37,6 +38,7 @@ from tidegate.json_text import json_text
 from tidegate.memory import Allowance
 from tidegate.plan.method import JoinOptions
 from tidegate.plan.options import PlanOptions
+from tidegate.plan.physical import Plan
 from tidegate.query.output import Output
 from tidegate.remote.scheme import is_remote_uri
 from tidegate.session.dashboard import ServedPage
@@ -260,6 +262,7 @@ def run(
     outputs = read_query(query, streams, times)
     options = replace(options, policy=policy_of(policy, outputs, "--policy"))
     plan = plan_for(outputs, place, planning)
+    _warn_of_unread(plan, streams)
     view = view_of(drawable(sys.stdout), query.stem, plan, place)
     with ServedPage(dashboard or False, "--dashboard") as page:
         loop = prepare(
@@ -274,6 +277,24 @@ def run(
         )
         tell_page(page.show(loop, query.stem))
     _run_to_its_end(loop, view, checkpoint, address, summary)
+    _tell_unreached(options, loop.manifest.batch + 1)
+
+
+def _warn_of_unread(plan: Plan, streams: Sequence[str]) -> None:
+    """Say which --stream nothing reads, as one with a name that is misspelt."""
+    read = {one.name.lower() for one in (*plan.streams, *plan.tables)}
+    for name in stream_options(streams, ())[0]:
+        if name.lower() not in read:
+            say(f"--stream {name}: the query does not read a stream of this name", logging.WARNING)
+
+
+def _tell_unreached(options: RunOptions, batches: int) -> None:
+    """Say which --switch was for a batch that did not come."""
+    asked = {*options.switches, *(b for of in options.subquery_switches.values() for b in of)}
+    for batch in sorted(b for b in asked if b >= batches):
+        say(
+            f"--switch: batch {batch} did not come; the last one was {batches - 1}", logging.WARNING
+        )
 
 
 def _sinks(

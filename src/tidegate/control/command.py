@@ -30,6 +30,22 @@ CHANGES: dict[str, Callable[[Arguments], MappingChange]] = {
 }
 """What changes mappings, by the name of the command."""
 
+_ANY = ("command", "by", "from")
+_OF = ("subquery", "why")
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "scale": ("instances", *_OF),
+    "rebalance": _OF,
+    "move": ("buckets", "instance", *_OF),
+    "switch": ("mapping", *_OF),
+    POLICY: ("policy",),
+    SHED: ("share", "why"),
+    PAUSE: (),
+    RESUME: (),
+    STOP: (),
+    STATUS: (),
+}
+"""What a question may say beside its command, and who asks it."""
+
 
 def answer(loop: Loop, question: Arguments) -> dict[str, Any]:
     """Do what a question asks of a query; what cannot be done is a UserError.
@@ -38,6 +54,8 @@ def answer(loop: Loop, question: Arguments) -> dict[str, Any]:
     something is noted in the journal, with who asked and what became of it.
     """
     command = text_of(question.get("command"), "ctl", "command")
+    if command in FIELDS:
+        _refuse_unknown(command, question)
     if command == STATUS:
         return picture_of(loop)
     try:
@@ -49,12 +67,19 @@ def answer(loop: Loop, question: Arguments) -> dict[str, Any]:
     return done
 
 
+def _refuse_unknown(command: str, question: Arguments) -> None:
+    known = FIELDS[command]
+    for name in question:
+        if name not in (*known, *_ANY):
+            got = name if len(name) <= 60 else f"{name[:60]} ..."
+            raise OptionError(command, "its fields must be known", got, near(got, known))
+
+
 def _done(loop: Loop, command: str, question: Arguments) -> dict[str, Any]:
     if command in CHANGES:
         return _changed(loop, CHANGES[command](question), question)
     if command not in ACTIONS:
-        known = [*CHANGES, *ACTIONS, STATUS]
-        raise OptionError("ctl", "must be a known command", command, near(command, known))
+        raise OptionError("ctl", "must be a known command", command, near(command, FIELDS))
     loop.controls.refuse_ended(command)
     return ACTIONS[command](loop, question)
 

@@ -22,6 +22,7 @@ from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import BatchReport
 from tidegate.driver.options import RunOptions
 from tidegate.driver.pipeline import RowsSeen, StepSeen
+from tidegate.errors import OptionError
 from tidegate.plan.physical import Plan
 from tidegate.session.place import DeferredRunner, Place
 from tidegate.session.recorded_script import RecordedScript, record_script
@@ -33,6 +34,15 @@ _log = logging.getLogger(__name__)
 
 Location = str | PathLike[str] | tuple[FileSystem, str]
 """Where a checkpoint is: a folder, a URI of `pyarrow.fs`, or a file system and a path in it."""
+
+
+def _check_checkpoint(checkpoint: Location | None, options: RunOptions) -> None:
+    if checkpoint == "":
+        must = "must say where the state is kept"
+        raise OptionError("--checkpoint", must, "''", "Give a folder, or leave it out.")
+    if options.start_empty and checkpoint is None:
+        remedy = "Leave it out: without a checkpoint everything begins empty."
+        raise OptionError("--start-empty", "needs a checkpoint", "none", remedy)
 
 
 def prepare(
@@ -59,6 +69,9 @@ def prepare(
     that ends with the loop. A loop with `until` runs batches again that ended there or before.
     `script` is recorded when the loop begins to run.
     """
+    _check_checkpoint(checkpoint, options)
+    if place.in_vain:
+        _log.warning("%s is for Spark: with --master none it changes nothing", place.in_vain)
     for subquery in plan.subqueries:
         for warning in subquery.operator.traits.warnings:
             _log.warning("%s: %s", subquery.name, warning)

@@ -138,6 +138,15 @@ class Place:
         )
 
     @property
+    def in_vain(self) -> str | None:
+        """The option that says how Spark is to do something, where there is no Spark."""
+        if self.on_spark:
+            return None
+        if self.execution != "auto":
+            return f"--execution {self.execution}"
+        return "--exchange shuffle" if self.exchange == "shuffle" else None
+
+    @property
     def on_one_host(self) -> bool:
         """Whether all tasks run on the host of the driver."""
         return not self.on_spark or is_one_host(self.location)

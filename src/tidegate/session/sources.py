@@ -19,7 +19,7 @@ from tidegate.session.table import as_source, as_table, default_time, is_table
 from tidegate.source.backfill.address import backfill_text
 from tidegate.source.memory import MemorySource
 from tidegate.source.registry import open_uri
-from tidegate.source.subscription import AS_FOUND, Reading
+from tidegate.source.subscription import Reading
 from tidegate.sql.columns import schema_given
 
 _ARGUMENTS = ("time", "name", "disorder", "idle", "schema", "options", "then", "until")
@@ -122,7 +122,7 @@ class Sources:
         schemas, types_from = [], ""
         for uri in uris:
             given = self._connectors.get(uri)
-            if given is not None and reading != AS_FOUND:
+            if given is not None and reading.told:
                 raise OptionError(
                     f"stream {stream}",
                     "only files can be read with schema= and options",

@@ -12,7 +12,6 @@ from tidegate.errors import OptionError, SourceError
 from tidegate.query.table import TableDef
 from tidegate.schema import fit_rows, normal_schema
 from tidegate.session.table import as_table, is_table
-from tidegate.source.subscription import AS_FOUND
 from tidegate.source.table import open_table
 from tidegate.sql.script import TableSource
 
@@ -48,7 +47,7 @@ def table_of(source: Any, said: TableSource) -> TableDef:
     if paths and all(isinstance(path, str | PathLike) for path in paths):
         return table_of_files(said, [fspath(path) for path in paths])
     where = f"table {said.name}"
-    if said.reading != AS_FOUND:
+    if said.reading.told:
         raise OptionError(
             where,
             "only files can be read with schema= and options",

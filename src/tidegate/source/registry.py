@@ -143,7 +143,7 @@ def format_named(path: str) -> FileFormat | None:
 
 def check_reading(reading: Reading, format_: FileFormat, where: str) -> None:
     """Refuse options that mean nothing for a format, and types that it cannot hold."""
-    for name, _ in reading.options:
+    for name in reading.given:
         if name not in format_.options:
             every = dict.fromkeys(_format(target) for target in FORMATS.values())
             titles = [f.title for f in every if name in f.options]

@@ -140,6 +140,8 @@ class Reading:
 
     schema: pa.Schema | None = None
     options: tuple[tuple[str, Any], ...] = field(default=())
+    given: tuple[str, ...] = field(default=(), compare=False)
+    """The names of all that were given: also one that changes nothing must mean something."""
 
     @staticmethod
     def of(
@@ -166,7 +168,17 @@ class Reading:
         if "quote" in found and found["quote"] == found.get("sep", ","):
             raise OptionError(where, "quote and delimiter must differ", repr(found["quote"]))
         kept = {n: v for n, v in found.items() if v != OPTIONS[n].default}
-        return Reading(schema, tuple(sorted(kept.items())))
+        return Reading(schema, tuple(sorted(kept.items())), tuple(found))
+
+    @property
+    def told(self) -> bool:
+        """Whether anything was said, be it what holds anyhow."""
+        return self.schema is not None or bool(self.given)
+
+    def only(self, keeps: Callable[[str], bool]) -> Reading:
+        """The same columns, with some of the options, by their names."""
+        kept = tuple(pair for pair in self.options if keeps(pair[0]))
+        return Reading(self.schema, kept, tuple(filter(keeps, self.given)))
 
     def get(self, name: str) -> Any:
         """The value of an option."""
@@ -202,6 +214,6 @@ class Subscription:
 
     def refuse_reading(self, what: str, remedy: str) -> None:
         """Refuse declared columns and options, for a source that says itself what its rows are."""
-        if self.reading != AS_FOUND:
+        if self.reading.told:
             must = "only files can be read with declared columns and options"
             raise SourceError(self.where, must, what, remedy)

@@ -103,7 +103,11 @@ class _Binder:
 
     def query(self, tree: exp.Expression) -> Node:
         if with_ := tree.args.get("with_"):
-            return self._with(with_).query(_without(tree, "with_"))
+            binder = self._with(with_)
+            node = binder.query(_without(tree, "with_"))
+            for cte in with_.expressions:
+                binder.named[cte.alias.lower()].check()
+            return node
         if isinstance(tree, QueryWith):
             clauses = [read_clause(c) for c in tree.expressions]
             single = [clause for clause in clauses if not clause.whole]
@@ -119,8 +123,12 @@ class _Binder:
         raise QueryError("SQL", "a query must be a SELECT", tree.sql(dialect="tidegate")[:60])
 
     def _with(self, with_: exp.With) -> _Binder:
-        binder = self
+        binder, known = self, set[str]()
         for cte in with_.expressions:
+            if cte.alias.lower() in known:
+                remedy = "Give one of the queries another name."
+                raise QueryError("WITH", "a name can be used once", f"{cte.alias} twice", remedy)
+            known.add(cte.alias.lower())
             one = _Named(cte.alias, cte.this, binder, tuple(c.name for c in _alias_columns(cte)))
             binder = replace(binder, named={**binder.named, cte.alias.lower(): one})
         return binder
@@ -282,7 +290,14 @@ class _Named:
 
     @cached_property
     def node(self) -> Node:
-        return self.before.catalog.parts.setdefault(self.name, self._bound())
+        node = self._bound()
+        self.before.catalog.parts.setdefault(self.name, node)
+        return node
+
+    def check(self) -> None:
+        """Refuse mistakes in it also where nothing reads it."""
+        if "node" not in vars(self):
+            self._bound()
 
     def _bound(self) -> Node:
         node = self.before.query(self.tree)

@@ -45,7 +45,7 @@ class WrittenCall:
                 written.conditions += conjuncts(wrapper.expression.this)
             elif isinstance(wrapper, exp.WithinGroup):
                 written._read_order(wrapper.expression.expressions)
-            elif isinstance(wrapper, exp.IgnoreNulls):
+            elif isinstance(wrapper, exp.IgnoreNulls) and written.given:
                 null = exp.Is(this=exp.paren(written.given[0]), expression=exp.null())
                 written.conditions.append(exp.not_(null))
         return written

@@ -198,9 +198,29 @@ class TidegateParser(KeepParser, FrameParser, CreateTableParser):
             limit.set("direction", "FIRST")
         return limit
 
+    def _parse_csv(
+        self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA
+    ) -> list[Any]:
+        """A list; sqlglot would pass over an item that is missing beside a comma."""
+
+        def item() -> Any:
+            begun, found = self._prev, parse_method()
+            last = begun is not None and begun is self._prev and begun.token_type is sep
+            more = self._match_set(
+                (TokenType.CUBE, TokenType.ROLLUP, TokenType.GROUPING_SETS), advance=False
+            )
+            if found is None and (last or self._match(sep, advance=False)) and not more:
+                self.raise_error("expected another operand or argument")
+            return found
+
+        return super()._parse_csv(item, sep)
+
     def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
         """A join as written: sqlglot adds ON TRUE where there is no condition."""
+        comma = self._match(TokenType.COMMA, advance=False)
         join = super()._parse_join(*args, **kwargs)
+        if comma and join is None:
+            self.raise_error("expected the name of a stream")
         if join is not None and join.args.get("on") == exp.true():
             written = self._prev.token_type is TokenType.TRUE
             join.set("on", exp.true() if written else None)

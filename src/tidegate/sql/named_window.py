@@ -16,14 +16,24 @@ def without_names(tree: exp.Select) -> exp.Select:
         if window.name.lower() in named:
             raise QueryError("WINDOW", "a name stands for one window", window.name)
         named[window.name.lower()] = _written_out(window.copy(), named)
-    tree = tree.copy()
+    written, tree = tree, tree.copy()
     tree.set("windows", None)
     qualify = tree.args.get("qualify")
     for part in (*tree.expressions, *([qualify] if qualify is not None else [])):
         for window in list(part.find_all(exp.Window)):
             if window.parent_select is tree:
                 _written_out(window, named)
+    _refuse_unused(written, named)
     return tree
+
+
+def _refuse_unused(tree: exp.Select, named: dict[str, exp.Window]) -> None:
+    """Refuse a window that no function is over: what it says would be read by nobody."""
+    aliases = (window.args.get("alias") for window in tree.find_all(exp.Window))
+    used = {alias.name.lower() for alias in aliases if alias is not None}
+    if unused := [name for name in named if name not in used]:
+        must = "a window with a name is for a function OVER it"
+        raise QueryError("WINDOW", must, unused[0], f"Write OVER {unused[0]}, or leave it out.")
 
 
 def _written_out(window: exp.Window, named: dict[str, exp.Window]) -> exp.Window:

@@ -108,7 +108,11 @@ class FrameParser(PieceParser):
         return {"value": exp.Interval(this=amount, unit=exp.var(unit.text.upper())), "side": side}
 
 
-_RANKS = {exp.Rank: RankCall(), exp.DenseRank: RankCall(dense=True)}
+_RANKS: dict[type, OverCall] = {
+    exp.Rank: RankCall(),
+    exp.DenseRank: RankCall(dense=True),
+    exp.RowNumber: FrameCall(AggregateCall("count"), FrameSpan(ROWS, None)),
+}
 _UNDECIDED = {exp.Ntile: "= 1", exp.PercentRank: "<= 0.1", exp.CumeDist: "<= 0.1"}
 _SIDES = ("PRECEDING", "FOLLOWING")
 
@@ -177,15 +181,12 @@ def _call(window: exp.Window) -> OverCall:
     if type(function) in _OFFSETS:
         return _offset(function, window, ignore_nulls)
     if type(function) in _RANKS:
-        ranks = _RANKS[type(function)]
-        _refuse_frame(ranks.text.upper(), window)
-        return ranks
+        _refuse_more(function, window)
+        return _RANKS[type(function)]
     frame = _frame(window.args.get("spec"))
     if isinstance(function, exp.NthValue):
         number = _number("NTH_VALUE", function.args.get("offset"))
         return NthCall(function.this, number, ignore_nulls, frame)
-    if isinstance(function, exp.RowNumber):
-        return FrameCall(AggregateCall("count"), FrameSpan(ROWS, None))
     text = expression_text(function)
     if type(function) in _UNDECIDED:
         why = "depends on all tuples of its key, also on those to come, so it is never decided"
@@ -196,6 +197,19 @@ def _call(window: exp.Window) -> OverCall:
         why = "needs an aggregate, LAG, LEAD, NTH_VALUE, ROW_NUMBER, RANK or DENSE_RANK"
         raise UnavailableError("OVER", why, text, NO_WAY)
     return FrameCall(read_aggregate(function), frame)
+
+
+def _refuse_more(function: exp.Expr, window: exp.Window) -> None:
+    """Refuse arguments and a frame of a function that numbers the tuples so far."""
+    word = f"{function.sql_name()}()"
+    if given := [text for value in function.args.values() if value for text in [_written(value)]]:
+        raise QueryError(word, "takes no arguments", ", ".join(given), f"Write {word} OVER (...).")
+    _refuse_frame(word, window)
+
+
+def _written(value: Any) -> str:
+    parts = value if isinstance(value, list) else [value]
+    return ", ".join(expression_text(part) for part in parts)
 
 
 def _refuse_frame(word: str, window: exp.Window) -> None:

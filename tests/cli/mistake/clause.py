@@ -21,6 +21,13 @@ MISTAKES = {
             "Write AS keep if it is a name; if it is a clause, there is no way yet."
         ),
     ),
+    "error without AS": told(
+        "SELECT * FROM rides error",
+        (
+            "SQL line 1, column 21: a word of a clause needs AS to be a name; got error. "
+            "Write AS error if it is a name; if it is a clause, begin it with WITH."
+        ),
+    ),
     "limit with an offset": told(
         (
             "SELECT route, COUNT(*) AS n FROM rides [RANGE 10 SECONDS] GROUP BY route "

@@ -125,6 +125,19 @@ MISTAKES = {
         "ts)",
         "OVER: no window has this name (there are: w); got v.",
     ),
+    "named window for nothing": told(
+        "SELECT SUM(fare) OVER v AS s FROM rides WINDOW v AS (ORDER BY ts), w AS (ORDER BY far)",
+        "WINDOW: a window with a name is for a function OVER it; got w. Write OVER w, or leave it "
+        "out.",
+    ),
+    "arguments of a rank": told(
+        "SELECT RANK(fare) OVER (ORDER BY ts) AS s FROM rides",
+        "RANK(): takes no arguments; got fare. Write RANK() OVER (...).",
+    ),
+    "two queries of one name": told(
+        "WITH p AS (SELECT fare FROM rides), P AS (SELECT note FROM rides) SELECT * FROM p",
+        "WITH: a name can be used once; got P twice. Give one of the queries another name.",
+    ),
     "two named windows": told(
         "SELECT SUM(fare) OVER w AS s FROM rides WINDOW w AS (ORDER BY ts), W AS (ORDER BY ts)",
         "WINDOW: a name stands for one window; got W.",

@@ -5,6 +5,27 @@ from __future__ import annotations
 from tests.cli.mistake.kind import COUNT, RIDES, Good, Mistake
 
 MISTAKES = {
+    "--checkpoint without a name": Mistake(
+        message="--checkpoint: must say where the state is kept; got ''. Give a folder, or leave "
+        "it out.",
+        options=(*RIDES, "--checkpoint", ""),
+    ),
+    "--start-empty without a checkpoint": Mistake(
+        message="--start-empty: needs a checkpoint; got none. Leave it out: without a checkpoint "
+        "everything begins empty.",
+        options=(*RIDES, "--start-empty"),
+    ),
+    "generate --list --rows": Mistake(
+        message="--list: shows generators, and writes nothing; got --rows beside it. Leave --rows "
+        "or --list out.",
+        command=("generate", "taxi", "--list", "--rows", "100000"),
+    ),
+    "an option that says what holds anyhow": Mistake(
+        message="stream rides, rides.csv: option format is for the values of messages; got CSV "
+        "files. Options for CSV: sep, header, nullValue, quote, escape, encoding, compression, "
+        "dateFormat, timestampFormat.",
+        sql="CREATE STREAM rides FROM 'rides.csv' OPTIONS (format 'json'); SELECT * FROM rides",
+    ),
     "explain --sample of a query that sheds nothing": Mistake(
         message=(
             "--sample: is for a query that has WITH SHED over an aggregate; got one that sheds "

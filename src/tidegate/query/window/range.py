@@ -94,9 +94,8 @@ class TimeWindow(Window):
         if offset_us is not None or time_zone is not None or isinstance(range_us, Months):
             raise no_alignment(cls.written(range_us, slide_us, offset_us, time_zone))
         if slide_us is not None:
-            window = cls(range_us, slide_us)
-            if slide_us != range_us:
-                raise slides(window)
+            cls(range_us, slide_us)
+            raise slides("RANGE", duration_text(range_us), duration_text(slide_us))
         return Distance(range_us)
 
     @property

@@ -62,12 +62,13 @@ class TupleWindow(Window, JoinWindow):
     @classmethod
     def side(cls, rows: int, slide: int | None = None) -> TupleWindow:
         window = cls.written(rows, slide)
-        window.check_side()
+        if slide is not None:
+            raise slides("ROWS", rows, slide)
         return window
 
     def check_side(self) -> None:
         if self.slide != self.rows:
-            raise slides(self)
+            raise slides("ROWS", self.rows, self.slide)
 
     @property
     def reach_us(self) -> int:

@@ -104,11 +104,11 @@ class JoinWindow(ABC):
         """Refuse one that jumps; most do not."""
 
 
-def slides(window: object) -> QueryError:
-    """What to say of a window that jumps, in a join."""
+def slides(word: str, size: object, slide: object) -> QueryError:
+    """What to say of a window with SLIDE in a join, also where it would follow itself."""
     return QueryError(
         "JOIN",
         "the window of a join moves with every tuple, so it has no SLIDE",
-        f"[{window}]",
+        f"[{word} {size} SLIDE {slide}]",
         "Leave SLIDE out.",
     )

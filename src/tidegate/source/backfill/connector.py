@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -17,8 +17,6 @@ from tidegate.source.backfill.seam import OffsetSeam, Seam, TimeSeam, WrittenSea
 from tidegate.source.kafka.column import RECORD_COLUMNS
 from tidegate.source.message.registry import value_format
 from tidegate.source.subscription import MESSAGE_OPTIONS, Reading
-
-Options = tuple[tuple[str, Any], ...]
 
 OpenPlace = Callable[[str, bool, Reading], Connector]
 """Opens a URI, followed or not, with what is said of how it is read."""
@@ -78,8 +76,8 @@ class BackfillConnector(Connector):
         """The topic is read with the columns of the history; one that lacks them is refused."""
         history = HistoryConnector(_open_history(address.history, reading, open_place))
         _check_record_columns(history.schema, where)
-        of_values = _split(reading)[0]
-        topic = open_place(address.topic_alone, follow, Reading(history.schema, of_values))
+        of_values = replace(_split(reading)[0], schema=history.schema)
+        topic = open_place(address.topic_alone, follow, of_values)
         _check_columns(history.schema, topic.schema, where)
         seam: Seam = WrittenSeam()
         if address.until_us is not None:
@@ -109,23 +107,22 @@ class BackfillConnector(Connector):
         self._topic.take_as_of_now()
 
 
-def _split(reading: Reading) -> tuple[Options, Options]:
+def _split(reading: Reading) -> tuple[Reading, Reading]:
     """The options that the values of the topic take, and those that only files may take."""
     taken = ("format", *value_format(reading.get("format")).options)
-    of_values = tuple(pair for pair in reading.options if pair[0] in taken)
-    return of_values, tuple(pair for pair in reading.options if pair[0] not in taken)
+    return reading.only(lambda name: name in taken), reading.only(lambda name: name not in taken)
 
 
 def _open_history(uri: str, reading: Reading, open_place: OpenPlace) -> Connector:
     """Options that values and files may take are for both, where the files take them."""
     of_values, others = _split(reading)
-    shared = tuple(pair for pair in of_values if pair[0] not in MESSAGE_OPTIONS)
-    if shared:
+    both = reading.only(lambda name: name not in of_values.given or name not in MESSAGE_OPTIONS)
+    if both.given != others.given:
         try:
-            return open_place(uri, False, Reading(reading.schema, tuple(sorted(others + shared))))
+            return open_place(uri, False, both)
         except UserError:
-            shared = ()  # they are for the values alone, or what is wrong is told below
-    return open_place(uri, False, Reading(reading.schema, others))
+            pass  # they are for the values alone, or what is wrong is told below
+    return open_place(uri, False, others)
 
 
 def _check_record_columns(history: pa.Schema, where: str) -> None:

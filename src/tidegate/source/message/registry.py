@@ -37,7 +37,7 @@ def value_format(name: str) -> ValueFormat:
 
 def check_values(reading: Reading, format_: ValueFormat, where: str) -> None:
     """Refuse options that mean nothing for a format, and types that its values cannot hold."""
-    for name, _ in reading.options:
+    for name in reading.given:
         if name not in ("format", *format_.options):
             raise OptionError(
                 where,

@@ -10,9 +10,9 @@ from tidegate.query.clause.registry import CLAUSES
 UNEXPECTED = "expected another clause or the end of the statement"
 NEEDS_AS = "a word of a clause needs AS to be a name"
 WORDS = frozenset(
-    "ANTI ASOF BALANCE BUDGET CONFIDENCE DISORDER EMIT EVERY FINAL GAP GLOBAL IDLE KEEP "
-    "MATCH_CONDITION ONLY PARTITIONER PREWHERE QUALIFY REFRESH SAMPLE SEMI SESSION SETTINGS SHED "
-    "SLIDE TABLESAMPLE VALID WITHIN".split()
+    "ANTI ASOF BALANCE BUDGET CONFIDENCE COST DISORDER EMIT ERROR EVERY FINAL GAP GLOBAL IDLE KEEP "
+    "LATENCY MATCH_CONDITION ONLY PARTITIONER PREWHERE QUALIFY RANGE REFRESH ROWS SAMPLE "
+    "SEMI SESSION SETTINGS SHED SLIDE TABLESAMPLE VALID WITHIN".split()
 )
 """Words of clauses, here and elsewhere. Without AS they are not aliases: FROM rides FINAL."""
 
@@ -37,7 +37,9 @@ def remedy(requirement: str, found: str) -> str | None:
     if listed := _LISTED.fullmatch(requirement):
         return likely(found, re.findall("[A-Z]+", listed["words"])) or None
     if requirement == NEEDS_AS:
-        return f"Write AS {found} if it is a name; if it is a clause, there is no way yet."
+        clause = CLAUSES.get(found.upper())
+        way = "begin it with WITH" if clause and clause.lead else "there is no way yet"
+        return f"Write AS {found} if it is a name; if it is a clause, {way}."
     if requirement != UNEXPECTED or not found:
         return None
     if found == ",":
