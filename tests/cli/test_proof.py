@@ -96,7 +96,10 @@ def test_verify_finds_a_swapped_row_of_the_input(capsys: pytest.CaptureFixture[s
     assert facts["changed"] == ["input"]
     assert facts["outputs"][""]["difference"]["row"] == 6
     before = ["verify", "ck-x", "q.sql", "--to", "2024-01-01T00:00:20Z"]
-    assert "equal" in _answer(capsys, 0, *before)
+    compared = "equal: {} of the 18 rows that were committed were compared\n"
+    assert _answer(capsys, 0, *before) == compared.format(6)
+    later = ["verify", "ck-x", "q.sql", "--from", "2030-01-01"]
+    assert _answer(capsys, 0, *later) == compared.format(0)
 
 
 @pytest.mark.usefixtures("work")

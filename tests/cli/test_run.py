@@ -197,6 +197,15 @@ def test_what_an_option_asks_for_in_vain_is_said(capsys, caplog):
     assert "--execution jobs is for Spark: with --master none it changes nothing" in caplog.text
 
 
+def test_a_summary_that_cannot_be_written_is_told(capsys):
+    command = ["run", "q.sql", "--master", "none", "--out", "o", "--summary"]
+    assert invoke([*command, "/dev/full"]) == 1
+    assert results("o") == EXPECTED
+    said = capsys.readouterr().err
+    assert "/dev/full: the summary must be written; got No space left on device. " in said
+    assert "Traceback" not in said
+
+
 @pytest.mark.parametrize("size", ["256MB", "2GB"])
 def test_the_memory_limit_changes_no_result(size):
     command = ["run", "q.sql", "--master", "none", "--out", "o", "--batch-rows", "2"]

@@ -27,13 +27,14 @@ from tidegate.cli.out import address_of, beside_view, side_places, sinks_of
 from tidegate.cli.page_address import tell_page
 from tidegate.cli.query_text import QueryText
 from tidegate.cli.stop import EXIT_STOPPED, Stopped
+from tidegate.cli.target import check_target
 from tidegate.cli.value import OneOf, PathText, SizeType, Whole
 from tidegate.cli.watch import run_until_signal, view_of
 from tidegate.driver.lineage.options import lineage_options
 from tidegate.driver.loop import Loop
 from tidegate.driver.metrics import Summary
 from tidegate.driver.options import DEFAULT_BATCH_ROWS, DEFAULT_BUCKETS, RunOptions
-from tidegate.errors import OptionError
+from tidegate.errors import OptionError, SinkError
 from tidegate.json_text import json_text
 from tidegate.memory import Allowance
 from tidegate.plan.method import JoinOptions
@@ -371,6 +372,8 @@ def check_places(
     if not place.absolute().parent.is_dir():
         got = f"no folder {place.parent}"
         raise OptionError("--summary", "must be in a folder that exists", got, "Make it first.")
+    if not place.exists():  # one that is there may be a pipe, in a folder of others
+        check_target("--summary", summary)
     if query is not None and place.resolve() == query.resolve():
         raise OptionError(
             "--summary", "must be another file than the query", summary, "Choose another name."
@@ -387,4 +390,10 @@ def report(summary: Summary, path: str | None) -> None:
     """Say what was done, on standard error and as JSON."""
     say_summary(summary)
     if path is not None:
-        Path(path).write_text(json_text(summary.as_dict(), indent=2) + "\n", encoding="utf-8")
+        text = json_text(summary.as_dict(), indent=2)
+        try:
+            Path(path).write_text(f"{text}\n", encoding="utf-8")
+        except OSError as error:
+            got = error.strerror or str(error)
+            remedy = "The run is not touched by it: what was committed stands."
+            raise SinkError(path, "the summary must be written", got, remedy) from error

@@ -52,7 +52,12 @@ def verify(
 
 def _text(facts: Mapping[str, Any]) -> str:
     rows = sum(of["rows"] for of in facts["outputs"].values())
-    ran = facts["batches"]
+    ran, spans = (
+        facts["batches"],
+        [of["compared"] for of in facts["outputs"].values() if "compared" in of],
+    )
+    if facts["equal"] and spans:
+        return f"equal: {sum(spans):,} of the {rows:,} rows that were committed were compared"
     if facts["equal"] and (ran is None or ran["first"] == 0):
         return f"equal: the query gives the recorded rows again ({rows:,} were committed)"
     if facts["equal"]:

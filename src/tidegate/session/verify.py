@@ -159,15 +159,15 @@ def _compared(record: RecordedRun, name: str, made: _Made, span: EventSpan) -> d
     uri, recorded = newest.places.get(name), newest.digests[name]
     files = [] if uri is None else list(past(uri, newest.batch + 1).problems)
     difference: dict[str, Any] | None = None
+    compared = [0]
     readable = uri is not None and folder is not None
     if uri is not None and folder is not None:
         before = made.rows_before.get(name, 0)
         count = recorded["rows"] - before
         most = None if newest.finished else count
         try:
-            at = first_difference(
-                _rows(uri, made.after, count, span), _rows(folder, made.after, most, span)
-            )
+            recorded_rows = _counted(_rows(uri, made.after, count, span), compared)
+            at = first_difference(recorded_rows, _rows(folder, made.after, most, span))
             if at is not None:
                 difference = {"row": before + at[0], "recorded": at[1], "now": at[2]}
         except (SourceError, pa.ArrowException, OSError) as error:
@@ -179,7 +179,16 @@ def _compared(record: RecordedRun, name: str, made: _Made, span: EventSpan) -> d
         difference = {"row": None, "recorded": recorded["digest"], "now": now}
     if difference is not None and name in made.differs:
         difference["batch"] = made.differs[name]
-    return {**recorded, "again": made.again[name], "files": files, "difference": difference}
+    facts = {"again": made.again[name], "files": files, "difference": difference}
+    asked = {} if span == EventSpan() else {"compared": compared[0]}
+    return {**recorded, **facts, **asked}
+
+
+def _counted(batches: Iterable[pa.RecordBatch], rows: list[int]) -> Iterator[pa.RecordBatch]:
+    """The batches, whose rows are counted in `rows[0]` as they are read."""
+    for batch in batches:
+        rows[0] += batch.num_rows
+        yield batch
 
 
 def _first(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

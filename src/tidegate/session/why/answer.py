@@ -58,7 +58,8 @@ def _output(outputs: Sequence[Output], name: str | None) -> Output:
         return outputs[0]
     if name not in names:
         got = "none" if name is None else name
-        raise OptionError("--output", "must be an output of the query", got, near(got, names))
+        remedy = near(got, names) if any(names) else "Leave it out: there is one, without a name."
+        raise OptionError("--output", "must be an output of the query", got, remedy)
     return outputs[names.index(name)]
 
 
