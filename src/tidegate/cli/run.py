@@ -262,8 +262,7 @@ def run(
     planning = PlanOptions(join, strategy, partitioner, max_windows_per_tuple, partial)
     outputs = read_query(query, streams, times)
     options = replace(options, policy=policy_of(policy, outputs, "--policy"))
-    plan = plan_for(outputs, place, planning)
-    _warn_of_unread(plan, streams)
+    plan = _told_of_unread(streams, plan_for(outputs, place, planning))
     view = view_of(drawable(sys.stdout), query.stem, plan, place)
     with ServedPage(dashboard or False, "--dashboard") as page:
         loop = prepare(
@@ -277,16 +276,16 @@ def run(
             script=_recorded(query, streams, times).planned_with(planning),
         )
         tell_page(page.show(loop, query.stem))
-    _run_to_its_end(loop, view, checkpoint, address, summary)
-    _tell_unreached(options, loop.manifest.batch + 1)
+    _run_to_its_end(loop, view, checkpoint, address, summary, options=options)
 
 
-def _warn_of_unread(plan: Plan, streams: Sequence[str]) -> None:
-    """Say which --stream nothing reads, as one with a name that is misspelt."""
+def _told_of_unread(streams: Sequence[str], plan: Plan) -> Plan:
+    """The plan; says which --stream it does not read, as one with a name that is misspelt."""
     read = {one.name.lower() for one in (*plan.streams, *plan.tables)}
     for name in stream_options(streams, ())[0]:
         if name.lower() not in read:
             say(f"--stream {name}: the query does not read a stream of this name", logging.WARNING)
+    return plan
 
 
 def _tell_unreached(options: RunOptions, batches: int) -> None:
@@ -323,7 +322,13 @@ def _shown_by(view: LiveView | None) -> dict[str, Any]:
 
 
 def _run_to_its_end(
-    loop: Loop, view: LiveView | None, checkpoint: str | None, out: Address, summary: str | None
+    loop: Loop,
+    view: LiveView | None,
+    checkpoint: str | None,
+    out: Address,
+    summary: str | None,
+    *,
+    options: RunOptions,
 ) -> None:
     """Run the batches, then say what was done, and how to go on where a signal stopped it."""
     if checkpoint is not None:
@@ -339,6 +344,7 @@ def _run_to_its_end(
         say(how_to_continue(checkpoint, out), title="")
         raise click.exceptions.Exit(EXIT_STOPPED) from None
     report(done, summary)
+    _tell_unreached(options, loop.manifest.batch + 1)
 
 
 def how_to_continue(checkpoint: str | None, out: Address) -> str:

@@ -153,7 +153,7 @@ def test_a_row_is_found_by_a_condition() -> None:
         running.why("x > 99")
     with pytest.raises(tg.TidegateError, match="must be the number of a row; got 6, of 6 rows"):
         running.why(6)
-    with pytest.raises(tg.TidegateError, match="an output of the query; got nope. Leave it out"):
+    with pytest.raises(tg.TidegateError, match=r"an output of the query; got nope\. Leave it out"):
         running.why(0, output="nope")
 
 
