@@ -281,7 +281,9 @@ def run(
 
 def _told_of_unread(streams: Sequence[str], plan: Plan) -> Plan:
     """The plan; says which --stream it does not read, as one with a name that is misspelt."""
-    read = {one.name.lower() for one in (*plan.streams, *plan.tables)}
+    read = {
+        name.lower() for name in (*(s.name for s in plan.streams), *(t.name for t in plan.tables))
+    }
     for name in stream_options(streams, ())[0]:
         if name.lower() not in read:
             say(f"--stream {name}: the query does not read a stream of this name", logging.WARNING)

@@ -108,10 +108,10 @@ class FrameParser(PieceParser):
         return {"value": exp.Interval(this=amount, unit=exp.var(unit.text.upper())), "side": side}
 
 
-_RANKS: dict[type, OverCall] = {
-    exp.Rank: RankCall(),
-    exp.DenseRank: RankCall(dense=True),
-    exp.RowNumber: FrameCall(AggregateCall("count"), FrameSpan(ROWS, None)),
+_RANKS: dict[type, tuple[str, OverCall]] = {
+    exp.Rank: ("RANK()", RankCall()),
+    exp.DenseRank: ("DENSE_RANK()", RankCall(dense=True)),
+    exp.RowNumber: ("ROW_NUMBER()", FrameCall(AggregateCall("count"), FrameSpan(ROWS, None))),
 }
 _UNDECIDED = {exp.Ntile: "= 1", exp.PercentRank: "<= 0.1", exp.CumeDist: "<= 0.1"}
 _SIDES = ("PRECEDING", "FOLLOWING")
@@ -181,8 +181,9 @@ def _call(window: exp.Window) -> OverCall:
     if type(function) in _OFFSETS:
         return _offset(function, window, ignore_nulls)
     if type(function) in _RANKS:
-        _refuse_more(function, window)
-        return _RANKS[type(function)]
+        word, ranks = _RANKS[type(function)]
+        _refuse_more(word, function, window)
+        return ranks
     frame = _frame(window.args.get("spec"))
     if isinstance(function, exp.NthValue):
         number = _number("NTH_VALUE", function.args.get("offset"))
@@ -199,9 +200,8 @@ def _call(window: exp.Window) -> OverCall:
     return FrameCall(read_aggregate(function), frame)
 
 
-def _refuse_more(function: exp.Expr, window: exp.Window) -> None:
+def _refuse_more(word: str, function: exp.Expr, window: exp.Window) -> None:
     """Refuse arguments and a frame of a function that numbers the tuples so far."""
-    word = f"{function.sql_name()}()"
     if given := [text for value in function.args.values() if value for text in [_written(value)]]:
         raise QueryError(word, "takes no arguments", ", ".join(given), f"Write {word} OVER (...).")
     _refuse_frame(word, window)
