@@ -99,6 +99,8 @@ def _text(facts: Mapping[str, Any]) -> str:
     ran = facts["batches"]
     if facts["equal"] and (ran is None or ran["first"] == 0):
         return f"equal: the query gives the recorded rows again ({rows:,} were committed)"
+    if facts["equal"] and ran["first"] > ran["last"]:
+        return f"equal: the query of batch {ran['last']} was cut over, and has made no batch since"
     if facts["equal"]:
         return (
             f"equal: batches {ran['first']} to {ran['last']} give their recorded rows again. The "
