@@ -303,3 +303,32 @@ def test_a_program_signs_and_the_key_is_in_nothing_that_it_leaves(
         assert raw not in data
     assert not any(key in text for text in texts)
     assert "as signed" in _said(capsys, "verify", "ck", "--signed-by", "mine.pub")
+
+
+def test_a_chain_goes_on_after_a_cutover(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = [*_RUN, "--available-now", "--sign", "mine.pem"]
+    assert invoke(run) == 0
+    Path("new.sql").write_text(_SQL.replace("10 SECONDS", "20 SECONDS"))
+    assert invoke(["compare", "ck", "new.sql", "--cutover", "kept"]) == 0
+    with Path("in.csv").open("a") as file:
+        file.write("2024-01-01T00:01:30Z,a,1\n2024-01-01T00:02:30Z,a,1\n")
+    assert invoke([w.replace("q.sql", "new.sql") for w in run]) == 0
+    assert "as signed" in _said(capsys, "verify", "ck", "--signed-by", "mine.pub")
+    queries = [json.loads(path.read_bytes().split(b"\n")[0])["query"] for path in _links()]
+    assert len(set(queries)) == 2
+    assert queries[0] == queries[-2] != queries[-1]
+
+
+def test_a_batch_whose_output_was_lost_is_signed_as_it_is_made_again(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = [*_RUN, "--available-now", "--sign", "mine.pem"]
+    assert invoke(run) == 0
+    newest = sorted(Path("out").glob("batch=*"))[-1]
+    links = [path.read_bytes() for path in _links()]
+    shutil.rmtree(newest)
+    assert invoke(["verify", "ck", "--signed-by", "mine.pub"]) == 1
+    assert invoke(run) == 0
+    assert newest.is_dir()
+    assert [path.read_bytes() for path in _links()] == links
+    assert "as signed" in _said(capsys, "verify", "ck", "--signed-by", "mine.pub")

@@ -46,8 +46,8 @@ class ChainSigner(BatchObserver):
     def started(self) -> None:
         """The newest batch may have been committed by a run that was killed before its link."""
         # Where its output was lost it runs again first: then the state is the one before it.
-        newest = self._store.latest()
-        if newest is not None and newest.batch == self._state.batch:
+        newest, signed = self._store.latest(), -1 if self._head is None else self._head.batch
+        if newest is not None and signed < newest.batch == self._state.batch:
             self._sign(newest)
 
     def committed(self, batch: CommittedBatch) -> None:
@@ -56,8 +56,8 @@ class ChainSigner(BatchObserver):
     def _sign(self, manifest: Manifest) -> None:
         head = self._head
         if head is not None and head.batch == manifest.batch:
-            # The same batch again, at a start or after its output was lost: it takes the place of
-            # its own link, so what comes before it is what came before that.
+            # The same batch again, after its output was lost: it takes the place of its own link,
+            # so what comes before it is what came before that.
             previous = head.previous
         else:
             previous = "" if head is None else head.digest
