@@ -10,7 +10,7 @@ from tidegate.cli.value import PathText, TimeText
 from tidegate.driver.metrics import digest_line
 from tidegate.errors import CheckpointError, OptionError
 from tidegate.session.signed_chain import signed_ends
-from tidegate.sink.written_rows import EventSpan, digest_of
+from tidegate.sink.written_rows import EventSpan, digest_of, outputs_in
 from tidegate.state.signature import PublicKey
 from tidegate.state.store import Store
 
@@ -32,14 +32,16 @@ from tidegate.state.store import Store
 def digest(place: str, until: int | None, signed_by: str | None) -> CommandAnswer:
     """Show the digest of an output: recomputed from its Parquet files, or as recorded.
 
-    OUT is a folder of results, whose rows are read. Of a CHECKPOINT it is what the newest manifest
-    has. Equal digests mean equal rows in equal order, however they were cut into batches.
+    OUT is a folder of results, whose rows are read, or one with a folder for each output. Of a
+    CHECKPOINT it is what the newest manifest has. Equal digests mean equal rows in equal order,
+    however they were cut into batches.
     """
     if signed_by is not None:
         return _signed(place, until, signed_by)
     found = recorded(place, until)
     if found is None:
-        found = {"": digest_of(place, EventSpan(to_us=until)).to_dict()}
+        span, places = EventSpan(to_us=until), outputs_in(place) or {"": place}
+        found = {name: digest_of(at, span).to_dict() for name, at in places.items()}
     lines = [digest_line(name, of) for name, of in found.items()]
     return CommandAnswer({"digests": found}, lambda: "\n".join(lines))
 

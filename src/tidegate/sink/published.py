@@ -31,6 +31,8 @@ NONE = -1
 PARQUET_ONLY = "must have Parquet files"
 """What is required of a folder whose files are of another format."""
 
+_DAMAGED = "`tidegate verify CHECKPOINT` says which files have changed. Restore it from a copy."
+
 _BATCH = re.compile(r"batch=(\d{8,})")
 _PART = re.compile(r"part-\d+\.parquet")
 _READ_ROWS = 65_536
@@ -92,8 +94,13 @@ class Published:
 
     def read(self, part: PublishedPart) -> Iterator[pa.RecordBatch]:
         """The rows of a part, some thousand at a time."""
-        with pyarrow.parquet.ParquetFile(self._opened(part)) as file:
-            yield from file.iter_batches(_READ_ROWS)
+        try:
+            with pyarrow.parquet.ParquetFile(self._opened(part)) as file:
+                yield from file.iter_batches(_READ_ROWS)
+        except (OSError, pa.ArrowException) as error:
+            name = f"{self._uri}/{_folder(part.batch)}/{part.name}"
+            must, got = "must be as it was written", reason(error)
+            raise SourceError(name, must, got, _DAMAGED) from error
 
     def _names(self, folder: str) -> Sequence[str]:
         try:

@@ -16,6 +16,7 @@ from tidegate.remote.scheme import is_remote_uri
 from tidegate.sink.digest import Digest, row_hashes
 from tidegate.sink.files import FileSink
 from tidegate.sink.published import NONE, Published
+from tidegate.sink.verify import sink_at
 
 _TIMES = ("window_end", "ts")
 
@@ -56,8 +57,7 @@ def rows_of(
 
     Those of the batches after one and up to another.
     """
-    known = is_remote_uri(place) or place.startswith("file:")
-    published = Published(place if known else FileSink(place).uri)
+    published = Published(_uri(place))
     newest = published.newest()
     if newest == NONE and may_be_empty:
         return
@@ -72,6 +72,24 @@ def rows_of(
     for part in published.parts(after, last, skip_missing=False):
         for batch in published.read(part):
             yield span.of(batch, place)
+
+
+def _uri(place: str) -> str:
+    """A path as sinks name it; URIs as they are."""
+    known = is_remote_uri(place) or place.startswith("file:")
+    return place if known else FileSink(place).uri
+
+
+def outputs_in(place: str) -> dict[str, str]:
+    """The named outputs below a folder, by name where they are; none where it is an output itself.
+
+    A folder of several outputs has one for each, and theirs have batches.
+    """
+    names = sink_at(_uri(place)).batch_names("")
+    if any(name.startswith("batch=") for name in names):
+        return {}
+    below = {n: f"{place.rstrip('/')}/{n}" for n in names if not n.startswith("_")}
+    return {name: at for name, at in below.items() if Published(_uri(at)).newest() != NONE}
 
 
 def digest_of(place: str, span: EventSpan) -> Digest:
