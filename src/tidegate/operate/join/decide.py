@@ -21,14 +21,14 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _WIDE_BYTES = 256
-"""Values of so many bytes are compared by number where rows are in several pairs each."""
+"""Texts at least this long on average are compared by code where rows are in several pairs."""
 
 
 @dataclass(frozen=True)
 class GatheredRows:
-    """Rows of a table by their places, columns gathered when asked for.
+    """Rows of a table by their places; a column is gathered only when it is read.
 
-    Where the first place is below 0 all are, and stand for tuples that are missing: all NULL.
+    Places are all from 0 on, or all -1: then they stand for missing tuples, whose columns are NULL.
     """
 
     table: pa.Table
@@ -65,9 +65,9 @@ class GatheredRows:
 
 
 def joined(parts: Sequence[GatheredRows], names: Sequence[str]) -> GatheredRows | None:
-    """Rows of several tables of one side as rows of one, with some columns.
+    """Rows of several tables of one side as rows of one table, with some columns.
 
-    None where that would copy long values.
+    None where gathering them would copy long values: then each table is treated by itself.
     """
     first, *others = (rows.table for rows in parts)
     if all(table is first for table in others):
@@ -93,9 +93,10 @@ def true_of(
     right: GatheredRows,
     conjuncts: Sequence[Expr] | None = None,
 ) -> Ints:
-    """Which pairs fulfil the predicate, conjunct by conjunct on what is left.
+    """The numbers of the pairs that fulfil the predicate; row i of both sides is pair i.
 
-    `conjuncts` are those that are still to be decided, None for all.
+    Each conjunct sees only the pairs that the ones before it left, so a guard like `b <> 0` keeps
+    its effect. `conjuncts` are those still to be decided, None for all.
     """
     kept: Ints = np.arange(len(left.places))
     on_left = left.table.column_names
@@ -120,7 +121,7 @@ def true_of(
 
 
 def is_true(condition: Expr, rows: pa.Table) -> Mask:
-    """Which rows a condition is true of; NULL is not."""
+    """The rows for which a condition is TRUE; NULL is not."""
     truth = evaluate(condition, rows)
     if truth.null_count:
         truth = pc.fill_null(truth, False)
@@ -129,9 +130,9 @@ def is_true(condition: Expr, rows: pa.Table) -> Mask:
 
 
 def _same(conjunct: Expr, left: GatheredRows, right: GatheredRows) -> Mask | None:
-    """An equality of two columns, where there is a shorter way than gathering both for all pairs.
+    """Decides an equality of two columns without gathering both for all pairs.
 
-    None for all that is not one.
+    None for other conjuncts and for columns where gathering is as good.
     """
     if not isinstance(conjunct, Call) or conjunct.op != "eq":
         return None
@@ -151,7 +152,7 @@ def _same(conjunct: Expr, left: GatheredRows, right: GatheredRows) -> Mask | Non
 
 
 def _same_integer(columns: Sequence[pa.ChunkedArray], places: Sequence[Ints]) -> Mask:
-    """Whether integers of one type are equal, read where they lie; NULL equals nothing."""
+    """Which pairs have equal integers, read from the columns' buffers; NULL equals nothing."""
     values, known = [], np.ones(len(places[0]), np.bool_)
     for column, rows in zip(columns, places, strict=True):
         chunk = column.chunk(0)
@@ -165,7 +166,7 @@ def _same_integer(columns: Sequence[pa.ChunkedArray], places: Sequence[Ints]) ->
 
 
 def _same_text(columns: Sequence[pa.ChunkedArray], places: Sequence[Ints]) -> Mask:
-    """Whether long texts are equal, each read once however many pairs it is in."""
+    """Which pairs have equal texts; each text is read once, however many pairs it is in."""
     parts, at = [], []
     for column, rows in zip(columns, places, strict=True):
         chosen, back = np.unique(rows, return_inverse=True)

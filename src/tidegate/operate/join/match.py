@@ -1,8 +1,8 @@
-"""Finds the pairs of new tuples of a batch and the ones that came before them.
+"""Finds the pairs of the new tuples of a batch with the tuples before them.
 
-New tuples of one side ask those held of the other: tables of stored tuples, and the new ones that
-will be stored. Stored tuples are in the order that the method searches: that of the index, or of
-time for a scan and a union. Candidates come from `search` and `union`, the predicate decides.
+New tuples of one side ask the other side: tables of stored tuples, and the new tuples that are
+stored now. Stored tuples are in the order that the method searches: that of the index, or of time
+for a scan and a union. `search` and `union` give candidates, the predicate decides on them.
 """
 
 from __future__ import annotations
@@ -55,17 +55,19 @@ RANK = "rank"
 _EVERYTHING = Probe((), None)
 """No index and no test: every pair of the window is a candidate."""
 
-
 _FEW_PAIRS = 16_384
-"""So many candidates are decided together: each part costs as much as many."""
+"""Candidates are collected up to this many before the predicate is evaluated on them.
+
+One evaluation has a fixed cost of many pairs, and runs may give few candidates each.
+"""
 
 
 @dataclass(frozen=True)
 class MatchedPairs:
     """Pairs of tuples, row by row; the later tuple of each is of the side `later`.
 
-    `place` is the later tuple's place among the new tuples. Of tuples without a partner that side
-    is missing, and `decided` are the instants at which that was known.
+    `place` is the later tuple's place among the new tuples. For tuples without a partner the side
+    `later` is missing, and `decided` has the instants at which that became certain.
     """
 
     left: GatheredRows
@@ -75,24 +77,24 @@ class MatchedPairs:
     decided: Ints | None = None
 
     def of(self, kept: Ints) -> MatchedPairs:
-        """Some of them; they have a partner."""
+        """Some of the pairs; not for tuples without a partner."""
         if len(kept) == len(self.place):
             return self
         return MatchedPairs(self.left.of(kept), self.right.of(kept), self.later, self.place[kept])
 
     def moved(self, place: Ints) -> MatchedPairs:
-        """The same with other numbers in the order of the output."""
+        """The same pairs with other numbers in the order of the output."""
         return replace(self, place=place)
 
 
 @dataclass(frozen=True)
 class HeldTuples:
-    """Stored tuples of a side, in the order they are searched.
+    """Stored tuples of a side, in the order in which they are searched.
 
-    `token` names them for as long as the process lives, so that what searching needs of them is
-    computed once; None where they are made anew for every batch. Only those of `part` are searched,
-    where it is given. `least` is the least coordinate, `key` the keys in whose order they are and
-    `by_bucket` how many there are of each bucket, where that is known.
+    `token` names the table in the caches of this process, so that its index is made once; None
+    for tables that every batch makes anew. Where `part` is given, only its tuples are searched.
+    Where they are known, `least` is the least coordinate, `key` has the keys that the table is
+    sorted by, and `by_bucket` counts the tuples of each bucket.
     """
 
     table: pa.Table
@@ -103,7 +105,7 @@ class HeldTuples:
     by_bucket: Ints | None = None
 
     def columns(self, program: PairProgram) -> SideColumns:
-        """What the compiled predicate reads of all of them."""
+        """The columns that the compiled predicate reads, of the whole table."""
         return known_columns(
             self.token, program, lambda: SideColumns.of(program, STORED, self.table)
         )
@@ -118,9 +120,9 @@ class HeldTuples:
 
 @dataclass(frozen=True)
 class StoredTuples:
-    """The tuples of a side that were stored before: from segments, and in memory.
+    """The tuples of a side that earlier batches stored: in segments (`held`), in memory (`runs`).
 
-    Those below the coordinate `needed` are in no window any more.
+    Those below the coordinate `needed` have left the window.
     """
 
     held: Sequence[HeldTuples] = ()
@@ -130,10 +132,11 @@ class StoredTuples:
 
 @dataclass(frozen=True)
 class Matching:
-    """New tuples of both sides and what they meet: the newest, and those stored before.
+    """New tuples of both sides, and the tuples that they are compared with.
 
-    Pairs are asked for by the places of their later tuples, so that many come in pieces, one after
-    the other in the order of the output. `by_row` has what was compared counted for each new tuple.
+    Pairs are asked for by the places of their later tuples, so that a large output comes in pieces,
+    one after the other in the order of the output. With `by_row` comparisons are counted for each
+    new tuple.
     """
 
     spec: JoinSpec
@@ -145,9 +148,10 @@ class Matching:
     def pairs(
         self, low: int, high: int, most: int
     ) -> tuple[list[MatchedPairs], ComparedWork] | None:
-        """All pairs of a new tuple at such a place and an earlier one that is held, in no order.
+        """All pairs whose later tuple is at a place in [low, high), each once, in no order.
 
-        Each once, and what was compared for them. None where there are more than `most`.
+        Also the comparisons made for them. None as soon as there are more than `most` pairs: the
+        caller asks again for fewer places, and the comparisons do not count.
         """
         asking = [n.between(low, high) for n in self.news]
         starts = asking[LEFT][1], asking[RIGHT][1]
@@ -173,9 +177,10 @@ class Matching:
     def _candidates(
         self, side: int, asking: News, start: int, work: ComparedWork
     ) -> Iterator[tuple[MatchedPairs, bool]]:
-        """Pairs that may match, of new tuples from a row on that ask those of a side.
+        """Candidates of the new tuples `asking` among the tuples of `side`.
 
-        And whether the compiled conjuncts are known to be true of them.
+        `asking` begins at row `start` of all new tuples of its side. Each item is candidates, and
+        whether the compiled conjuncts are known to be true of them.
         """
         search = _Search.of(self.spec, side, asking, self.news[side])
         other, needed = self.newest[1 - side], self.stored[side].needed
@@ -189,7 +194,7 @@ class Matching:
                 yield MatchedPairs(left, right, 1 - side, asking.place[ask_rows]), settled
 
     def _meetings(self, side: int, search: _Search) -> list[_Meeting]:
-        """What is asked; found once, for it does not depend on who asks."""
+        """The tuples of a side as they are searched; found once, for all pieces."""
         if side not in self._met:
             self._met[side] = search.meetings(self.newest[side], self.stored[side])
         return self._met[side]
@@ -201,7 +206,7 @@ class Matching:
 
 @dataclass
 class _Found:
-    """Pairs that fulfil the predicate, up to so many."""
+    """Collects pairs that fulfil the predicate, up to `most` of them."""
 
     spec: JoinSpec
     most: int
@@ -209,9 +214,9 @@ class _Found:
     count: int = 0
 
     def add(self, candidates: Sequence[MatchedPairs], settled: bool = False) -> bool:
-        """Decide about candidates; false where there are too many pairs now.
+        """Keep the candidates that match; false once there are more than `most` pairs.
 
-        The compiled conjuncts are true of them where that is `settled`.
+        With `settled` the compiled conjuncts are known to be true, and only the rest is evaluated.
         """
         program = self.spec.programs[LEFT] if settled else None
         decided = _decided(self.spec, candidates, None if program is None else program.rest)
@@ -223,7 +228,7 @@ class _Found:
 def _decided(
     spec: JoinSpec, found: Sequence[MatchedPairs], conjuncts: Sequence[Expr] | None
 ) -> list[MatchedPairs]:
-    """The pairs that fulfil conjuncts (None: all), in as few evaluations of them as can be."""
+    """The pairs that fulfil conjuncts (None: all), in one evaluation where that is possible."""
     left = right = None
     if len(found) > 1:
         left, right = (
@@ -243,11 +248,12 @@ def _decided(
 
 @dataclass(frozen=True)
 class _Meeting:
-    """Tuples that are asked: stored ones, or the newest, which stand at a `place`.
+    """One table of tuples that new ones are compared with.
 
-    What is searched are `rows` of the table, or a `part` of it, None for all. `searched` has one
-    index for each probe, none where a value of a branch cannot be computed. `key` has the keys of
-    all rows, where they are known. `columns` are what the compiled predicate reads of the table.
+    Searched are `rows` of the table, or a `part` of it; both are None for all. `searched` has one
+    index for each probe of the join; it is empty where a value of a branch cannot be computed.
+    `place` is given for the newest tuples only. `key` has the keys of all rows, where they are
+    known. `columns` gives what the compiled predicate reads of the table.
     """
 
     table: pa.Table
@@ -262,7 +268,7 @@ class _Meeting:
     def compiled(
         self, program: PairProgram, asking: Callable[[], SideColumns], searched: SearchableRun
     ) -> Callable[[Ask], PairRun]:
-        """The compiled predicate over the tuples that an index of this finds."""
+        """Gives for probes the compiled predicate over the tuples that one index finds."""
 
         def run(ask: Ask) -> PairRun:
             assert self.columns is not None
@@ -277,12 +283,12 @@ class _Meeting:
 
 @dataclass(frozen=True)
 class _Search:
-    """New tuples asking those of `side` by every probe of the join.
+    """New tuples that ask the tuples of `side`, by every probe of the join.
 
-    A value of a branch that cannot be computed may stand where the predicate never looks. So the
-    predicate is then given every pair of the window, as without an index: it fails if it must. One
-    such value among those that are asked counts for all, so that what is compared does not depend
-    on how they are divided into runs.
+    In a union, a value of a branch may fail to compute for a tuple where the predicate never looks
+    at it. The predicate then decides on every pair of the window, as without an index, and fails if
+    it must. One such value in any table turns off the indexes of all tables, so that comparisons do
+    not depend on how tuples are divided into runs.
     """
 
     spec: JoinSpec
@@ -303,7 +309,7 @@ class _Search:
         return _Search(spec, side, asks, ask(_EVERYTHING), asking.table)
 
     def meetings(self, newest: Newest, stored: StoredTuples) -> list[_Meeting]:
-        """All that are asked, run by run."""
+        """The tables that are searched: segments, runs in memory, and the newest tuples."""
         found = [self._held(held, stored.needed) for held in stored.held if held.table.num_rows]
         found += [
             _Meeting(run.table, run.coordinate, run.searched, columns=run.columns)
@@ -325,7 +331,7 @@ class _Search:
     def candidates(
         self, meeting: _Meeting, needed: int, work: ComparedWork
     ) -> Iterator[Candidates]:
-        """Rows of the asking table and of the meeting's, pair by pair."""
+        """Candidates as rows of the asking table and rows of the meeting."""
         place, program = meeting.place, self.spec.programs[self.side]
         runs = [
             IndexedRun(
@@ -372,7 +378,7 @@ class _Search:
         return self._columns
 
     def _held(self, held: HeldTuples, needed: int) -> _Meeting:
-        """Tuples of a segment, or of several."""
+        """A table of stored tuples, with the cheapest index that is known for it."""
         order = TS if self.spec.side(self.side).extent.rows is None else RANK
         coordinate, columns = ints(held.table, order), held.columns
         if held.part is not None:
@@ -385,7 +391,8 @@ class _Search:
             )
         searched = self._whole(held.table, coordinate, held.token, held.key)
         if not searched and (live := coordinate >= needed).any() and not live.all():
-            # The value may be of a tuple that is in no window any more.
+            # The value that failed may be of a tuple that has left the window: when it is dropped
+            # must not decide whether this batch has an index.
             rows, coordinate = np.flatnonzero(live), coordinate[live]
             index = self._index(held.table.take(pa.array(rows)), coordinate, None, None)
             return _Meeting(held.table, coordinate, index, rows, columns=columns)
@@ -394,11 +401,14 @@ class _Search:
     def _whole(
         self, table: pa.Table, coordinate: Ints, token: Hashable | None, key: Floats | None
     ) -> tuple[SearchableRun, ...]:
-        """The index of a table, made where it is not known."""
+        """The index of a table, from the cache or made now."""
         return known(token, partial(self._index, table, coordinate, token, key))
 
     def _keys(self, held: HeldTuples, coordinate: Ints) -> tuple[SearchableRun, ...]:
-        """The keys of a table in the order of its index, without the values of other tests."""
+        """An index that has the keys alone: enough to find candidates, not to test them.
+
+        With the keys from the segment it costs nothing, where a full index is a pass over the rows.
+        """
 
         def searched(key: Floats) -> tuple[SearchableRun, ...]:
             return (SearchableRun(None, key, [], [], coordinate, held.least),)
@@ -434,7 +444,7 @@ def _searched(terms: Sequence[Terms], coordinate: Ints, sort: bool) -> tuple[Sea
 def terms_of(
     spec: JoinSpec, side: int, table: pa.Table, key: Floats | None = None
 ) -> tuple[Terms, ...]:
-    """What each probe of a join looks at in tuples; `key` is that of the only one, if known."""
+    """The terms of each probe of a join; `key` is that of the only probe, where it is known."""
     return tuple(
         Terms(
             key if probe.index is None or key is not None else key_of(probe, side, table),
@@ -445,5 +455,5 @@ def terms_of(
 
 
 def _keys_of(token: Hashable) -> Hashable:
-    """The token of the keys of tuples that have no index yet."""
+    """The token under which the keys of a table are kept until it has a full index."""
     return token, "keys"

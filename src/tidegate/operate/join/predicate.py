@@ -14,7 +14,10 @@ from tidegate.operate.join.spec import PairFunction
 
 
 def asked(function: PairFunction, left: pa.Table, right: pa.Table) -> npt.NDArray[np.bool_]:
-    """What the function says of each pair; NULL is no."""
+    """The function's answer for each pair, NULL as false; a TaskError where it raises.
+
+    SystemExit counts as raising: a user's `exit()` must not end a worker in silence.
+    """
     where = _where(function.call)
     try:
         answer = function.call(
