@@ -1,6 +1,7 @@
-"""What searching stored tuples needs of them, computed once and kept while they are in use.
+"""Indexes of stored tuples, computed once and kept while they are in use.
 
-It costs a pass over the tuples, and they are searched by every batch while their window is open.
+An index costs a pass over the tuples, and every batch searches them while their window is open. A
+cache of the process keeps indexes; its keys are tokens, which name what never changes.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ Singles = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Terms:
-    """What one probe looks at in tuples: the key of its index, and the values of its other tests.
+    """What one probe compares in tuples: the key of its index, and the values of its other tests.
 
-    In the order of the tuples. `order` is the stable one of the keys, where it is known.
+    In the order of the tuples. `order` is the stable order of the keys, where it is known.
     """
 
     key: Floats | None
@@ -34,7 +35,7 @@ class Terms:
     order: Ints | None = None
 
     def followed_by(self, other: Terms) -> Terms:
-        """Those of these tuples, then of others."""
+        """The terms of these tuples, then of others."""
         key = None
         if self.key is not None and other.key is not None:
             key = np.concatenate([self.key, other.key])
@@ -42,7 +43,7 @@ class Terms:
         return Terms(key, tuple(np.concatenate(pair) for pair in both))
 
     def of(self, rows: Ints | slice) -> Terms:
-        """Those of some of the tuples."""
+        """The terms of some of the tuples."""
         key = None if self.key is None else self.key[rows]
         return Terms(key, tuple(value[rows] for value in self.values))
 
@@ -55,12 +56,13 @@ class Terms:
 class SearchableRun:
     """The index of a run, and the values of its other tests as single floats.
 
-    These are relative to the least value of the run. Subtracting one number and rounding keep
-    order, so what passes a test in double floats still does; a pair more may.
+    Values are relative to the least value of the run, in `bases`. Subtracting a number and rounding
+    both keep the order: what passes a test of doubles passes it in single floats too, and perhaps a
+    few pairs more, which the predicate refuses. The test reads half the bytes.
 
-    Everything is in the order that is searched: that of the run's table, or `order` says which of
-    its rows stands where. `coordinate` is what the window counts: event time, or the number in the
-    side.
+    All arrays are in the order that is searched. `order` has the row of the run's table at each
+    place, None where it is the table's own order. `coordinate` is the event time, or the number in
+    the side where windows count tuples.
     """
 
     order: Ints | None
@@ -79,7 +81,7 @@ class SearchableRun:
         sort: bool = False,
         order: Ints | None = None,
     ) -> SearchableRun:
-        """With `sort` the rows are in another order than that of the key, which may be known."""
+        """Make an index; with `sort` rows are not in key order yet, `order` is that if known."""
         if sort and key is not None:
             order = np.argsort(key, stable=True) if order is None else order
             key, coordinate = key[order], coordinate[order]
@@ -94,7 +96,7 @@ class SearchableRun:
 
     @property
     def nbytes(self) -> int:
-        """What it takes, with what is made of it only when it is asked for."""
+        """Bytes, including those of arrays that are only made when they are asked for."""
         arrays = [a for a in (self.key, *self.values) if a is not None]
         columns = 1 if self.order is None else 4
         return sum(int(a.nbytes) for a in arrays) + 8 * columns * len(self.coordinate)
@@ -118,7 +120,7 @@ class SearchableRun:
     def narrowed(
         self, bounds: Sequence[tuple[Floats, Floats]]
     ) -> tuple[list[Singles], list[Singles]]:
-        """Lows and highs as the values are."""
+        """Lower and upper bounds as single floats relative to the bases."""
         both = list(zip(bounds, self.bases, strict=True))
         return [_single(b[0], base) for b, base in both], [_single(b[1], base) for b, base in both]
 
@@ -152,7 +154,7 @@ _INDEXES = MEMORY.cache(1 / 4, _nbytes)
 
 
 def known_rows(token: Hashable | None, compute: Callable[[], Ints]) -> Ints:
-    """As `known`, of how many tuples are of each bucket."""
+    """As `known`, for the number of tuples of each bucket."""
     if token is None:
         return compute()
     (found,) = _INDEXES.get(("rows", token), lambda: (compute(),))
@@ -162,7 +164,7 @@ def known_rows(token: Hashable | None, compute: Callable[[], Ints]) -> Ints:
 def known_columns(
     token: Hashable | None, program: PairProgram, compute: Callable[[], SideColumns]
 ) -> SideColumns:
-    """As `known`, of what a compiled predicate reads of tuples."""
+    """As `known`, for what a compiled predicate reads of tuples."""
     if token is None:
         return compute()
     (found,) = _INDEXES.get(("columns", token, program), lambda: (compute(),))
@@ -172,17 +174,17 @@ def known_columns(
 def known(
     token: Hashable | None, compute: Callable[[], tuple[SearchableRun, ...]]
 ) -> tuple[SearchableRun, ...]:
-    """What is kept under a token, or computed and kept; nothing is kept under None."""
+    """The index that is kept under a token, else computed and kept; nothing is kept under None."""
     return compute() if token is None else _INDEXES.get(token, compute)
 
 
 def kept(token: Hashable | None) -> tuple[SearchableRun, ...] | None:
-    """What is kept under a token, if anything; it counts as used."""
+    """The index that is kept under a token, None where there is none; it counts as used."""
     found: tuple[SearchableRun, ...] | None = _INDEXES.held(token)
     return found
 
 
 def let_go(token: Hashable) -> tuple[SearchableRun, ...] | None:
-    """What is kept under a token, if anything, and no longer is."""
+    """Take the index out that is kept under a token; None where there is none."""
     found: tuple[SearchableRun, ...] | None = _INDEXES.take(token)
     return found
