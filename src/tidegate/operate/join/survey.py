@@ -60,7 +60,7 @@ class TupleSurvey:
         arrived: Sequence[Arrival],
         now: CellGrid,
     ) -> CellGrid | None:
-        """A grid that is better than the present one; None where none is, or the sample is small."""
+        """A grid that is better than the present one; None where none is or the sample is small."""
         left: _Surveyed = work.kept.take(SURVEY) or _Surveyed()
         parts = [*left.parts, *(a.rows for a in arrived if a.channel == SURVEY)]
         rows = sum(part.num_rows for part in parts)

@@ -49,8 +49,8 @@ OPS: dict[str, Callable[..., Any]] = {
     **text.OPS,
     "field": _field,
 }
-"""Kernels by name: called with the result type and the arguments, at least one of them an array and
-the others arrays of its length or scalars. Which rows they see is said in `condition`."""
+"""Kernels by operation. A kernel gets the result type and the arguments: at least one array, the
+others arrays of its length or scalars. `condition` decides which rows it gets."""
 
 
 def evaluate(expr: Expr, table: pa.Table) -> pa.Array:
@@ -78,9 +78,10 @@ def _flat(column: Any) -> Any:
 
 
 class _Rows:
-    """Rows being evaluated: a column is fetched once, a shared subexpression computed once.
+    """Rows that an expression is evaluated on.
 
-    What is not shared is not kept, so that a long sum holds two arrays and not one for each term.
+    A column is fetched once, and a subexpression that occurs several times is computed once. Other
+    results are not kept, so a long sum holds two arrays and not one for each term.
     """
 
     def __init__(
