@@ -1,4 +1,4 @@
-"""Merges the states of spans of neighbours, any length each, by doubling."""
+"""Merges the states of spans of neighbours, of any length, by doubling."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tidegate.operate.kernels.order import Ints
 
 
 def merge_spans(family: Family, states: States, starts: Ints, first: Ints, last: Ints) -> States:
-    """The states of [first, last), one for each span; none is empty.
+    """The merged state of [first, last) for each span; no span is empty.
 
-    `starts` says by state where its run begins, which no span crosses. A level has the merges of
-    1, 2, 4, ... neighbours up to each place, and a span is made of those of the bits of its length:
-    O((states + spans) * log(longest span)) merges.
+    `starts` has for each state the begin of its run; no span crosses runs. Level l has at each
+    place the merge of the 2**l states that end there. A span is made of one such merge for each bit
+    of its length: O((states + spans) * log(longest span)) merges.
     """
     length, end = last - first, last.copy()
     level, size = states, 1
@@ -23,6 +23,7 @@ def merge_spans(family: Family, states: States, starts: Ints, first: Ints, last:
     at = np.full(len(first), -1, np.int64)
     places = np.arange(len(starts))
     while size <= length.max(initial=0):
+        # From the end backwards, so that the merges so far are always the later operand.
         asked = np.flatnonzero(length & size)
         new, more = asked[at[asked] < 0], asked[at[asked] >= 0]
         merged = _pairs(family, level, end[more] - 1, made, at[more])
