@@ -45,7 +45,7 @@ class Ranges:
 
 @dataclass(frozen=True)
 class _Level:
-    """One level below its parents: the `parent` of each node; `left`, nodes with a right sibling."""
+    """A level below its parents: the `parent` of each node; `left`, nodes with a right sibling."""
 
     parent: Ints
     left: Ints
