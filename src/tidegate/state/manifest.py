@@ -54,7 +54,7 @@ class Manifest:
       the query, each with the first `batch` of the new one.
     - `tables`: by name the versions of tables that streams are joined to, oldest first
       (`driver.tables`).
-    - `shedding`: what share subqueries keep of their tuples (`driver.shedding`).
+    - `shedding`: the rates at which subqueries keep tuples, with their changes (`driver.shedding`).
     - `digests`: by output the digest of all its rows so far (`sink.digest`); not for an output that
       an earlier version began without one.
     - `at_us`: when it was committed, in microseconds since 1970 on the clock of the driver's host,

@@ -105,7 +105,7 @@ class Owner:
         return replace(manifest, owner=self.number, holder=self._holder)
 
     def publish(self, manifest: Manifest, due: Due | None = None) -> None:
-        """Write a manifest unless another run has taken the checkpoint over; see `Store.publish`."""
+        """Write a manifest unless another run has taken over; see `Store.publish`."""
         self._newest, self._entry = manifest.number, None
         numbers = self._store.numbers
         try:
