@@ -1,6 +1,6 @@
-"""Orders rows by the tuple that triggered each of them.
+"""Orders rows by the tuple or timer that triggered each of them.
 
-Hidden columns carry the order of the trigger, and what tells rows of one trigger apart.
+Hidden columns carry the order of the trigger, and the order of rows of one trigger.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TRIGGER = "trigger_"
 
 @dataclass(frozen=True)
 class TriggerOrder:
-    """Rows by the tuple or timer that made them; `what` says it in words."""
+    """The order of triggers; `what` is its text."""
 
     what: str
 
@@ -33,13 +33,13 @@ class TriggerOrder:
 
 
 def triggered(columns: dict[str, pa.ChunkedArray], triggers: pa.Table) -> pa.Table:
-    """Output rows with the columns of `triggers` that tell their order, hidden."""
+    """Output rows with the order columns of `triggers`, hidden."""
     names = [n for n in triggers.column_names if n.startswith(TRIGGER)]
     return pa.table({**columns, **{HIDDEN + n: triggers.column(n) for n in names}})
 
 
 def merged_triggers(outputs: Sequence[pa.Table]) -> pa.Table:
-    """The outputs of several instances, each in order, as one."""
+    """The outputs of several instances, each in order, merged; hidden columns stay."""
     some = [t for t in outputs if t.num_rows]
     if len(some) <= 1:
         return some[0] if some else outputs[0]

@@ -212,7 +212,7 @@ class WatchedFolder:
         self._let_go(track.source.id, track.order, track.floor_us)
 
     def confirm(self) -> None:
-        """Refuse sources that turn out not to end where they were read to; call before a commit."""
+        """Refuse sources whose last tuple turned out not to be whole; call before a commit."""
         ended, self._ended = self._ended, []
         for track in ended:
             track.confirm()

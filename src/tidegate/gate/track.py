@@ -286,7 +286,7 @@ class Track:
         return self.exhausted() and self.waiting_from == self.position
 
     def confirm(self) -> None:
-        """Refuse a source that turns out not to end where it was read to; call before a commit."""
+        """Refuse a source whose last tuple turned out not to be whole; call before a commit."""
         if not self.removed and self.exhausted():
             self.source.confirm()
 

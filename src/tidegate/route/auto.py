@@ -79,7 +79,7 @@ class Auto(ByKeys):
         ledger.choose(Chosen(period, choice, held, told))
 
     def _told(self, ledger: Ledger, period: int) -> Measured | None:
-        """The counts that a period's choice is made from: of the period before, or its own so far."""
+        """The counts for a period's choice: of the period before, or its own so far."""
         before, survey = ledger.tallies.get(period - 1), ledger.survey(period)
         if before is not None and before.survey is not None:
             survey = before.survey

@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 _MOST = float(2**52)
-"""Values beyond this many cells share one cell: doubles are too coarse there to tell cells apart."""
+"""Values beyond this many cells share one cell: doubles are too coarse to tell them apart."""
 
 EVERYWHERE = 2**31
 """The number of buckets that stands for all instances, of a cell whose tuples are dealt to all."""
