@@ -31,7 +31,14 @@ class PairOrder:
     def merge(
         self, outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
     ) -> pa.Table:
-        return merged_pairs(outputs)
+        some = [t for t in outputs if t.num_rows] or outputs[:1]
+        rows = pa.concat_tables(some)
+        shown = without_hidden(rows)
+        if len(some) == 1:
+            return shown
+        later, earlier = ([_ints(rows, c) for c in columns] for columns in (LATER, EARLIER))
+        # Where an instance has several pieces, `take` would look for the piece of every row.
+        return shown.combine_chunks().take(pa.array(pair_order(_numbers(later), earlier)))
 
     def text(self, ordered: bool) -> str:
         return self.what
@@ -49,18 +56,6 @@ def sorted_pairs(rows: pa.Table, later: Ints) -> pa.Table:
     rows = rows.combine_chunks()
     earlier = [_ints(rows, c) for c in EARLIER]
     return rows.take(pa.array(pair_order(later, earlier)))
-
-
-def merged_pairs(outputs: Sequence[pa.Table]) -> pa.Table:
-    """The outputs of several instances, each in order, merged; without hidden columns."""
-    some = [t for t in outputs if t.num_rows] or outputs[:1]
-    rows = pa.concat_tables(some)
-    shown = without_hidden(rows)
-    if len(some) == 1:
-        return shown
-    later, earlier = ([_ints(rows, c) for c in columns] for columns in (LATER, EARLIER))
-    # Where an instance has several pieces, `take` would look for the piece of every row.
-    return shown.combine_chunks().take(pa.array(pair_order(_numbers(later), earlier)))
 
 
 def _numbers(columns: Sequence[Ints]) -> Ints:

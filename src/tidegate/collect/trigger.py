@@ -26,7 +26,13 @@ class TriggerOrder:
     def merge(
         self, outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
     ) -> pa.Table:
-        return merged_triggers(outputs)
+        some = [t for t in outputs if t.num_rows]
+        if len(some) <= 1:
+            return some[0] if some else outputs[0]
+        rows = pa.concat_tables(some).combine_chunks()
+        names = [n for n in rows.column_names if n.startswith(HIDDEN + TRIGGER)]
+        order = np.lexsort([rows.column(n).to_numpy() for n in reversed(names)])
+        return rows.take(pa.array(order))
 
     def text(self, ordered: bool) -> str:
         return self.what
@@ -36,14 +42,3 @@ def triggered(columns: dict[str, pa.ChunkedArray], triggers: pa.Table) -> pa.Tab
     """Output rows with the order columns of `triggers`, hidden."""
     names = [n for n in triggers.column_names if n.startswith(TRIGGER)]
     return pa.table({**columns, **{HIDDEN + n: triggers.column(n) for n in names}})
-
-
-def merged_triggers(outputs: Sequence[pa.Table]) -> pa.Table:
-    """The outputs of several instances, each in order, merged; hidden columns stay."""
-    some = [t for t in outputs if t.num_rows]
-    if len(some) <= 1:
-        return some[0] if some else outputs[0]
-    rows = pa.concat_tables(some).combine_chunks()
-    names = [n for n in rows.column_names if n.startswith(HIDDEN + TRIGGER)]
-    order = np.lexsort([rows.column(n).to_numpy() for n in reversed(names)])
-    return rows.take(pa.array(order))

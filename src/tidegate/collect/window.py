@@ -27,21 +27,14 @@ class WindowOrder:
     def merge(
         self, outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
     ) -> pa.Table:
-        return merge_windows(outputs, directions, limit)
+        rows = pa.concat_tables(outputs)
+        places = places_by(rows, window_order(rows, directions))
+        if limit is None:
+            return without_hidden(rows).combine_chunks().take(places)
+        return without_hidden(first_per_window(rows.combine_chunks().take(places), limit))
 
     def text(self, ordered: bool) -> str:
         return f"{self.what}, ORDER BY, key" if ordered else f"{self.what}, key"
-
-
-def merge_windows(
-    outputs: Sequence[pa.Table], directions: Sequence[Direction], limit: int | None
-) -> pa.Table:
-    """The rows of all instances in that order; at most `limit` rows of each window."""
-    rows = pa.concat_tables(outputs)
-    places = places_by(rows, window_order(rows, directions))
-    if limit is None:
-        return without_hidden(rows).combine_chunks().take(places)
-    return without_hidden(first_per_window(rows.combine_chunks().take(places), limit))
 
 
 def window_order(rows: pa.Table, directions: Sequence[Direction]) -> list[tuple[str, Direction]]:

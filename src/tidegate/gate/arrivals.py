@@ -75,6 +75,8 @@ class Arrivals:
             if saved is not None:
                 self._resume(inlet, source, saved)
             else:
+                # A source that is new beside known ones, such as an added partition, begins with
+                # its oldest row. Where no run has read of the URI, the user says where to begin.
                 if any(place == inlet.place for place, _ in self._saved):
                     source.start(None)
                 else:

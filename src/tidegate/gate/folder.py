@@ -174,6 +174,7 @@ class WatchedFolder:
         keys = track.look_ahead(1)
         self._piece_rows = len(keys)
         begins_us = int(keys[0]) if len(keys) else MIN_US
+        # Only now, when its times could be read: after an error it is still unread.
         heappop(self._unread)
         later = bool(self._unread) and (begins_us, entry.order) > self._unread[0][:2]
         if later and not entry.exact:

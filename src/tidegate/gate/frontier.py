@@ -71,6 +71,8 @@ def frontier(previous_us: int, feeds: Iterable[SourceFeed]) -> int:
     unfinished = [reach for reach in idle if reach < MAX_US]
     if lowest == MAX_US and unfinished:
         lowest = max(unfinished)
+    # A source that joins or wakes up may have a smaller reach: readers have passed that already,
+    # and its tuples below count as late.
     return max(previous_us, lowest)
 
 

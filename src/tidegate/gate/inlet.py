@@ -125,7 +125,7 @@ class Inlet:
         """Close the sources of a folder of which nothing is needed any more."""
         if self.folder is None:
             return
-        for track in in_order(self):
+        for track in tracks_in_order(self):
             if not track.removed and track.consumed():
                 self.folder.consume(track)
                 del self.tracks[track.source.id]
@@ -165,6 +165,6 @@ class Absent(Connector):
         return self.holds
 
 
-def in_order(inlet: Inlet) -> list[Track]:
+def tracks_in_order(inlet: Inlet) -> list[Track]:
     """The tracks of an inlet by their order: a restart, which opens them anew, cuts the same."""
     return sorted(inlet.tracks.values(), key=lambda t: t.order)

@@ -20,7 +20,7 @@ from tidegate.gate.cut import cut
 from tidegate.gate.entry import CONSUMED
 from tidegate.gate.extent import Extent, Holder, extent_of, holder_of
 from tidegate.gate.frontier import SourceFeed, check_promise, frontier
-from tidegate.gate.inlet import Absent, Inlet, in_order
+from tidegate.gate.inlet import Absent, Inlet, tracks_in_order
 from tidegate.gate.track import Slice, Track
 from tidegate.state.name import owned
 from tidegate.state.store import Store
@@ -185,6 +185,7 @@ class Intake:
         previous, reached = self.frontier_us, frontier(self.frontier_us, self._feeds(now))
         rows_taken = sum(counts.values())
         exhausted = reached == MAX_US
+        # Also a cut without rows is a batch if the frontier has moved: windows may close.
         if not rows_taken and reached == previous and not exhausted:
             return None
         completed = self._release(parts, reached)
@@ -307,7 +308,7 @@ class Intake:
             of: dict[str, Any] = {"inlet": inlet.place, "stream": inlet.stream}
             if inlet.place < 0:
                 of["uri"] = inlet.uri
-            tracks = in_order(inlet)
+            tracks = tracks_in_order(inlet)
             for track in tracks:
                 track.confirm()
             if inlet.folder is not None:
@@ -393,7 +394,7 @@ class Intake:
         return [
             SourceCut(inlet.stream, track, track.take(counts.get(track, 0), self.frontier_us))
             for inlet in self.inlets
-            for track in in_order(inlet)
+            for track in tracks_in_order(inlet)
             if counts.get(track, 0) or (self.hold and track.waiting_from < track.position)
         ]
 

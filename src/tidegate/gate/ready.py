@@ -118,6 +118,7 @@ class ReadySequence:
         return self.stop - self._starts[0] if self._starts else 0
 
     def _free(self) -> None:
+        # Without any reader nothing is freed: the next one to join begins at the oldest tuple.
         self._oldest = min(self._positions.values(), default=self._oldest)
         needed = min(map(self._last_of, self._positions), default=self._oldest)
         passed = 0

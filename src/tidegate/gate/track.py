@@ -184,6 +184,7 @@ class Track:
     def take(self, rows: int, consumed_us: int) -> Slice:
         """Move the reading position past the next `rows` positions; returns the batch's part."""
         taken, self._ahead = self._ahead.split(rows)
+        # Readers have passed the frontier, and a source may bring nothing below its promise.
         barrier = max(consumed_us, self.promised_us)
         late = late_mask(taken.times, taken.valid, self.floor_us, self.disorder_us, barrier)
         new_from, self.position = self.position, self.position + rows
@@ -193,6 +194,7 @@ class Track:
             self.floor_us = int(taken.keys[-1])
         batch = taken
         if self.hold:
+            # Decided again from the same facts: a restart has only the times of waiting tuples.
             held_late = late_mask(
                 self._held.times,
                 self._held.valid,
@@ -254,6 +256,8 @@ class Track:
         if not self.hold:
             self.waiting_from, self.waiting_floor_us = self.position, self.floor_us
             return
+        # With disorder, tuples that wait may stand before consumed ones: all from the first that
+        # waits on are kept, and those consumed are left out by their times.
         waits = self._held.valid & (self._held.times >= frontier_us)
         if taken.late is not None:
             waits &= ~taken.late

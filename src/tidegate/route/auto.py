@@ -128,6 +128,7 @@ class Auto(ByKeys):
 
     def _placed(self, ledger: Ledger, period: int, part: _Part) -> Int32s:
         bins, registers = ledger.survey(period).add(*part.counted)
+        # The survey counts whatever is chosen: the next choice may be another one.
         ledger.note_survey(period, bins, registers)
         choice = ledger.tally(period).choice
         if choice is PartitionerChoice.CAM:

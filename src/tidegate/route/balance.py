@@ -36,6 +36,7 @@ def balanced(
     """
     _check(mapping, loads)
     count = mapping.instances if instances is None else instances
+    # Loads are measured; before anything was measured, numbers of buckets stand for them.
     even_numbers = mapping if count == mapping.instances else switched(mapping, count)
     if not any(loads):
         return even_numbers

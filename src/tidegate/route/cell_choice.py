@@ -181,6 +181,7 @@ class _Loads:
             if at < len(self._cells) and self._cells[at] == cell:
                 self._fans[at] = fan
         self._loads = np.full(self._instances, SEARCH_WORK * self._wide)
+        # Cells in one bucket are added in one pass; the few that are split one by one.
         each = np.where(self._fans > 1, 0.0, self._weights + SEARCH_WORK * self._searches)
         owners = self._owners[self._cells % len(self._owners)]
         self._loads += np.bincount(owners, each, self._instances)

@@ -275,6 +275,7 @@ class Ledger:
 
         No units of an earlier period may follow in the batch.
         """
+        # Only the memory forgets; the rows are stored. `whole` has the next batch read them.
         if len(self.tallies) >= MOST_TALLIES:
             self.forget(period - 1)
             self.whole = False

@@ -84,6 +84,7 @@ class Mapping:
         """
         if self.owners == before.owners:
             return self.formers == before.formers
+        # After a switch by window recreation the last former owners are just those of `before`.
         *older, last = self.formers or (None,)
         return last is not None and last.epoch == before.epoch and tuple(older) == before.formers
 

@@ -45,6 +45,7 @@ class Survey:
         place = (words % np.uint64(len(self.bins))).astype(np.int64)
         added = np.bincount(place, tuples, len(self.bins)).astype(np.int64)
         self.bins += added
+        # The estimate follows from registers alone, so only risen ones are stored.
         before = self.keys.registers[0].copy()
         self.keys.add(words, np.zeros(len(words), np.int64))
         return added, np.flatnonzero(self.keys.registers[0] > before)

@@ -68,7 +68,7 @@ class Archive:
         self._loose.append(older.number)
         if len(self._loose) < self._packed:
             return 0
-        self._store.check_owner()  # what another run has there is not ours to delete
+        self._store.check_owner()  # a run that was taken over from must not delete its files
         gone = self._pack(previous, current)
         return gone + self._expire(current.at_us)
 

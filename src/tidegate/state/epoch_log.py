@@ -31,6 +31,7 @@ def shortened(store: Store, manifest: Manifest) -> Manifest:
     while len(epochs) > KEPT:
         body = {"first": logged, "epochs": list(epochs[:MOVED])}
         store.write(epochs_name(logged, manifest.owner), seal(body).encode())
+        # Only from here on are files named by this run: earlier ones keep their names.
         if not by or by[-1][1] != manifest.owner:
             by = (*by, (logged, manifest.owner))
         logged, epochs = logged + MOVED, epochs[MOVED:]

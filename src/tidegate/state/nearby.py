@@ -97,6 +97,7 @@ class Nearby:
         if size < 0:
             return None
         data = whole.slice(0, size)
+        # Written without a sync: after a loss of power a file may have its name and not its bytes.
         told = int.from_bytes(whole.slice(size).to_pybytes(), "little")
         if self._checked.get(path) != told:
             if zlib.crc32(data) != told:

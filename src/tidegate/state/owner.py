@@ -54,6 +54,8 @@ class Owner:
         holder = {**holder, TOKEN: schedule.current().token()}
         store = self._store
         for _ in range(_TRIES):
+            # A file may vanish while a run at work commits. It is damage only if no manifest came
+            # or went in the meantime.
             before = store.numbers()
             try:
                 kept, listed = store.kept(), store.listed()

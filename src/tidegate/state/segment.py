@@ -9,9 +9,8 @@ store a large one of these is sorted by bucket all the same, see `by_bucket`.
 from __future__ import annotations
 
 import re
-import threading
+import sys
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -23,7 +22,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from tidegate.errors import CheckpointError, StateError
-from tidegate.memory import MEMORY
+from tidegate.memory import MEMORY, Memory
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.files import Files, guard
 from tidegate.state.nearby import nearby
@@ -168,7 +167,7 @@ def rows_by_bucket(store: Store, segment: Segment) -> npt.NDArray[np.int64] | No
     None unless this process has read the segment and its file has the counts. Files of segments
     that are not grouped have them, except those of earlier versions.
     """
-    found: npt.NDArray[np.int64] | None = _counts.get(
+    found: npt.NDArray[np.int64] | None = _counts.held(
         (store.files.full(segment.path), segment.bytes, segment.checksum)
     )
     return found
@@ -218,36 +217,13 @@ def _selected(
     return rows.select([*columns, *(name for name in more if name in rows.column_names)])
 
 
-class _Newest:
-    """A map of what this process knows about the newest `most` files; thread-safe."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._found: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def __contains__(self, key: tuple[Any, ...]) -> bool:
-        with self._lock:
-            return key in self._found
-
-    def get(self, key: tuple[Any, ...]) -> Any | None:
-        with self._lock:
-            return self._found.get(key)
-
-    def add(self, key: tuple[Any, ...], found: object = True) -> None:
-        with self._lock:
-            self._found[key] = found
-            if len(self._found) > self._most:
-                self._found.popitem(last=False)
-
-
 def _size(buffer: pa.Buffer) -> int:
     return int(buffer.size)
 
 
-_verified = _Newest(65_536)
-"""Files whose checksum this process has verified."""
-_counts = _Newest(4_096)
+_verified = Memory(sys.maxsize).cache(1, size=lambda known: 0, most_entries=65_536)
+"""Files whose checksum this process has verified; some hundred bytes each."""
+_counts = Memory(sys.maxsize).cache(1, size=lambda known: 0, most_entries=4_096)
 """The number of rows of each bucket, by file."""
 _remote = MEMORY.cache(1 / 4, _size)
 """Segments that were read from a remote store. Local files, and those that an executor of Spark has
@@ -269,7 +245,7 @@ def _open(files: Files, segment: Segment, trusted: bool) -> pa.Table:
             "Run it with the newer Tidegate that wrote it.",
         )
     if COUNTS in table.schema.metadata:
-        _counts.add((where, segment.bytes, segment.checksum), counted(table.schema.metadata))
+        _counts.put((where, segment.bytes, segment.checksum), counted(table.schema.metadata))
     return table
 
 
@@ -283,6 +259,7 @@ def _in_pieces(files: Files, segment: Segment, wanted: BucketSet) -> pa.Table | 
     mine = segment.buckets & wanted
     spared = segment.bytes * (1 - len(mine) / max(len(segment.buckets), 1))
     whole = _key(files, segment.path, segment.bytes, segment.checksum)
+    # What is here already costs no request at all.
     if spared < WORTH_BYTES or _has(whole):
         return None
     where = files.full(segment.path)
@@ -337,7 +314,7 @@ def _whole(files: Files, segment: Segment, where: str, trusted: bool) -> pa.Buff
         buffer = files.buffer(segment.path)
         if buffer.size != segment.bytes or (key not in _verified and not trusted):
             _check(buffer, segment, where)
-            _verified.add(key)
+            _verified.put(key, True)
         if files.local:
             return buffer
         count_fetched(segment.name, buffer.size)

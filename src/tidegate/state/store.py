@@ -103,6 +103,8 @@ class Store:
         for _ in range(_LOOKS):
             if self._is_of(meta):
                 return False
+            # meta.json last: with it the folder is a checkpoint, and whoever sees it may rely on
+            # the folders. A crash before leaves empty folders, which count as nothing.
             self._check_empty()
             try:
                 for folder in FOLDERS:
@@ -273,6 +275,7 @@ class Store:
         if previous.batch < 0:
             return 0
         older = self._older
+        # Known from the last call, except after a start or after a batch that ran again.
         if older is None or older.batch >= previous.batch:
             older = self.before(previous)
         self._older = previous

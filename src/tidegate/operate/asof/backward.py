@@ -43,6 +43,7 @@ class Backward:
         times = np.concatenate([ints(held, TS), right.times])
         keys = np.concatenate([held_codes, right_codes])
         found, last = latest((left.times, wanted), (times, keys), codes.n, spec.equal)
+        # The newest one decides: where it is too far off, every older one is, too.
         if spec.tolerance_us is not None and len(times):
             far = left.times - times[found] > spec.tolerance_us
             found = np.where(far, -1, found)

@@ -59,6 +59,8 @@ class Forward:
         waits[: held.num_rows] = False  # these are in the state already
         ended = np.zeros(codes.n, np.bool_)
         ended[left_codes[: held.num_rows][matched[: held.num_rows]]] = True
+        # One mark for each key is enough, of its last right tuple: it hides all that earlier ones
+        # have ended. Only keys with stored left tuples need one.
         last = np.full(codes.n, -1, np.int64)
         last[right_codes] = np.arange(right.rows)
         state = pa.concat_tables(

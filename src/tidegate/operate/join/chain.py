@@ -174,6 +174,7 @@ class Chain:
         """The tuples of the chain and of another run that does not begin before it, as one run."""
         runs = [*self.runs, run]
         table = pa.concat_tables([r.table for r in runs]).combine_chunks()
+        # Tuples of other instances lie between those of the chain, so all are sorted again.
         order = np.lexsort([ints(table, c) for c in reversed(ORDER)])
         terms = [reduce(Terms.followed_by, alike) for alike in zip(*(r.terms for r in runs))]
         coordinate = np.concatenate([r.coordinate for r in runs])[order]
@@ -190,6 +191,7 @@ class Chain:
         read as a whole, and no tuple may be met twice: so the chain begins after it.
         """
         since, runs = self.since, self.runs
+        # Dropping a run moves `since` forward, into which another segment may reach: so again.
         while any(low < since <= high for low, high in spans):
             runs = runs[1:]
             since = runs[0].since if runs else end
@@ -202,8 +204,10 @@ class Chain:
         """
         runs = [r for r in self.others if r.coordinate[-1] >= needed]
         runs += [] if run is None else [run]
+        # A short newest run is merged with the new tuples of the next batch anyway, so runs are
+        # put in tiers only when it has grown long.
         if run is None or run.rows > FEW_ROWS:
-            runs = _tiered(runs, needed)
+            runs = _merge_tiers(runs, needed)
         since, size = self.since, sum(r.nbytes for r in runs)
         while size > most_bytes:
             size -= runs.pop(0).nbytes
@@ -211,7 +215,7 @@ class Chain:
         return Chain(since, tuple(runs))
 
 
-def _tiered(runs: list[ChainRun], needed: int) -> list[ChainRun]:
+def _merge_tiers(runs: list[ChainRun], needed: int) -> list[ChainRun]:
     """Merge runs from the newest on, until each is much longer than the next.
 
     A tuple is then copied a number of times that is logarithmic in the window.

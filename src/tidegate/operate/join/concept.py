@@ -155,6 +155,7 @@ class ConceptSieve:
         kept, counted = np.empty(len(place), np.bool_), np.empty(len(place), np.int64)
         kept[place] = (rank < self.fewest) & real
         counted[place] = np.where((rank == 0) & real, np.bincount(groups)[groups], 0)
+        # The slack is the largest scale of any key: what this drops, no rule would keep.
         kept |= self.below(side, tuples, np.array([self.rate * self.rule.slack]))
         tuples = tuples.append_column(COUNTED, pa.array(counted))
         return tuples if kept.all() else tuples.filter(pa.array(kept))

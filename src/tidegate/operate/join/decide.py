@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 
 from tidegate.batch import TS
 from tidegate.expression.tree import Call, Column, Expr, columns_of
-from tidegate.operate.join.predicate import asked
+from tidegate.operate.join.predicate import call_predicate
 from tidegate.operate.join.spec import JoinSpec
 from tidegate.operate.kernels.expression import evaluate
+from tidegate.operate.kernels.order import flat
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -75,16 +76,12 @@ def joined(parts: Sequence[GatheredRows], names: Sequence[str]) -> GatheredRows 
     own = [n for n in names if n in first.column_names] or [TS]
     if any(_is_long(rows.table.column(n)) for rows in parts for n in own):
         return None
-    columns = {n: pa.concat_arrays([_flat(rows.column(n)) for rows in parts]) for n in own}
+    columns = {n: pa.concat_arrays([flat(rows.column(n)) for rows in parts]) for n in own}
     return GatheredRows(pa.table(columns), np.arange(sum(len(rows.places) for rows in parts)))
 
 
 def _is_long(column: pa.ChunkedArray) -> bool:
     return bool(column.nbytes > _WIDE_BYTES * max(len(column), 1))
-
-
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def true_of(
@@ -101,7 +98,7 @@ def true_of(
     kept: Ints = np.arange(len(left.places))
     on_left = left.table.column_names
     for conjunct in spec.predicate if conjuncts is None else conjuncts:
-        true = _same(conjunct, left, right)
+        true = _decide_equality(conjunct, left, right)
         if true is None:
             sides = {n: left if n in on_left else right for n in columns_of(conjunct)}
             columns = {n: rows.column(n) for n, rows in sides.items()}
@@ -116,7 +113,7 @@ def true_of(
             r.columns([n for n, _ in s.columns])
             for r, s in ((left, spec.left), (right, spec.right))
         ]
-        kept = kept[asked(spec.function, rows_of[0], rows_of[1])]
+        kept = kept[call_predicate(spec.function, rows_of[0], rows_of[1])]
     return kept
 
 
@@ -129,7 +126,7 @@ def is_true(condition: Expr, rows: pa.Table) -> Mask:
     return mask
 
 
-def _same(conjunct: Expr, left: GatheredRows, right: GatheredRows) -> Mask | None:
+def _decide_equality(conjunct: Expr, left: GatheredRows, right: GatheredRows) -> Mask | None:
     """Decides an equality of two columns without gathering both for all pairs.
 
     None for other conjuncts and for columns where gathering is as good.

@@ -16,7 +16,7 @@ from tidegate.operate.bucket_work import BucketWork
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.join.match import HeldTuples, StoredTuples
 from tidegate.operate.join.newest import Newest
-from tidegate.operate.join.run_index import Ints, known_rows
+from tidegate.operate.join.run_index import Ints, known
 
 Buckets = npt.NDArray[np.int32]
 
@@ -54,4 +54,4 @@ def _rows(held: HeldTuples) -> Ints:
     def count() -> Ints:
         return np.bincount(held.table.column(BUCKET).to_numpy())
 
-    return known_rows(held.token, count)
+    return known(held.token, count, "rows")

@@ -7,8 +7,8 @@ which is written anew when they change.
 
 from __future__ import annotations
 
+import sys
 import zlib
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,6 +16,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US
+from tidegate.memory import Memory
 from tidegate.operate.join.chain import BUCKET
 from tidegate.operate.keeper import Keeper, OrderHorizon
 from tidegate.operate.operator import InstanceWork
@@ -92,12 +93,7 @@ class GridKeeper(Keeper):
             return None
         newest = max(segments, key=lambda s: s.high)
         key = store.location, newest.name, newest.checksum
-        found = _READ.get(key)
-        if found is None:
-            found = _READ[key] = _epochs(read_segment(store, newest, None, _SCHEMA.names))
-            if len(_READ) > _MOST_READ:
-                _READ.popitem(last=False)
-        return found
+        return _READ.get(key, lambda: _epochs(read_segment(store, newest, None, _SCHEMA.names)))
 
     def write(self, work: InstanceWork, epochs: Sequence[GridEpoch]) -> tuple[Segment, ...]:
         """Store grids in place of all that are stored; small, whatever the instances."""
@@ -132,6 +128,5 @@ def _epochs(rows: pa.Table) -> tuple[GridEpoch, ...]:
     return tuple(found[number] for number in sorted(found))
 
 
-_MOST_READ = 64
-_READ: OrderedDict[tuple[str, str, int], tuple[GridEpoch, ...]] = OrderedDict()
+_READ = Memory(sys.maxsize).cache(1, size=lambda epochs: 0, most_entries=64)
 """The grids of the segments that this process has read; segments never change."""

@@ -133,6 +133,8 @@ class InstanceJoin:
         """
         stored, chain = self._segments(side, sights), in_memory.chain
         begin, needed = self._begin(side), stored.horizon.needed
+        # Three cases: the chain reaches back over the whole window, and no segment is read; it
+        # reaches back to a part, and older segments are read; there is none, and one is begun.
         held: list[HeldTuples] = []
         few = news[side].table.num_rows <= _MOST_NEW_ROWS
         if chain is not None and in_memory.gained is not None:
@@ -177,6 +179,8 @@ class InstanceJoin:
         chains = []
         for side, tuples in enumerate(sides):
             newest, chain = tuples.newest, tuples.chain
+            # Without terms there is no run to leave. The next batch reads the segments, and fails
+            # there if one of its tuples asks for the value.
             if newest.terms is None or chain is None:
                 return
             keeper = self.placement.keepers[side]

@@ -152,6 +152,7 @@ class KeyCounts:
         """What the next batch has to know, as a segment; it is also left in memory."""
         open_ = _pane_of(self._work.frontier_us, self._pane_us)
         rows = pa.concat_tables([self._known, self._news]).combine_chunks()
+        # Rows are dropped only as a pane ends, not in every batch: a batch then costs its own keys.
         if open_ > self._ended:
             rows = _merged(rows.filter(pa.array(self._needed(rows, open_))))
         self._work.kept.leave(FIRST, (open_, rows), rows.nbytes)

@@ -32,7 +32,6 @@ from tidegate.operate.join.run_index import (
     Terms,
     kept,
     known,
-    known_columns,
     let_go,
 )
 from tidegate.operate.join.search import (
@@ -82,10 +81,6 @@ class MatchedPairs:
             return self
         return MatchedPairs(self.left.of(kept), self.right.of(kept), self.later, self.place[kept])
 
-    def moved(self, place: Ints) -> MatchedPairs:
-        """The same pairs with other numbers in the order of the output."""
-        return replace(self, place=place)
-
 
 @dataclass(frozen=True)
 class HeldTuples:
@@ -106,9 +101,8 @@ class HeldTuples:
 
     def columns(self, program: PairProgram) -> SideColumns:
         """The columns that the compiled predicate reads, of the whole table."""
-        return known_columns(
-            self.token, program, lambda: SideColumns.of(program, STORED, self.table)
-        )
+        compute = partial(SideColumns.of, program, STORED, self.table)
+        return known(self.token, compute, "columns", program)
 
     @property
     def own(self) -> pa.Table:
@@ -162,6 +156,7 @@ class Matching:
             if not asks.table.num_rows:
                 continue
             for pairs, settled in self._candidates(side, asks, start, work):
+                # Settled pairs are decided by other conjuncts, so they cannot wait with the rest.
                 if settled or len(pairs.place) > _FEW_PAIRS:
                     if not found.add([pairs], settled):
                         return None
@@ -184,23 +179,24 @@ class Matching:
         """
         search = _Search.of(self.spec, side, asking, self.news[side])
         other, needed = self.newest[1 - side], self.stored[side].needed
+        # The table of the newest tuples begins with stored ones: `asking` stands after those.
         before = other.behind + start
-        for meeting in self._meetings(side, search):
-            for ask_rows, held_rows, settled in search.candidates(meeting, needed, work):
-                rows = held_rows if meeting.rows is None else meeting.rows[held_rows]
+        for target in self._targets(side, search):
+            for ask_rows, held_rows, settled in search.candidates(target, needed, work):
+                rows = held_rows if target.rows is None else target.rows[held_rows]
                 asks = ask_rows + before if before else ask_rows
-                sides = GatheredRows(meeting.table, rows), GatheredRows(other.table, asks)
+                sides = GatheredRows(target.table, rows), GatheredRows(other.table, asks)
                 left, right = sides if side == LEFT else sides[::-1]
                 yield MatchedPairs(left, right, 1 - side, asking.place[ask_rows]), settled
 
-    def _meetings(self, side: int, search: _Search) -> list[_Meeting]:
+    def _targets(self, side: int, search: _Search) -> list[_Target]:
         """The tuples of a side as they are searched; found once, for all pieces."""
-        if side not in self._met:
-            self._met[side] = search.meetings(self.newest[side], self.stored[side])
-        return self._met[side]
+        if side not in self._known_targets:
+            self._known_targets[side] = search.targets(self.newest[side], self.stored[side])
+        return self._known_targets[side]
 
     @cached_property
-    def _met(self) -> dict[int, list[_Meeting]]:
+    def _known_targets(self) -> dict[int, list[_Target]]:
         return {}
 
 
@@ -247,7 +243,7 @@ def _decided(
 
 
 @dataclass(frozen=True)
-class _Meeting:
+class _Target:
     """One table of tuples that new ones are compared with.
 
     Searched are `rows` of the table, or a `part` of it; both are None for all. `searched` has one
@@ -266,7 +262,7 @@ class _Meeting:
     columns: Callable[[PairProgram], SideColumns] | None = None
 
     def compiled(
-        self, program: PairProgram, asking: Callable[[], SideColumns], searched: SearchableRun
+        self, program: PairProgram, search: _Search, searched: SearchableRun
     ) -> Callable[[Ask], PairRun]:
         """Gives for probes the compiled predicate over the tuples that one index finds."""
 
@@ -276,7 +272,7 @@ class _Meeting:
             rows = order if self.rows is None else self.rows
             if order is not None and self.rows is not None:
                 rows = self.rows[order]
-            return pair_run(self.columns(program), asking(), rows, ask.order)
+            return pair_run(self.columns(program), search.columns, rows, ask.order)
 
         return run
 
@@ -308,11 +304,11 @@ class _Search:
             asks = ()
         return _Search(spec, side, asks, ask(_EVERYTHING), asking.table)
 
-    def meetings(self, newest: Newest, stored: StoredTuples) -> list[_Meeting]:
+    def targets(self, newest: Newest, stored: StoredTuples) -> list[_Target]:
         """The tables that are searched: segments, runs in memory, and the newest tuples."""
         found = [self._held(held, stored.needed) for held in stored.held if held.table.num_rows]
         found += [
-            _Meeting(run.table, run.coordinate, run.searched, columns=run.columns)
+            _Target(run.table, run.coordinate, run.searched, columns=run.columns)
             for run in stored.runs
         ]
         if len(newest.rows):
@@ -322,45 +318,43 @@ class _Search:
             columns = cache(lambda program: SideColumns.of(program, STORED, newest.table))
             place = newest.place
             found.append(
-                _Meeting(newest.table, newest.coordinate, searched, rows, place, columns=columns)
+                _Target(newest.table, newest.coordinate, searched, rows, place, columns=columns)
             )
-        if all(meeting.searched for meeting in found):
+        if all(target.searched for target in found):
             return found
-        return [replace(meeting, searched=()) for meeting in found]
+        return [replace(target, searched=()) for target in found]
 
-    def candidates(
-        self, meeting: _Meeting, needed: int, work: ComparedWork
-    ) -> Iterator[Candidates]:
-        """Candidates as rows of the asking table and rows of the meeting."""
-        place, program = meeting.place, self.spec.programs[self.side]
+    def candidates(self, target: _Target, needed: int, work: ComparedWork) -> Iterator[Candidates]:
+        """Candidates as rows of the asking table and rows of the target."""
+        place, program = target.place, self.spec.programs[self.side]
         runs = [
             IndexedRun(
                 s,
                 None if place is None else s.arranged(place),
                 needed,
-                None if program is None else meeting.compiled(program, self.columns, s),
+                None if program is None else target.compiled(program, self, s),
             )
-            for s in meeting.searched
+            for s in target.searched
         ]
         if self.everything is None:
             (run,), (ask,) = runs, self.asks
-            if meeting.part is not None:
-                found = candidates_of(meeting.part, run, ask, work)
+            if target.part is not None:
+                found = candidates_of(target.part, run, ask, work)
                 if found is not None:
                     yield from ((ask.rows(p), run.searched.rows(s), False) for p, s in found)
                     return
-                token, key = meeting.part.token, meeting.key
-                every = self._whole(meeting.table, meeting.coordinate, token, key)
-                (searched,) = meeting.part.index(every)
+                token, key = target.part.token, target.key
+                every = self._whole(target.table, target.coordinate, token, key)
+                (searched,) = target.part.index(every)
                 compiled = None
                 if program is not None:
-                    compiled = meeting.compiled(program, self.columns, searched)
+                    compiled = target.compiled(program, self, searched)
                 run = replace(run, searched=searched, compiled=compiled)
             work.implied += implied(run, ask)
             for probe, spot, settled in candidates(run, ask, work):
                 yield ask.rows(probe), run.searched.rows(spot), settled
             return
-        whole = IndexedRun(SearchableRun.of(None, (), meeting.coordinate), place)
+        whole = IndexedRun(SearchableRun.of(None, (), target.coordinate), place)
         work.implied += implied(whole, self.everything)
         if runs and self.asks:
             yield from union(runs, self.asks, work)
@@ -368,25 +362,22 @@ class _Search:
             yield from candidates(whole, self.everything, work)
 
     @cached_property
-    def _columns(self) -> SideColumns:
+    def columns(self) -> SideColumns:
+        """What the compiled predicate reads of the asking tuples, computed once."""
         program = self.spec.programs[self.side]
         assert program is not None
         return SideColumns.of(program, ASKING, self.table)
 
-    def columns(self) -> SideColumns:
-        """What the compiled predicate reads of the asking tuples, computed once."""
-        return self._columns
-
-    def _held(self, held: HeldTuples, needed: int) -> _Meeting:
+    def _held(self, held: HeldTuples, needed: int) -> _Target:
         """A table of stored tuples, with the cheapest index that is known for it."""
         order = TS if self.spec.side(self.side).extent.rows is None else RANK
         coordinate, columns = ints(held.table, order), held.columns
         if held.part is not None:
             own = held.part.indexed
             if own is not None:
-                return _Meeting(held.table, coordinate, own, columns=columns)
+                return _Target(held.table, coordinate, own, columns=columns)
             keys = kept(held.token) or self._keys(held, coordinate)
-            return _Meeting(
+            return _Target(
                 held.table, coordinate, keys, part=held.part, key=held.key, columns=columns
             )
         searched = self._whole(held.table, coordinate, held.token, held.key)
@@ -395,8 +386,8 @@ class _Search:
             # must not decide whether this batch has an index.
             rows, coordinate = np.flatnonzero(live), coordinate[live]
             index = self._index(held.table.take(pa.array(rows)), coordinate, None, None)
-            return _Meeting(held.table, coordinate, index, rows, columns=columns)
-        return _Meeting(held.table, coordinate, searched, columns=columns)
+            return _Target(held.table, coordinate, index, rows, columns=columns)
+        return _Target(held.table, coordinate, searched, columns=columns)
 
     def _whole(
         self, table: pa.Table, coordinate: Ints, token: Hashable | None, key: Floats | None
@@ -416,7 +407,7 @@ class _Search:
         if held.key is not None:
             return searched(held.key)
         compute = partial(key_of, self.spec.probe, self.side, held.table)
-        return known(_keys_of(held.token), lambda: searched(compute()))
+        return known(held.token, lambda: searched(compute()), "keys")
 
     def _index(
         self,
@@ -425,7 +416,8 @@ class _Search:
         token: Hashable | None,
         key: Floats | None,
     ) -> tuple[SearchableRun, ...]:
-        keys = None if token is None else let_go(_keys_of(token))
+        # The keys alone were kept until now: they become part of the full index.
+        keys = None if token is None else let_go((token, "keys"))
         if key is None and keys:
             key = keys[0].key
         try:
@@ -452,8 +444,3 @@ def terms_of(
         )
         for probe in spec.probes
     )
-
-
-def _keys_of(token: Hashable) -> Hashable:
-    """The token under which the keys of a table are kept until it has a full index."""
-    return token, "keys"

@@ -64,6 +64,7 @@ def _alike(spec: JoinSpec, found: Sequence[MatchedPairs]) -> Iterator[_Alike]:
     groups: dict[tuple[int, ...], list[MatchedPairs]] = {}
     for i, pairs in enumerate(found):
         tables = (id(pairs.left.table), id(pairs.right.table))
+        # Large parts are not copied together: one more part costs less than the copy.
         groups.setdefault(tables if len(pairs.place) <= _ALIKE_ROWS else (i,), []).append(pairs)
     for group in groups.values():
         sides = (group[0].left, group[0].right)

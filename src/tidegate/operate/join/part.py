@@ -74,7 +74,7 @@ class BucketPart:
         return known((self.token, self.buckets), lambda: (self._index(searched[0]),))
 
     def _index(self, searched: SearchableRun) -> SearchableRun:
-        kept = np.flatnonzero(self.flags[searched.arranged_by(self.bucket)])
+        kept = np.flatnonzero(self.flags[searched.arranged(self.bucket)])
         return SearchableRun(
             kept if searched.order is None else searched.order[kept],
             None if searched.key is None else searched.key[kept],

@@ -8,7 +8,7 @@ plus the range of its side: then no partner can come any more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -224,7 +224,7 @@ class OuterRows:
         counted = instants if len(self._sides) > 1 else []
         distinct = np.unique(np.concatenate([np.empty(0, np.int64), *counted]))
         steps = len(distinct) + 1
-        rows = [p.moved((2 * p.place + 1) * steps) for p in kept]
+        rows = [replace(p, place=(2 * p.place + 1) * steps) for p in kept]
         for side, tuples, several in decided:
             for one, at in zip(tuples, several, strict=True):
                 after = np.searchsorted(self._times, at, "right")

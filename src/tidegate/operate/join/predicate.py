@@ -13,7 +13,9 @@ from tidegate.errors import TaskError
 from tidegate.operate.join.spec import PairFunction
 
 
-def asked(function: PairFunction, left: pa.Table, right: pa.Table) -> npt.NDArray[np.bool_]:
+def call_predicate(
+    function: PairFunction, left: pa.Table, right: pa.Table
+) -> npt.NDArray[np.bool_]:
     """The function's answer for each pair, NULL as false; a TaskError where it raises.
 
     SystemExit counts as raising: a user's `exit()` must not end a worker in silence.

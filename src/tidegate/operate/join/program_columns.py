@@ -66,6 +66,7 @@ class SideColumn:
         peak = float(np.fmax.reduce(np.abs(numbers), initial=0.0))
         if pa.types.is_floating(array.type) or peak <= EXACT:
             return SideColumn(numbers, known, failed, peak)
+        # Integers beyond 2**53 are compared by code where the input is coded, else in doubt.
         if given.coded:
             return SideColumn(None, known, failed, 0.0, array)
         beyond = (np.abs(numbers) > EXACT).view(np.uint8)
@@ -165,6 +166,7 @@ def _coded(stored: SideColumns, asking: SideColumns) -> tuple[Doubles, Doubles]:
         pair = stored.columns[at[STORED]], asking.columns[at[ASKING]]
         if all(column.numbers is not None for column in pair):
             continue
+        # The matrices belong to the tables, and codes only to this pair of tables: so a copy.
         if not copied:
             matrices, copied = [m.copy() for m in matrices], True
         for matrix, row, found in zip(matrices, at, _ranks(*pair), strict=True):

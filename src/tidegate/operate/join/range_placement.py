@@ -122,6 +122,7 @@ class RangePlacement(JoinPlacement):
         if self.spec.counts or side == self.spec.kind.home:
             return None
         seen = self._reached(grids, work, side, bounds)
+        # The owner stores the tuple, so it sees it whatever its bounds are.
         seen[work.mapping.owner_array[bucket], np.arange(len(bucket))] = True
         return seen
 
@@ -155,6 +156,7 @@ class RangePlacement(JoinPlacement):
                 if everywhere.any():
                     reached[:, rows[everywhere]] = True
                     rows, buckets = rows[~everywhere], buckets[~everywhere]
+                # A former owner still holds what it stored in the bucket before a switch.
                 for owners in mapping.tenures:
                     reached[owners[buckets], rows] = True
         return reached
@@ -202,10 +204,12 @@ class RangePlacement(JoinPlacement):
         if work.instance != work.mapping.owners[0] or work.frontier_us in (MIN_US, MAX_US):
             return {}
         stored, grids = self._keeper.read(work.state, work.store), self._begun(work, news)
+        # Not while a grid is pending: the survey would judge cells that are about to be replaced.
         if grids[-1].batch <= work.batch and len(grids) < MOST_GRIDS:
             survey = TupleSurvey(self.keepers, self.before)
             chosen = survey.better(work, arrived, grids[-1].grid)
             if chosen is not None:
+                # + 2, because map tasks of the next batch may have run already: see `_grids`.
                 grids = (*grids, GridEpoch(PENDING, chosen, work.batch + 2))
         return {} if grids == stored else {GRIDS: self._keeper.write(work, grids)}
 

@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tidegate.memory import MEMORY
-from tidegate.operate.join.program import PairProgram
 from tidegate.operate.join.program_columns import SideColumns
 from tidegate.operate.kernels.order import inverse
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -105,13 +108,9 @@ class SearchableRun:
         """The rows of the table that stand at these places."""
         return places if self.order is None else self.order[places]
 
-    def arranged(self, values: Ints) -> Ints:
+    def arranged(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         """Values of the table's rows in the order that is searched."""
         return values if self.order is None else values[self.order]
-
-    def arranged_by(self, buckets: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """The buckets of the table's rows in that order."""
-        return buckets if self.order is None else buckets[self.order]
 
     def places(self, rows: Ints) -> Ints:
         """Where rows of the table stand."""
@@ -146,36 +145,20 @@ def _single(values: Floats, base: float) -> Singles:
     return narrow
 
 
-def _nbytes(found: Sequence[SearchableRun | SideColumns | Ints]) -> int:
-    return sum(int(one.nbytes) for one in found)
+def _nbytes(found: tuple[SearchableRun, ...] | SideColumns | Ints) -> int:
+    several = found if isinstance(found, tuple) else (found,)
+    return sum(int(one.nbytes) for one in several)
 
 
 _INDEXES = MEMORY.cache(1 / 4, _nbytes)
 
 
-def known_rows(token: Hashable | None, compute: Callable[[], Ints]) -> Ints:
-    """As `known`, for the number of tuples of each bucket."""
-    if token is None:
-        return compute()
-    (found,) = _INDEXES.get(("rows", token), lambda: (compute(),))
-    return found
+def known(token: Hashable | None, compute: Callable[[], T], *what: Hashable) -> T:
+    """What is kept under a token, else computed and kept; nothing is kept under None.
 
-
-def known_columns(
-    token: Hashable | None, program: PairProgram, compute: Callable[[], SideColumns]
-) -> SideColumns:
-    """As `known`, for what a compiled predicate reads of tuples."""
-    if token is None:
-        return compute()
-    (found,) = _INDEXES.get(("columns", token, program), lambda: (compute(),))
-    return found
-
-
-def known(
-    token: Hashable | None, compute: Callable[[], tuple[SearchableRun, ...]]
-) -> tuple[SearchableRun, ...]:
-    """The index that is kept under a token, else computed and kept; nothing is kept under None."""
-    return compute() if token is None else _INDEXES.get(token, compute)
+    That is the index of tuples, or something else about them that `what` names.
+    """
+    return compute() if token is None else _INDEXES.get((token, *what) if what else token, compute)
 
 
 def kept(token: Hashable | None) -> tuple[SearchableRun, ...] | None:

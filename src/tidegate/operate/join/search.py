@@ -248,13 +248,13 @@ def candidates(run: IndexedRun, ask: Ask, work: ComparedWork) -> Iterator[Candid
         first, last = _ranges(run, ask, ask.index)
         if ask.one_key:
             if not run.searched.values and int((last - first).sum()) <= _FEW_PAIRS:
-                yield from _few(run, ask, first, last, work)
+                yield from _test_each(run, ask, first, last, work)
                 return
-            first, last = _within(run, ask, first, last)
+            first, last = _cut_to_window(run, ask, first, last)
     made = int((last - first).sum())
     if not made:
         return
-    work.made += made if ask.one_key else made - _past(run, ask, first, last)
+    work.made += made if ask.one_key else made - _expired(run, ask, first, last)
     work.count(ask, last - first)
     for probe, place, settled in _passing(run, ask, first, last, made):
         if ask.index is not None and not ask.one_key:
@@ -327,7 +327,7 @@ def _ranges(run: IndexedRun, ask: Ask, index: tuple[Floats, Floats]) -> tuple[In
 
 
 def _key_ranges(run: IndexedRun, ask: Ask, wanted: Floats) -> tuple[Ints, Ints]:
-    """What `_ranges` and then `_within` give, in one merge: about a step for each key and probe."""
+    """What `_ranges` and `_cut_to_window` give, in one merge: about a step per key and probe."""
     from tidegate.operate.kernels.key_loop import ranges
 
     place = np.empty(0, np.int64) if run.place is None else run.place
@@ -336,10 +336,10 @@ def _key_ranges(run: IndexedRun, ask: Ask, wanted: Floats) -> tuple[Ints, Ints]:
     return first, last
 
 
-def _few(
+def _test_each(
     run: IndexedRun, ask: Ask, first: Ints, last: Ints, work: ComparedWork
 ) -> Iterator[Candidates]:
-    """Candidates of a hash join with few of them: testing each is cheaper than `_within`."""
+    """Candidates of a hash join with few of them: testing each is cheaper than `_cut_to_window`."""
     probe, place = find(first, last, (), (), ())
     kept = _in_window(run, ask, probe, place)
     if kept is not None:
@@ -350,7 +350,7 @@ def _few(
         yield probe, place, False
 
 
-def _past(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> int:
+def _expired(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> int:
     """How many tuples in the ranges have left the window of every probe.
 
     When such tuples are dropped depends on compaction and memory. The count of comparisons must be
@@ -391,7 +391,7 @@ def _window(run: IndexedRun, ask: Ask) -> tuple[Ints, Ints]:
     return first, np.maximum(first, below(run.place, ask.place))
 
 
-def _within(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+def _cut_to_window(run: IndexedRun, ask: Ask, first: Ints, last: Ints) -> tuple[Ints, Ints]:
     """Ranges of one key each, cut to the window and to the tuples before the probe."""
     if run.searched.oldest < ask.newest_low:
         first = bisect(run.coordinate, ask.low, first, last)

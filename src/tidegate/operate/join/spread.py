@@ -72,6 +72,7 @@ class OwnerSpread:
 
     def shares(self, work: MapWork, side: int, tuples: pa.Table) -> list[Share]:
         """Shares of new tuples, which have their buckets, for the instances that see them."""
+        # Former owners compare new tuples with those that they still hold, and store none.
         if work.mapping.formers:
             return self._in_sight(work, side, tuples)
         return work.by_bucket(tuples)

@@ -81,6 +81,7 @@ class StoredSegments:
 
         None where these are too many, or where a value cannot be computed.
         """
+        # Where the chain covers the window no segment is read, so none can bring a tuple twice.
         if chain.since > self.horizon.needed:
             chain = chain.apart([(s.low, s.high) for s in self.live], begin)
         came = replace(self, sights=[Sight(MIN_US, MAX_US, gained, newest=True)])

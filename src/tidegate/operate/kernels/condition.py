@@ -177,6 +177,7 @@ def in_turns(
     for turn in turns_of(call.op, len(call.args)):
         if turn.place in known:
             value = _some(known[turn.place], open_, len(rows))
+        # The argument that failed on all rows: no guard has taken a row away before it.
         elif failure is not None and part is rows:
             raise failure
         else:

@@ -143,6 +143,7 @@ def _made(
     limbs.fill(0)
     offsets, words = _room(n + 1, np.int64), _room(n * (width + 2), np.int32)
     used = run(*given, low, limbs, np.zeros(n, np.uint8), offsets, words)
+    # `words` had room for the worst case; the column must not hold on to that.
     kept = _room(used, np.int32)
     kept[:] = words[:used]
     return pa.Array.from_buffers(KEPT_SUM, n, [None, pa.py_buffer(offsets), pa.py_buffer(kept)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeGuard
 
+import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.kernels.group import Groups
@@ -52,6 +53,25 @@ class SlidingFamily(Family, Protocol):
 
         No window is empty, and neither bound falls from one window to the next.
         """
+
+
+def take_states(states: States, rows: Ints) -> States:
+    """Some rows of state columns."""
+    picked = pa.array(rows)
+    return [column.take(picked) for column in states]
+
+
+def join_states(*parts: States) -> States:
+    """The rows of several sets of state columns, one after the other."""
+    return [pa.concat_arrays(columns) for columns in zip(*parts, strict=True)]
+
+
+def merge_pairs(family: Family, earlier: States, one: Ints, later: States, other: Ints) -> States:
+    """The merges of row `one[i]` of some states with row `other[i]` of later ones, for each i."""
+    if not len(one):
+        return take_states(earlier, one)
+    both = join_states(take_states(earlier, one), take_states(later, other))
+    return family.merge(Groups(np.tile(np.arange(len(one)), 2), len(one)), both)
 
 
 def slides(family: Family) -> TypeGuard[SlidingFamily]:

@@ -151,6 +151,7 @@ def pack(ranks: Sequence[Rank], rows: int) -> Rank:
         return one_number(rows)
     packed = ranks[0]
     for column in ranks[1:]:
+        # Python integers cannot overflow here, int64 codes could: squeeze them in time.
         if packed.size * column.size > _RADIX_LIMIT:
             groups = dense(packed)
             packed = Rank(groups.codes, groups.n)

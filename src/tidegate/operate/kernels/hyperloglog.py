@@ -152,13 +152,14 @@ class Sketches:
         self, codes: Ints, coupons: Words, full_codes: Ints, registers: Bytes, n: int
     ) -> pa.Array:
         """Sketches of groups from coupons and from the registers of full sketches."""
+        # Group and coupon in one word: one sort groups, orders and shows duplicates.
         both = np.sort((codes.astype(np.uint64) << np.uint64(32)) | coupons)
         both = both[np.append(both[1:] != both[:-1], True)] if len(both) else both
         codes = (both >> np.uint64(32)).astype(np.int64)
         coupons = both & np.uint64(2**32 - 1)
         counts = np.bincount(codes, minlength=n)
         full = counts > self.most_coupons
-        full[full_codes] = True
+        full[full_codes] = True  # what was merged from registers cannot be a list again
         into = full[codes]
         filled = self._filled(codes[into], coupons[into], full_codes, registers, full)
         listed = coupons[~into].astype(np.uint32).view(np.uint8)

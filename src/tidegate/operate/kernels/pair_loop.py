@@ -205,8 +205,7 @@ def _pairs(
     cell begins, and the cells per unit. `low1`, `high1`, `one` and so on: the bounds of the probes
     and the values; None where there is no test. Probes whose ranges begin near each other go over
     the values together, block by block: a block is coded once for all of them, and stays in the
-    first-level cache. Where more than `most` pairs pass, the loop ends early and returns more than
-    `most` hits, which are of no use otherwise.
+    first-level cache. Where more than `most` pairs pass, the loop ends with more than `most` hits.
     """
     one_c = np.zeros(_BLOCK + _STEP, np.uint8)
     two_c = None if two is None else np.zeros(_BLOCK + _STEP, np.uint8)
@@ -256,8 +255,7 @@ def _pairs(
                             runs, n = runs + 1, more
             if n > most:
                 return hits[:n], hits[:n]
-        # The next group learns from this one. Where most stretches had a hit, `_any` is in vain;
-        # where most had a cell that passes, the coarse test is, and it pauses for some groups.
+        # Where most stretches had a hit `_any` is in vain; where most had a near cell, cells are.
         dense = 2 * (runs - before) > tried
         if coarse:
             pause = _PAUSE if 2 * near > tried else 0

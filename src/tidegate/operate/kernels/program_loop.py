@@ -2,10 +2,8 @@
 
 Importing this module imports Numba: do so when there are many pairs. A block of stored tuples is
 loaded into the cache once for a group of asking tuples. Where few tuples of a block pass a
-conjunct, they are compacted, and the next conjunct runs over them alone.
-
-Kinds of operands have loops of their own, without a branch inside: that is why there are several
-functions of one shape below. The compiler vectorises each.
+conjunct, they are compacted, and the next conjunct runs over them alone. Each kind of operand has a
+loop of its own, without a branch inside, which the compiler vectorises.
 """
 
 from __future__ import annotations
@@ -116,10 +114,7 @@ def _compared(what: Any, work: Any, a: Any, b: Any, masks: Any, to: Any, n: Any)
 
 @machine_code.part
 def _bounded(what: Any, work: Any, a: Any, scalar: Any, masks: Any, to: Any, n: Any) -> Any:
-    """Set a mask to the comparison of a row with a number, which must not be NaN.
-
-    NaN in the row is greatest: so GT and GE are the negations of LE and LT.
-    """
+    """Set a mask to the comparison of a row, in which NaN is greatest, with a number, never NaN."""
     if what == op.EQ:
         for i in range(n):
             masks[to, i] = work[a, i] == scalar
@@ -138,12 +133,6 @@ def _bounded(what: Any, work: Any, a: Any, scalar: Any, masks: Any, to: Any, n: 
     else:
         for i in range(n):
             masks[to, i] = not (work[a, i] < scalar)
-
-
-@machine_code.part
-def _fill(masks: Any, to: Any, value: Any, n: Any) -> Any:
-    for i in range(n):
-        masks[to, i] = value
 
 
 @machine_code.part
@@ -226,16 +215,17 @@ def _conjunct(code: Any, t: Any, work: Any, flags: Any, masks: Any, errors: Any,
         if what < op.EQ:
             _arithmetic(steps, k, work, scalars, n)
             dirty = _doubt(steps, k, work, scalars, errors, dirty, n)
-        elif what == op.AND:
+        elif what in (op.AND, op.OR):
             one, two = np.uint64(steps[k, 2]), np.uint64(steps[k, 3])
-            for i in range(n):
-                masks[to, i] = masks[one, i] & masks[two, i]
-        elif what == op.OR:
-            one, two = np.uint64(steps[k, 2]), np.uint64(steps[k, 3])
-            for i in range(n):
-                masks[to, i] = masks[one, i] | masks[two, i]
+            if what == op.AND:
+                for i in range(n):
+                    masks[to, i] = masks[one, i] & masks[two, i]
+            else:
+                for i in range(n):
+                    masks[to, i] = masks[one, i] | masks[two, i]
         elif steps[k, 5] >= 0 and not asking_flags[p, steps[k, 5]]:
-            _fill(masks, to, np.uint8(0), n)
+            for i in range(n):
+                masks[to, i] = np.uint8(0)
         else:
             _comparison(steps, k, work, scalars, masks, n)
             if steps[k, 4] >= 0:
@@ -269,8 +259,8 @@ def _count(words: Any, n: Any) -> Any:
 def _listed(mask: Any, words: Any, busy: Any, n: Any, places: Any) -> Any:
     """Write the marked places to `places`; returns their number.
 
-    `words` are the bytes of the mask, eight at a time; bytes from n on are zero. `busy` is room for
-    as many words. No branch depends on a mark: the processor could not predict it.
+    `words` are its bytes, eight at a time, zero from n on; `busy` is room for as many words. No
+    branch depends on a mark: the processor could not predict it.
     """
     some, count = np.int64(0), np.int64(0)
     for w in range((n + 7) // 8):
@@ -310,8 +300,8 @@ def _passing(
 ) -> Any:
     """Write the places of a block that pass all conjuncts, or are doubtful before one drops them.
 
-    Returns their number; a doubtful place is written as -1 - place. `work` and `flags` are the
-    block, whose columns stay as they are; `few`, `marks` and `states` are room.
+    Returns their number; a doubtful place is written as -1 - place. The columns of the block in
+    `work` and `flags` stay as they are; `few`, `marks` and `states` are room.
     """
     alive, words, busy, doubtful, chosen = states
     masks, errors = marks
@@ -404,9 +394,7 @@ def _pairs(
 ) -> Any:
     """Pairs of an asking tuple in `order` and a place in its range that pass, in no order.
 
-    `order`: asking tuples whose range is not empty, by `first`. `ProgramColumns` and `PairRun`
-    describe the other arguments. Where more than `most` pass, the loop ends early, with the first
-    of them.
+    `order`: those with a range, by `first`; see `ProgramColumns`, `PairRun`. Ends after `most`.
     """
     given, height = asking.shape[1], len(stored) + registers
     work, flags = _room(height, len(stored_flags))

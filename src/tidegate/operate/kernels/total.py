@@ -152,6 +152,7 @@ def divide_limbs(limbs: list[Ints], counts: Ints, digits: int) -> list[Ints]:
             step, rest = np.divmod((rest << 16) | half, divisor)
             digit = (digit << 16) | step
         quotient.append(digit)
+    # A digit of 2**40 is no digit: `limb_decimals` refuses such a number by its last limb.
     beyond = (quotient[0] | quotient[1]) != 0
     kept = [*reversed(quotient[3:]), np.where(beyond, np.int64(2**40), quotient[2])]
     return carry([np.where(negative, -digit, digit) for digit in kept])

@@ -20,7 +20,13 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from tidegate.operate.kernels.family import Family, States
+from tidegate.operate.kernels.family import (
+    Family,
+    States,
+    join_states,
+    merge_pairs,
+    take_states,
+)
 from tidegate.operate.kernels.group import Groups
 from tidegate.operate.kernels.order import Ints, Mask
 
@@ -116,19 +122,23 @@ class Tree:
         between = np.flatnonzero(end - begin == 2)
         ends, end_at = self._swept(ranges.first[of_end], towards_end=True)
         beginnings, at = self._swept(ranges.last[of_beginning], towards_end=False)
-        parts = [_take(ends, end_at), _take(self.blocks, begin[between] + 1), _take(beginnings, at)]
+        parts = [
+            take_states(ends, end_at),
+            take_states(self.blocks, begin[between] + 1),
+            take_states(beginnings, at),
+        ]
         codes = np.concatenate([of_end, between, of_beginning])
-        return self._family.merge(Groups(codes, len(ranges)), _joined(*parts))
+        return self._family.merge(Groups(codes, len(ranges)), join_states(*parts))
 
     def _raised(self, level: _Level, nodes: States) -> States:
         """The states of the parents; a node without a sibling passes its state on."""
-        merged = self._pairs(nodes, level.left, nodes, level.left + 1)
+        merged = merge_pairs(self._family, nodes, level.left, nodes, level.left + 1)
         if len(level.left) == level.parents:
             return merged
         rows = np.empty(level.parents, np.int64)
         rows[level.parent] = np.arange(len(level.parent))
         rows[level.parent[level.left]] = len(level.parent) + np.arange(len(level.left))
-        return _take(_joined(nodes, merged), rows)
+        return take_states(join_states(nodes, merged), rows)
 
     def _swept(self, places: Ints, towards_end: bool) -> tuple[States, Ints]:
         """States from places to the end of their block, or from its beginning up to them.
@@ -143,7 +153,7 @@ class Tree:
         for level in self._shape.levels:
             parents = level.parent[wanted[-1]]
             wanted.append(np.append(parents[:1], parents[1:][parents[1:] != parents[:-1]]))
-        held, at = _take(self.blocks, wanted[-1][:0]), np.full(len(wanted[-1]), -1, np.int64)
+        held, at = take_states(self.blocks, wanted[-1][:0]), np.full(len(wanted[-1]), -1, np.int64)
         for depth in reversed(range(len(self._shape.levels))):
             level, nodes, states = self._shape.levels[depth], wanted[depth], self._nodes[depth]
             at = at[np.searchsorted(wanted[depth + 1], level.parent[nodes])]
@@ -160,9 +170,9 @@ class Tree:
         """`held` with the nodes `more` merged in, nearer to the place, at the marked rows."""
         new, both = where & (at < 0), where & (at >= 0)
         if towards_end:
-            merged = self._pairs(nodes, more[both], held, at[both])
+            merged = merge_pairs(self._family, nodes, more[both], held, at[both])
         else:
-            merged = self._pairs(held, at[both], nodes, more[both])
+            merged = merge_pairs(self._family, held, at[both], nodes, more[both])
         size = int(at.max(initial=-1)) + 1
         rows = at.copy()
         rows[new] = size + np.arange(np.count_nonzero(new))
@@ -170,22 +180,5 @@ class Tree:
         used = np.zeros(size + np.count_nonzero(where), np.bool_)
         used[rows[rows >= 0]] = True
         kept = np.append(np.cumsum(used) - 1, -1)
-        pool = _joined(held, _take(nodes, more[new]), merged)
-        return _take(pool, np.flatnonzero(used)), kept[rows]
-
-    def _pairs(self, earlier: States, first: Ints, later: States, second: Ints) -> States:
-        """The merge of state `first[i]` with state `second[i]`, for each i."""
-        if len(first) == 0:
-            return _take(earlier, first)
-        both = _joined(_take(earlier, first), _take(later, second))
-        codes = np.tile(np.arange(len(first)), 2)
-        return self._family.merge(Groups(codes, len(first)), both)
-
-
-def _take(states: States, rows: Ints) -> States:
-    picked = pa.array(rows)
-    return [column.take(picked) for column in states]
-
-
-def _joined(*parts: States) -> States:
-    return [pa.concat_arrays(columns) for columns in zip(*parts, strict=True)]
+        pool = join_states(held, take_states(nodes, more[new]), merged)
+        return take_states(pool, np.flatnonzero(used)), kept[rows]

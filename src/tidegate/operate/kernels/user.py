@@ -11,6 +11,7 @@ from tidegate.errors import TaskError
 from tidegate.expression.tree import Call, describe
 from tidegate.expression.user_function import UserFunction
 from tidegate.operate.kernels.failure import show_row
+from tidegate.operate.kernels.order import flat
 from tidegate.schema import type_name
 
 
@@ -37,8 +38,7 @@ def _checked(answer: Any, call: Call, function: UserFunction, rows: int) -> Any:
     where = f"expression {describe(call)}"
     wanted = f"the function {function.where} must return"
     if isinstance(answer, pa.ChunkedArray):
-        answer = answer.combine_chunks()
-        answer = pa.concat_arrays(answer.chunks) if isinstance(answer, pa.ChunkedArray) else answer
+        answer = flat(answer)
     if not isinstance(answer, pa.Array):
         got = type(answer).__name__
         raise TaskError(where, f"{wanted} a pyarrow array", got, "Wrap it with pa.array(...).")

@@ -76,5 +76,6 @@ def spans(low: Ints, high: Ints, weights: Ints, limit: int) -> Iterator[tuple[in
             if weight > 0:
                 yield first, last
             continue
+        # The earlier half is on top of the stack, so ranges come out ascending.
         middle = (first + last) // 2
         pending += [(middle + 1, last), (first, middle)]

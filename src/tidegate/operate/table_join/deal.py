@@ -54,6 +54,7 @@ class Dealing:
         self.rows += rows.num_rows
         self.bytes += rows.nbytes
         self._held_bytes += rows.nbytes
+        # Sorting takes a run's size once more, so a run is a quarter of what a task may hold.
         if self._held_bytes >= self.whole_bytes // RUNS:
             self._spill()
 
