@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.batch import TS
+from tidegate.errors import TaskError
 from tidegate.expression.tree import Call, Column, Expr, columns_of
-from tidegate.operate.join.predicate import call_predicate
-from tidegate.operate.join.spec import JoinSpec
+from tidegate.operate.join.spec import JoinSpec, PairFunction
 from tidegate.operate.kernels.expression import evaluate
 from tidegate.operate.kernels.order import flat
 
@@ -113,7 +115,7 @@ def true_of(
             r.columns([n for n, _ in s.columns])
             for r, s in ((left, spec.left), (right, spec.right))
         ]
-        kept = kept[call_predicate(spec.function, rows_of[0], rows_of[1])]
+        kept = kept[_call_predicate(spec.function, rows_of[0], rows_of[1])]
     return kept
 
 
@@ -173,3 +175,47 @@ def _same_text(columns: Sequence[pa.ChunkedArray], places: Sequence[Ints]) -> Ma
     codes = numbers.combine_chunks().indices.fill_null(-1).to_numpy()
     one, other = codes[at[0]], codes[len(parts[0]) + at[1]]
     return np.asarray((one == other) & (one >= 0))
+
+
+def _call_predicate(function: PairFunction, left: pa.Table, right: pa.Table) -> Mask:
+    """The function's answer for each pair, NULL as false; a TaskError where it raises.
+
+    SystemExit counts as raising: a user's `exit()` must not end a worker in silence.
+    """
+    where = _where(function.call)
+    try:
+        answer = function.call(
+            left.rename_columns(list(function.left_names)),
+            right.rename_columns(list(function.right_names)),
+        )
+    except (Exception, SystemExit) as error:
+        got = f"{type(error).__name__}: {error}".strip(": ")
+        raise TaskError(where, "the predicate must not raise", got) from error
+    return _checked(answer, left.num_rows, where)
+
+
+def _checked(answer: Any, pairs: int, where: str) -> Mask:
+    wanted = f"the predicate must return one boolean for each of {pairs:,} pairs"
+    if isinstance(answer, pa.ChunkedArray):
+        answer = answer.combine_chunks()
+    if isinstance(answer, pa.Array):
+        if not pa.types.is_boolean(answer.type):
+            raise TaskError(where, wanted, f"an array of {answer.type}")
+        answer = answer.fill_null(False).to_numpy(zero_copy_only=False)
+    try:
+        array = np.asarray(answer)
+    except ValueError as error:
+        raise TaskError(where, wanted, str(error)) from None
+    if array.shape != (pairs,):
+        shape = "a single value" if array.shape == () else f"shape {array.shape}"
+        raise TaskError(where, wanted, shape)
+    if array.dtype != np.bool_:
+        raise TaskError(where, wanted, f"an array of {array.dtype}")
+    return array
+
+
+def _where(call: Any) -> str:
+    """The function's name, file and line."""
+    name = getattr(call, "__qualname__", None) or type(call).__name__
+    code = getattr(inspect.unwrap(call), "__code__", None)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code else name
