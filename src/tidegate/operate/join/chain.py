@@ -89,7 +89,7 @@ class ChainRun:
             SearchableRun.of(t.key, t.values, self.coordinate, True, t.order) for t in self.terms
         )
 
-    def needed(self, needed: int) -> ChainRun | None:
+    def from_coordinate(self, needed: int) -> ChainRun | None:
         """The tuples from a coordinate on; None where there is none."""
         past = int(np.searchsorted(self.coordinate, needed))
         if past == self.rows:
@@ -97,17 +97,17 @@ class ChainRun:
         if not past:
             return self
         rest = slice(past, None)
-        terms = tuple(t.of(rest) for t in self.terms)
+        terms = tuple(t.take(rest) for t in self.terms)
         return ChainRun(self.table.slice(past), self.coordinate[rest], terms, self.since)
 
-    def of(self, buckets: Flags) -> ChainRun | None:
+    def in_buckets(self, buckets: Flags) -> ChainRun | None:
         """The tuples of the flagged buckets; None where there is none."""
         kept = np.flatnonzero(buckets[self.table.column(BUCKET).to_numpy()])
         if not len(kept):
             return None
         if len(kept) == self.rows:
             return self
-        terms = tuple(t.of(kept) for t in self.terms)
+        terms = tuple(t.take(kept) for t in self.terms)
         return ChainRun(self.table.take(pa.array(kept)), self.coordinate[kept], terms, self.since)
 
     def followed_by(self, other: ChainRun) -> ChainRun:
@@ -126,7 +126,7 @@ class Chain:
     """The stored tuples of a side that an instance compares with, from `since` on, oldest first.
 
     Complete: no segment has another tuple from `since` on. Grows with the tuples of a window, up to
-    the bytes that `grown` allows.
+    the bytes that `with_newest` allows.
     """
 
     since: int = MIN_US
@@ -146,16 +146,16 @@ class Chain:
         """The runs that the new tuples are not merged with."""
         return self.runs[:-1] if self.newest is not None else self.runs
 
-    def needed(self, needed: int) -> Chain:
+    def from_coordinate(self, needed: int) -> Chain:
         """The chain without runs that lie before a coordinate.
 
         Only the newest run is cut within: another one would have to make its index again.
         """
         runs = [r for r in self.others if r.coordinate[-1] >= needed]
-        newest = None if self.newest is None else self.newest.needed(needed)
+        newest = None if self.newest is None else self.newest.from_coordinate(needed)
         return Chain(self.since, (*runs, *([] if newest is None else [newest])))
 
-    def of(self, buckets: Flags, most_rows: int) -> Chain | None:
+    def in_buckets(self, buckets: Flags, most_rows: int) -> Chain | None:
         """The tuples of the flagged buckets, in the newest runs of `most_rows` tuples together.
 
         The chain then begins later. None where the newest run alone has more tuples: the index of
@@ -167,7 +167,7 @@ class Chain:
             if not runs:
                 return None
             since = runs[0].since
-        left = (run.of(buckets) for run in runs)
+        left = (run.in_buckets(buckets) for run in runs)
         return Chain(since, tuple(run for run in left if run is not None))
 
     def with_tuples(self, run: ChainRun) -> Chain:
@@ -179,11 +179,11 @@ class Chain:
         terms = [reduce(Terms.followed_by, alike) for alike in zip(*(r.terms for r in runs))]
         coordinate = np.concatenate([r.coordinate for r in runs])[order]
         whole = ChainRun(
-            table.take(pa.array(order)), coordinate, tuple(t.of(order) for t in terms), self.since
+            table.take(pa.array(order)), coordinate, tuple(t.take(order) for t in terms), self.since
         )
         return Chain(self.since, (whole,))
 
-    def apart(self, spans: Collection[tuple[int, int]], end: int) -> Chain:
+    def after_segments(self, spans: Collection[tuple[int, int]], end: int) -> Chain:
         """The chain without what segments have that also hold older tuples.
 
         `spans` has the first and last coordinates of segments, `end` is after all stored tuples.
@@ -197,7 +197,7 @@ class Chain:
             since = runs[0].since if runs else end
         return Chain(since, runs)
 
-    def grown(self, run: ChainRun | None, *, needed: int, end: int, most_bytes: int) -> Chain:
+    def with_newest(self, run: ChainRun | None, *, needed: int, end: int, most_bytes: int) -> Chain:
         """The chain for the next batch: `run` replaces its newest run, and old runs are dropped.
 
         Oldest runs go first where it would take more than `most_bytes`. `end` is after all tuples.
@@ -222,6 +222,6 @@ def _merge_tiers(runs: list[ChainRun], needed: int) -> list[ChainRun]:
     """
     longest = max(_LONG_ROWS, sum(r.rows for r in runs) // 4)
     while len(runs) > 1 and runs[-2].rows <= min(_TIER * runs[-1].rows, longest):
-        before = runs[-2].needed(needed)
+        before = runs[-2].from_coordinate(needed)
         runs[-2:] = [runs[-1] if before is None else before.followed_by(runs[-1])]
     return runs

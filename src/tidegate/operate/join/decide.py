@@ -37,7 +37,7 @@ class GatheredRows:
     table: pa.Table
     places: Ints
 
-    def of(self, kept: Ints | Mask) -> GatheredRows:
+    def take(self, kept: Ints | Mask) -> GatheredRows:
         """Some of the rows."""
         return GatheredRows(self.table, self.places[kept])
 
@@ -107,7 +107,7 @@ def true_of(
             true = is_true(conjunct, pa.table(columns or {TS: pa.array(kept)}))
         if true.all():
             continue
-        kept, left, right = kept[true], left.of(true), right.of(true)
+        kept, left, right = kept[true], left.take(true), right.take(true)
         if not len(kept):
             return kept
     if spec.function is not None:

@@ -26,7 +26,7 @@ from tidegate.operate.join.placement import JoinPlacement
 from tidegate.operate.join.search import News
 from tidegate.operate.join.spread import Sight
 from tidegate.operate.join.state import SIDES
-from tidegate.operate.join.stored_segment import StoredSegments, fewer
+from tidegate.operate.join.stored_segment import StoredSegments, merge_small
 from tidegate.operate.join.tuple_order import with_key
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.spill import Spill
@@ -138,24 +138,24 @@ class InstanceJoin:
         held: list[HeldTuples] = []
         few = news[side].table.num_rows <= _MOST_NEW_ROWS
         if chain is not None and in_memory.gained is not None:
-            chain = stored.taken_over(chain, in_memory.gained, begin) if few else None
+            chain = stored.with_gained(chain, in_memory.gained, begin) if few else None
         if chain is not None and chain.since <= needed:
             stored.release()
         elif chain is not None:
-            chain = chain.apart([(s.low, s.high) for s in stored.live], begin)
+            chain = chain.after_segments([(s.low, s.high) for s in stored.live], begin)
             held = stored.read([s for s in stored.live if s.low < chain.since])
         elif few:
             chain, held = stored.newest(begin, _most_bytes())
         else:
             held = stored.read(stored.live)
-        chain = None if chain is None else chain.needed(needed)
+        chain = None if chain is None else chain.from_coordinate(needed)
         behind = chain.newest if few and chain is not None else None
         asked = news[1 - side].table.num_rows > 0
         newest = newest_of(self.placement.spec, side, news[side], behind, asked)
         runs: Sequence[ChainRun] = ()
         if chain is not None:
             runs = chain.others if newest.behind else chain.runs
-        held = fewer(self.placement.spec, side, held)
+        held = merge_small(self.placement.spec, side, held)
         return SideTuples(newest, StoredTuples(held, runs, needed), chain if few else None)
 
     def _sights(self) -> list[list[Sight]]:
@@ -193,7 +193,7 @@ class InstanceJoin:
                 since = chain.newest.since
             run = newest.stored(kept, since) if kept.any() else None
             end = self.work.frontier_us if keeper.order == TS else count
-            chains.append(chain.grown(run, needed=needed, end=end, most_bytes=_most_bytes()))
+            chains.append(chain.with_newest(run, needed=needed, end=end, most_bytes=_most_bytes()))
         own = not self.placement.spread.holds_all
         leave(self.work, self._name, (chains[LEFT], chains[RIGHT]), own)
 

@@ -75,11 +75,13 @@ class MatchedPairs:
     place: Ints
     decided: Ints | None = None
 
-    def of(self, kept: Ints) -> MatchedPairs:
+    def take(self, kept: Ints) -> MatchedPairs:
         """Some of the pairs; not for tuples without a partner."""
         if len(kept) == len(self.place):
             return self
-        return MatchedPairs(self.left.of(kept), self.right.of(kept), self.later, self.place[kept])
+        return MatchedPairs(
+            self.left.take(kept), self.right.take(kept), self.later, self.place[kept]
+        )
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,7 @@ def _decided(
         cuts = np.searchsorted(true, ends[:-1])
         parts = np.split(true, cuts)
         kept = [part - begin for part, begin in zip(parts, (0, *ends), strict=False)]
-    return [p.of(k) for p, k in zip(found, kept, strict=True) if len(k)]
+    return [p.take(k) for p, k in zip(found, kept, strict=True) if len(k)]
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def find(work: InstanceWork, name: str) -> Sequence[SideMemory]:
     own = work.mapping.owner_array == work.instance
     gained = own.copy()
     gained[left.buckets.numbers()] = False
-    return [SideMemory(chain.of(own, MOST_MOVED_ROWS), gained) for chain in left.chains]
+    return [SideMemory(chain.in_buckets(own, MOST_MOVED_ROWS), gained) for chain in left.chains]
 
 
 def leave(work: InstanceWork, name: str, chains: tuple[Chain, Chain], own: bool = True) -> None:

@@ -41,7 +41,7 @@ class Newest:
         return ChainRun(
             self.table.take(pa.array(self.rows[chosen])),
             self.coordinate[chosen],
-            tuple(t.of(chosen) for t in self.terms),
+            tuple(t.take(chosen) for t in self.terms),
             since,
         )
 

@@ -31,7 +31,7 @@ def output_rows(port: Port, spec: JoinSpec, found: Sequence[MatchedPairs]) -> pa
     alike = list(_alike(spec, found))
     if len(alike) == 1:
         # To put places in order costs less than to put rows.
-        pairs = alike[0].of(pair_order(alike[0].place, alike[0].earlier))
+        pairs = alike[0].take(pair_order(alike[0].place, alike[0].earlier))
         return _shown(port, *_gathered(port, spec, pairs))[0]
     parts = [_shown(port, *part) for part in _joined([_gathered(port, spec, p) for p in alike])]
     return sorted_pairs(
@@ -53,9 +53,9 @@ class _Alike:
     own: Ints
     place: Ints
 
-    def of(self, chosen: Ints) -> _Alike:
+    def take(self, chosen: Ints) -> _Alike:
         later, earlier = ([c[chosen] for c in columns] for columns in (self.later, self.earlier))
-        sides = self.left.of(chosen), self.right.of(chosen)
+        sides = self.left.take(chosen), self.right.take(chosen)
         return _Alike(*sides, later, earlier, self.own[chosen], self.place[chosen])
 
 

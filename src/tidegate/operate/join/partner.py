@@ -87,11 +87,11 @@ class SidePartners:
         kept = []
         for pairs, start, end in zip(found, ends, ends[1:]):
             places = np.flatnonzero(heads[start:end])
-            rows = self.rows_of(pairs).of(places)
+            rows = self.rows_of(pairs).take(places)
             known = self._flagged(rows.table)[rows.places]
             known |= self._marked(rows.table, rows.places)
             if not known.all():
-                kept.append(pairs.of(places[~known]))
+                kept.append(pairs.take(places[~known]))
         return kept
 
     def decided(self, until_us: int | None) -> tuple[list[GatheredRows], list[Ints]]:

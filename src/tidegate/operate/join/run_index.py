@@ -45,7 +45,7 @@ class Terms:
         both = zip(self.values, other.values, strict=True)
         return Terms(key, tuple(np.concatenate(pair) for pair in both))
 
-    def of(self, rows: Ints | slice) -> Terms:
+    def take(self, rows: Ints | slice) -> Terms:
         """The terms of some of the tuples."""
         key = None if self.key is None else self.key[rows]
         return Terms(key, tuple(value[rows] for value in self.values))

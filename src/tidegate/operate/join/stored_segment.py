@@ -76,14 +76,14 @@ class StoredSegments:
         others = self.read([s for s in self.live if s.low < since])
         return Chain(since, () if run is None else (run,)), others
 
-    def taken_over(self, chain: Chain, gained: Flags, begin: int) -> Chain | None:
+    def with_gained(self, chain: Chain, gained: Flags, begin: int) -> Chain | None:
         """The chain with the stored tuples of buckets that the instance got, from `since` on.
 
         None where these are too many, or where a value cannot be computed.
         """
         # Where the chain covers the window no segment is read, so none can bring a tuple twice.
         if chain.since > self.horizon.needed:
-            chain = chain.apart([(s.low, s.high) for s in self.live], begin)
+            chain = chain.after_segments([(s.low, s.high) for s in self.live], begin)
         came = replace(self, sights=[Sight(MIN_US, MAX_US, gained, newest=True)])
         segments = [s for s in came.live if s.high >= chain.since]
         if sum(s.rows for s in segments) > MOST_MOVED_ROWS:
@@ -260,7 +260,7 @@ class StoredSegments:
         return arranged(self.keeper.spec, self.keeper.side, rows)
 
 
-def fewer(spec: JoinSpec, side: int, held: Sequence[HeldTuples]) -> list[HeldTuples]:
+def merge_small(spec: JoinSpec, side: int, held: Sequence[HeldTuples]) -> list[HeldTuples]:
     """The tables with all small ones as one: sorting them costs less than several searches."""
     large = [h for h in held if h.table.num_rows > FEW_ROWS]
     small = [h for h in held if h.table.num_rows <= FEW_ROWS]
