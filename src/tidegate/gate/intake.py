@@ -278,9 +278,8 @@ class Intake:
                 self._remove(next(i for i in self.inlets if i.place == place), id_)
         previous = self.frontier_us
         completed = self._release(parts, goal.frontier_us)
-        ends, newest = goal.finished, self._arrivals.newest_us(self.inlets)
-        reached = goal.frontier_us
-        return Cut(tuple(parts), rows_taken, previous, reached, ends, completed, newest)
+        end, newest = (goal.frontier_us, goal.finished), self._arrivals.newest_us(self.inlets)
+        return Cut(tuple(parts), rows_taken, previous, *end, completed, newest)
 
     def answered(self) -> None:
         """Let sources drop what they hold of tuples that were answered; call it after a commit."""
