@@ -125,8 +125,8 @@ class ChainRun:
 class Chain:
     """The stored tuples of a side that an instance compares with, from `since` on, oldest first.
 
-    Complete: no segment has another tuple from `since` on. Grows with the tuples of a window, up to
-    the bytes that `with_newest` allows.
+    Complete: no segment has another tuple of the instance from `since` on. Grows with the tuples of
+    a window, up to the bytes that `with_newest` allows.
     """
 
     since: int = MIN_US

@@ -25,7 +25,7 @@ _ROOM = 320
 
 _QUOTIENT_DIGITS = 5
 """The leading digits of a numerator that are divided. They have more than 128 bits, so the quotient
-by two divisors of 32 bits keeps more than the 64 bits that rounding looks at."""
+by two divisors of 32 bits keeps the 64 bits that rounding looks at."""
 
 
 @part

@@ -3,7 +3,7 @@
 Most pairs are far apart, and one byte per number shows that. Values and bounds are coded as one of
 256 cells by the same function, which never decreases. A pair whose cells fail the test fails it
 too; for the others the numbers decide. A vector register has four times as many bytes as single
-floats, so the coarse test is up to four times as fast.
+floats.
 
 Importing this module imports Numba: do so when there are pairs to find. Compiling a variant takes
 one to three seconds, loading it a tenth of one.
