@@ -50,6 +50,7 @@ def cut(
     """
     tracks = list(tracks)
     unread = sum(r.unread() for r in reserves)
+    # Nothing to merge: the rows taken are the next ones, whatever their times.
     if len(tracks) + unread == 1:
         tracks += [t for r in reserves if r.unread() and (t := r.open_first()) is not None]
         return [(t, min(len(t.look_ahead(limit_rows)), limit_rows)) for t in tracks]
@@ -57,7 +58,7 @@ def cut(
     merge.look()
     rows = merge.first_rows()
     for track in merge.tracks:
-        track.speak()  # a source that has said nothing yet holds the frontier back
+        track.speak()  # until its first event time is known, it holds the frontier at -inf
     return rows
 
 

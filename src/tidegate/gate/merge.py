@@ -77,6 +77,7 @@ class Section:
 
     def rows(self, start: int, stop: int) -> pa.Table:
         """The tuples at [start, stop) of the whole sequence, where they lie in this section."""
+        # A lock of the section, not the gate's: a merge holds up only readers that want it.
         with self._merging:
             if self._merged is None:
                 self._merged = merge_ready(self._parts)

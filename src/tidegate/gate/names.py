@@ -82,6 +82,7 @@ class NameLog:
         names, self._recent = self._recent, []
         while self._pages and self._pages[-1].names <= len(names):
             names = [*_read(store, self._pages.pop()), *names]
+        # A file that has grown was noted again: its last entry counts.
         newest = {known.order: known for known in names}
         kept = [known for known in newest.values() if is_needed(known)]
         if kept:

@@ -224,6 +224,7 @@ def _with_sets(
     candidates, taken = np.empty(d, np.int64), np.empty(d, np.int64)
     used = np.int64(counts.sum())
     for i in range(first, len(words)):
+        # Before the unit is placed: so it is placed once, whole, after the table has grown.
         if 2 * (used + 1) > len(table):
             return i
         word = words[i]
@@ -289,6 +290,7 @@ def _with_sketches(
                         break
         if v < 0:
             v = _picked(rule, candidates, loads, counts, p)
+        # A key that counts as there changes nothing, even where its rank is above the register.
         added[i] = not known and rank > registers[v, index]
         if added[i]:
             counts[v], sums[v], zeros[v] = _sketch_after(registers, sums, zeros, v, index, rank)

@@ -65,6 +65,7 @@ class LoadAware(Partitioner):
             keys = None if earlier is None else earlier.keys
             chosen, added = tally.keys.place(words, weights, rule, tally.loads, keys)
         bucket = ledger.places.bucket(words, chosen)
+        # What a replay of a later batch needs to choose the same: new keys, and the loads.
         ledger.note_keys(period, words[added], bucket[added])
         ledger.note_sent(period, tally.loads - before)
         return bucket

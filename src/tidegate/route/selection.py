@@ -107,4 +107,5 @@ def selected(
     """The cheapest choice, if it is cheaper by MARGIN than the one that is held; else that one."""
     by_cost = {choice: measured.cost(choice, costs) for choice in PartitionerChoice}
     best = min(PartitionerChoice, key=lambda choice: by_cost[choice])
+    # Ties go to the first choice in the order of the enumeration, so that replays choose alike.
     return best if by_cost[best] < (1 - MARGIN) * by_cost[held] else held

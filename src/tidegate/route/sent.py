@@ -56,7 +56,7 @@ class Sent:
         weights = None if tuples is None else tuples.astype(np.float64)  # exact up to 2 to the 53
         total = np.bincount(codes, weights, len(places) * instances).reshape(-1, instances)
         told = total > 0
-        told[:, 0] |= told.any(axis=1)
+        told[:, 0] |= told.any(axis=1)  # so that every pane that occurs has a row
         pane, instance = np.nonzero(told)
         self.counts = PaneCounts(places[pane], instance, total[told].astype(np.int64))
 

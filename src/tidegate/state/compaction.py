@@ -65,6 +65,7 @@ def choose(
         rows = sum(segment.rows for segment in segments[start:stop])
         free = all(stop <= a or b <= start for a, b in taken)
         fits = rows <= budget or (cell == FOREVER and not taken)
+        # Overlapping groups would rewrite a row twice, and `replace` could not place the second.
         if fits and free and len(taken) < most_groups:
             budget -= rows
             taken.append((start, stop))
@@ -172,6 +173,7 @@ def _runs(tiers: Sequence[int]) -> list[tuple[int, int]]:
     found = []
     for tier in sorted(set(tiers)):
         start, count = 0, 0
+        # The sentinel at the end is larger than the tier, so that the last run is closed, too.
         for index, other in enumerate([*tiers, tier + 1]):
             if other > tier:
                 if count >= FANIN:

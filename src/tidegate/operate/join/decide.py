@@ -106,7 +106,7 @@ def true_of(
             columns = {n: rows.column(n) for n, rows in sides.items()}
             true = is_true(conjunct, pa.table(columns or {TS: pa.array(kept)}))
         if true.all():
-            continue
+            continue  # the common case after an index: nothing is copied
         kept, left, right = kept[true], left.take(true), right.take(true)
         if not len(kept):
             return kept

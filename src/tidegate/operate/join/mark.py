@@ -103,6 +103,7 @@ class MatchMarks:
         work, keeper = self._work, self._keeper
         horizon = keeper.horizon(work.previous_us, 0)
         mine = BucketSet.where(work.mapping.owner_array == work.instance)
+        # An earlier run may have dealt tuples to other buckets: then any segment may have ours.
         tables = [
             read_segment(work.store, s, mine if s.tag == keeper.tuples.way else None, _COLUMNS)
             for s in work.state.get(MATCHED[self._side], ())

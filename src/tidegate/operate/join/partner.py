@@ -89,6 +89,7 @@ class SidePartners:
             places = np.flatnonzero(heads[start:end])
             rows = self.rows_of(pairs).take(places)
             known = self._flagged(rows.table)[rows.places]
+            # Known from earlier pieces of the batch, or marked in an earlier batch.
             known |= self._marked(rows.table, rows.places)
             if not known.all():
                 kept.append(pairs.take(places[~known]))

@@ -75,6 +75,7 @@ class TupleSurvey:
             return None
         survey = CellSurvey(self._sides(work, pa.concat_tables(parts)), work.mapping.owner_array)
         current = survey.work_of(now)
+        # Other grids are counted only where this one is bad: that is most of the work.
         good = current.busiest <= UNEVEN * current.mean and current.searches <= _PLACES
         best = current if good else survey.best()
         if best.busiest <= BETTER * current.busiest and best.grid != now:

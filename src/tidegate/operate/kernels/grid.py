@@ -56,6 +56,7 @@ class SortedGrid:
 
         low, high = float(self.values[0]), float(self.values[-1])
         scale = len(self.values) / (high - low) if low < high else 0.0
+        # One cell for all is slow, by bisection, and right.
         if not np.isfinite(low) or not np.isfinite(scale):
             low = scale = 0.0
         return low, scale, starts(self.values.dtype.name)(self.values, low, scale)

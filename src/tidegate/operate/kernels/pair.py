@@ -62,6 +62,7 @@ def find_few(
     rows = min(len(column) for column in values)
     used = last > first
     tests = list(zip(lows, highs, values))[:LOOP_TESTS]
+    # A probe with an empty interval, or with NaN in a bound, finds nothing.
     for low, high, _ in tests:
         used &= low <= high
     order = np.flatnonzero(used)
@@ -73,6 +74,7 @@ def find_few(
             f"pair kernel: ranges must lie within the {rows} values; "
             f"got {starts.min()} to {last[order].max()}."
         )
+    # The loop takes probes in the order of their ranges, so that neighbours share a block.
     if not bool((starts[1:] >= starts[:-1]).all()):
         order = order[np.argsort(starts)]
     p, s = _loop(order, first, last, tests, kind, most)

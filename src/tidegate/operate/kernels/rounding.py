@@ -62,7 +62,7 @@ def _round_floats(type_: pa.DataType, value: Any, digits: int) -> Any:
         result = rounded / power if digits >= 0 else rounded * power
         result = np.where(finite, result + 0.0, numbers)
     if digits >= 0:
-        large = np.abs(numbers) >= 1e17  # all digits are before the point
+        large = np.abs(numbers) >= 1e17  # a double has no digits behind the point there
         result = np.where(large, numbers, result)
         doubtful &= ~large
     if doubtful.any():

@@ -21,6 +21,8 @@ class Sliding:
 
     def __init__(self, values: Floats, first: Ints, last: Ints) -> None:
         self._values, self._bounds = values, (first, last)
+        # A run ends where a window begins at or after the end of all before it: values of
+        # different runs are never in one window, so each run has a tree of its own size.
         starts_run = np.append(True, first[1:] >= np.maximum.accumulate(last)[:-1])[: len(first)]
         starts, run = first[starts_run], np.cumsum(starts_run) - 1
         ends = np.append(starts[1:], len(values))
