@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidegate.batch import MIN_US
+from tidegate.connector import Source
 
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -71,12 +71,6 @@ def late_mask(
     return np.asarray(valid & (times_us < np.maximum(limit, consumed_us)))
 
 
-class HasTimes(Protocol):
-    """Where event times are read from."""
-
-    def times(self, start: int, stop: int) -> tuple[Int64s, Bools]: ...
-
-
 @dataclass(frozen=True)
 class Times:
     """Event times of consecutive positions, flags of the valid ones, and their merge keys.
@@ -94,7 +88,7 @@ class Times:
         return Times(np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0, np.int64))
 
     @staticmethod
-    def read(source: HasTimes, start: int, stop: int, floor_us: int) -> Times:
+    def read(source: Source, start: int, stop: int, floor_us: int) -> Times:
         times, valid = source.times(start, stop)
         return Times(times, valid, running_newest(times, valid, floor_us))
 
