@@ -1,4 +1,4 @@
-"""Writes one file in pieces, and moves it into place when it is whole."""
+"""Writes one file in pieces, and moves it into place once it is whole."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Writer(Protocol):
 def table_file(path: Path, format: str, schema: pa.Schema) -> Iterator[Writer]:
     """A writer of a file that appears, or replaces one, when the block ends without an error.
 
-    Memory is that of a piece. Raises OptionError before anything is written where it could not be,
-    and SinkError where writing fails on the way; neither leaves anything behind.
+    Needs memory for one piece. Raises OptionError where the path cannot be written, before writing
+    anything, and SinkError where writing fails; neither leaves anything behind.
     """
     if format not in _WRITERS:
         raise OptionError("--format", "must be a known format", format, near(format, _WRITERS))

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from tidegate.errors import SourceError, near
 from tidegate.microsecond import read_us
+from tidegate.remote.scheme import distinct
 from tidegate.source.pace import EvenPace, Pacing, read_pace
 
 T = TypeVar("T")
@@ -30,14 +31,8 @@ class Parameters:
 
     def __init__(self, query: str, where: str) -> None:
         self.where = where
-        self._given: dict[str, str] = {}
+        self._given = distinct(parse_qsl(query, keep_blank_values=True), where, SourceError)
         self._taken: dict[str, UriParameter] = {}
-        for name, value in parse_qsl(query, keep_blank_values=True):
-            if name in self._given:
-                raise SourceError(
-                    where, "a parameter can be given once", f"{name} twice", f"Keep one {name}."
-                )
-            self._given[name] = value
 
     @property
     def taken(self) -> tuple[UriParameter, ...]:

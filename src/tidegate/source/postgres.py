@@ -23,6 +23,7 @@ from tidegate.connector import check_columns
 from tidegate.errors import SourceError
 from tidegate.leaf import each_leaf
 from tidegate.remote.postgres import Database, remedy_of, said
+from tidegate.remote.scheme import distinct
 from tidegate.schema import TIME
 from tidegate.source.subscription import Subscription
 from tidegate.source.table import TableRows
@@ -114,13 +115,7 @@ class PostgresTable(TableRows):
         where = subscription.where
         subscription.refuse_reading("a table of Postgres", "Leave them out: it says its columns.")
         uri, _, query = subscription.uri.partition("?")
-        pairs = parse_qsl(query, keep_blank_values=True)
-        given = dict(pairs)
-        if len(given) != len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            must = "a parameter can be given once"
-            raise SourceError(where, must, f"{twice} twice", f"Keep one {twice}.")
+        given = distinct(parse_qsl(query, keep_blank_values=True), where, SourceError)
         database = Database.parse(uri, given, PARAMETERS, where, SourceError)
         asked = [name for name in PARAMETERS if given.get(name)]
         if len(asked) != 1:
