@@ -116,9 +116,7 @@ class LakeSink:
         self._replays = batch == self._waiting
         with _before_commit(main.where):
             if self._columns is None:
-                state = _widened(
-                    main, self._schema, lambda s: columns_to_add(main.where, s, self._schema)
-                )
+                state = _widened(main, self._lacking)
                 self._columns = writing_schema(state.schema, self._schema)
             files = main.files()
             # A paused earlier run may still wake up and commit its own files of this batch. The
@@ -226,6 +224,12 @@ class LakeSink:
                 "That one goes on with it: let it, and end this one.",
             )
 
+    def _lacking(self, state: TableState | None) -> pa.Schema:
+        """The columns of the results that their table lacks; refuses one that does not fit."""
+        if state is None:
+            return self._schema
+        return columns_to_add(self._opened.where, state, self._schema)
+
     def _claim(self, table: LakeTable) -> None:
         """Commit our owner number, so that earlier runs can add nothing any more."""
         for _ in range(_TRIES):
@@ -286,10 +290,13 @@ class LakeSink:
         self, table: LakeTable, folder: DataFolder, receipts: Sequence[Receipt]
     ) -> TableState:
         """Create the table of a side output, or add the columns that its rows need."""
-        schema = nullable(pq.read_schema(pa.BufferReader(_bytes(folder, receipts[0]))))
-        return _widened(
-            table, schema, lambda s: pa.schema([f for f in schema if f.name not in s.schema.names])
-        )
+
+        def lacking(state: TableState | None) -> pa.Schema:
+            there = () if state is None else state.schema.names
+            schema = nullable(pq.read_schema(pa.BufferReader(_bytes(folder, receipts[0]))))
+            return pa.schema([field for field in schema if field.name not in there])
+
+        return _widened(table, lacking)
 
     def _check_parts(self, folder: DataFolder, batch: int, receipts: Sequence[Receipt]) -> None:
         """Refuse a part that differs from its receipt. Reads the bytes if another run wrote it."""
@@ -327,20 +334,21 @@ def may_append(address: Address) -> bool:
     return said == "true"
 
 
-def _widened(
-    table: LakeTable, schema: pa.Schema, lacking: Callable[[TableState], pa.Schema]
-) -> TableState:
-    """Create a table, or add the columns that are `lacking`; what it looks like then."""
+def _widened(table: LakeTable, lacking: Callable[[TableState | None], pa.Schema]) -> TableState:
+    """Create a table, or add the columns that are `lacking`; its state then.
+
+    `lacking` gets the state of the last look, None where there is no table.
+    """
     for _ in range(_TRIES):
         state = table.look()
-        if state is None:
-            table.create(schema)
-            continue
         more = lacking(state)
-        if not more.names:
+        if state is None:
+            table.create(more)
+        elif not more.names:
             return state
-        with suppress(ConflictError):
-            table.add_columns(more)
+        else:
+            with suppress(ConflictError):
+                table.add_columns(more)
     raise _crowded(table.where)
 
 
