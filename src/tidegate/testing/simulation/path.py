@@ -1,4 +1,4 @@
-"""Paths on a simulated disk: their parts, the files below a folder, and patterns as `glob` has."""
+"""Splits paths of a simulated disk, walks its folders, and matches patterns as `glob` does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def files_below(path: str, folder: SimulatedFolder) -> Iterator[str]:
 
 
 def matches(path: str, pattern: str) -> bool:
-    """As `glob`: `**` is any folders, also none."""
+    """Whether a pattern of `glob` matches; `**` stands for any number of folders."""
     return _match_parts(path.split("/"), pattern.split("/"))
 
 
@@ -40,7 +40,7 @@ def _match_parts(parts: list[str], patterns: list[str]) -> bool:
 
 
 def folders_seen(top: SimulatedFolder) -> Iterator[SimulatedFolder]:
-    """A folder and all below it, as the engine sees them."""
+    """A folder and all folders below it, as the engine sees them."""
     yield top
     for node in top.names.values():
         if isinstance(node, SimulatedFolder):
@@ -48,7 +48,7 @@ def folders_seen(top: SimulatedFolder) -> Iterator[SimulatedFolder]:
 
 
 def synced_folders(top: SimulatedFolder) -> Iterator[SimulatedFolder]:
-    """A folder and all below it that are left after a loss of power."""
+    """A folder and all folders below it that survive a loss of power."""
     yield top
     for node in top.synced.values():
         if isinstance(node, SimulatedFolder):
