@@ -72,6 +72,11 @@ class DeltaPlace:
         return object_place(self.uri).root if self.remote else self.uri
 
     @property
+    def location(self) -> str:
+        """The place in the form that the library takes."""
+        return self.uri.partition("?")[0] if self.remote else self.uri
+
+    @property
     def named(self) -> str:
         """The URI of the table as queries write it, absolute and without keys."""
         return f"delta+{self.uri}" if self.remote else f"delta:{quote(self.uri)}"
@@ -105,9 +110,6 @@ class DeltaPlace:
         if not self.remote and not os.path.isdir(os.path.join(self.uri, LOG)):
             return None
         try:
-            return DeltaTable(
-                self.uri.partition("?")[0] if self.remote else self.uri,
-                storage_options=self.options(),
-            )
+            return DeltaTable(self.location, storage_options=self.options())
         except TableNotFoundError:
             return None

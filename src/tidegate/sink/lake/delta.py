@@ -89,7 +89,7 @@ class DeltaTarget(LakeTable):
 
         with _told():
             DeltaTable.create(
-                self._place.uri.partition("?")[0] if self._place.remote else self._place.uri,
+                self._place.location,
                 schema=schema,
                 mode="ignore",
                 configuration={MAKER: self.writer},

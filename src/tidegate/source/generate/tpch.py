@@ -1,8 +1,8 @@
 """Orders and lineitems of TPC-H as two streams that join, with the columns of queries 1 and 3.
 
-Lines are shipped in an order of their own: blocks of `_BLOCK` lines are shuffled, and the stream
-of lineitems begins as much later, so that a line is shipped after its order was placed and within
-the time of two blocks (about 105 days at the rate of scale factor 1).
+Lines are shipped in an order of their own: each block of `_BLOCK` lines is shuffled. The stream of
+lineitems begins one block later than that of orders. So a line is shipped after its order was
+placed, and within the time of two blocks (about 105 days at the rate of scale factor 1).
 """
 
 from __future__ import annotations

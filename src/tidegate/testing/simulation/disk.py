@@ -20,8 +20,11 @@ from typing import IO, Any, cast
 import pyarrow as pa
 
 from tidegate.disk import Path, Status
-from tidegate.testing.simulation.node import File, Named, Node, SimulatedFolder
-from tidegate.testing.simulation.path import (
+from tidegate.testing.simulation.node import (
+    File,
+    Named,
+    Node,
+    SimulatedFolder,
     files_below,
     folders_seen,
     matches,
@@ -242,7 +245,7 @@ class SimDisk:
             folder.names = dict(folder.synced)
 
     def put(self, path: Path, data: bytes, append: bool = False) -> None:
-        """Write a file as an outsider: durably, without a step; only with `append` the same inode."""
+        """Write a file as an outsider: durably, without a step; `append` keeps the inode."""
         self.make_parents(path)
         folder, name = self._place(path)
         there = folder.names.get(name)
