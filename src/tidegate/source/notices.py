@@ -78,6 +78,7 @@ class Notices:
                 if number in self._folders:
                     came = bool(mask & (_CREATED | _MOVED_IN))
                     notices.append(Notice(self._folders[number], os.fsdecode(name), came))
+                # A moved folder stays watched by its inode: it would report its old path.
                 if mask & (_IGNORED | _SELF_MOVED) and self._folders.pop(number, None) is not None:
                     self._libc.inotify_rm_watch(self._descriptor, number)
         return notices if complete else None

@@ -27,6 +27,7 @@ class ParquetFormat(ColumnarFormat):
 
     def read_footer(self, path: str, size: int, time: str | None) -> Footer:
         end = disk.read(path, max(size - EDGE_BYTES, 0))
+        # A file ends with the length of its footer in four bytes, then the magic number.
         needed = int.from_bytes(end[-8:-4], "little") + 8 if end.endswith(_MAGIC) else 0
         if needed > len(end):
             end = disk.read(path, max(size - needed, 0))

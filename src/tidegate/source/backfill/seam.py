@@ -124,6 +124,7 @@ class OffsetSeam:
                 f"records removed by retention; the first that is there is {partition.oldest}",
                 f"{_LATER}.",
             )
+        # An end before the history's says that this is another topic, or one that was made anew.
         if last + 1 > partition.end:
             raise SourceError(
                 partition.place,

@@ -167,6 +167,8 @@ def shuffled(positions: Int64s, seed: int) -> Int64s:
     word = mixed(known, seed)
     factor = (field(word, 0, _BLOCK_BITS) | 1)[block - first]
     term = field(word, 32, _BLOCK_BITS)[block - first]
+    # Multiplying by an odd number, adding, and x ^= x >> n are each a bijection of the numbers
+    # below a power of two. So the whole is a permutation of the block, without a table of it.
     mask = _BLOCK - 1
     place = positions & mask
     for shift in (9, 7):

@@ -50,6 +50,7 @@ def ranks(law: Zipf, draw: Floats) -> Int64s:
     found = law.guide[(draw * len(law.guide)).astype(np.int64)].astype(np.int64)
     unsure = np.flatnonzero(found < 0)
     found[unsure] = ~found[unsure]
+    # All numbers whose rank is not yet found move on by one rank in each round.
     while len(unsure):
         unsure = unsure[law.shares[found[unsure]] <= draw[unsure]]
         found[unsure] += 1

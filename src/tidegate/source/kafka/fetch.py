@@ -104,6 +104,8 @@ def _taken(idle: _Idle, topic: Topic, partition: int, start: int) -> _RangeConsu
 
     The caller owns it until it returns it to `idle`.
     """
+    # First choice is the consumer that stands at `start`, which keeps what it has read ahead;
+    # second any one of the same partition (MOST_AT_REST says what another one would cost).
     with idle.lock:
         own = [c for c in idle.consumers if c.partition == partition]
         held = next((c for c in own if c.position == start), own[0] if own else None)

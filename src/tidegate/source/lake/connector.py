@@ -123,6 +123,7 @@ class LakeConnector(Connector):
             added = self._log.since(self._version)
         self._version = added.version
         listed += self._look(added.paths, BEFORE if first else now)
+        # A listing without news adds no name, so that names grow with commits and not with looks.
         if self._time is not None and (begins or added.paths):
             listed.append(self._noted(f"{self._mark}{added.version}"))
         return listed

@@ -93,6 +93,7 @@ class Unpacking:
         """Take out the decoder nearest before a place; the caller owns it until it puts it back."""
         with self._lock:
             there = self._decoders.get(key, [])
+            # A decoder cannot go back, so only those before the place can serve, the nearest best.
             before = [d for d in there if d.offset <= offset]
             if not before:
                 return None

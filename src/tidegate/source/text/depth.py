@@ -38,6 +38,8 @@ def is_deep(line: bytes) -> bool:
 
 def _depth(data: bytes) -> int:
     """The most brackets open at once in a line; counts those inside strings too: an upper bound."""
+    # A line's depth is the running sum within it: the maximum between two line feeds, less the sum
+    # at the first of them, which earlier lines with unbalanced brackets may have moved.
     brackets = np.frombuffer(b"\n" + data.translate(None, _OTHERS), np.uint8)
     depths = np.cumsum(_STEPS[brackets])
     starts = np.flatnonzero(brackets == 10)

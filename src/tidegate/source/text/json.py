@@ -165,6 +165,8 @@ class _Sieve:
             self.take(lines[:half], first)
             self.take(lines[half:], first + half)
             return
+        # Few lines are left. Python's parser gives the reasons, and what it accepts goes to Arrow
+        # once more together; only if that fails is each line tried alone.
         faults = {i: why for i, line in enumerate(lines) if (why := _fault(line, self.schema))}
         self.reasons.update({first + i: why for i, why in faults.items()})
         sound = [i for i in range(len(lines)) if i not in faults]

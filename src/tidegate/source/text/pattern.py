@@ -95,6 +95,7 @@ class Pattern:
     def times(self, text: pa.Array) -> pa.Array:
         """Texts as TIME, truncated to microseconds; without a zone UTC, NULL if it is no time."""
         parts, valid = self._parts(text)
+        # `h` counts 12, 1, ..., 11; each part is 0 where the pattern does not have it.
         hours = parts["hour"] + parts["half"] % 12 + 12 * parts["noon"]
         seconds = (hours * 60 + parts["minute"]) * 60 + parts["second"]
         numbers = parts["days"] * DAY_US + seconds * 1_000_000 + parts["fraction"] - parts["zone"]

@@ -172,6 +172,7 @@ class _Builder:
             first += count
         if len(chunks) == 1 and first == rows:
             return chunks[0]
+        # `at` has for each row its place in the chunks, -1 for null, which has no values to build.
         joined = pa.concat_arrays(chunks) if chunks else pa.nulls(0, type_)
         return joined.take(pa.array(at, mask=at < 0))
 
