@@ -208,7 +208,7 @@ class TextSource(FileSource[Block]):
 
     def _grow(self) -> bool:
         """Find one more block; False where no complete record is left."""
-        # A growing file was looked at by `_measure`. Another one must be looked at before each read:
+        # A growing file was looked at by `_measure`. Another one is looked at before each read:
         # a file that was replaced meanwhile would be read as if it went on.
         status = self._seen if self.grows else self._look()
         final = not self.grows and self._size in (status.bytes, _NOT_KNOWN)
