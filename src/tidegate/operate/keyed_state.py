@@ -16,6 +16,7 @@ import pyarrow as pa
 from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
 from tidegate.operate.keeper import CELLS, Keeper, OrderHorizon
 from tidegate.operate.kernels.order import Ints
+from tidegate.operate.kernels.window import expand
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork, MapWork, Share
 from tidegate.route.bucket import hash_of
@@ -86,16 +87,10 @@ def read_keys(work: InstanceWork, part: str, names: Sequence[str], tuples: pa.Ta
 
     Rows of other keys with the same hash may be among them.
     """
-    wanted = _distinct(np.sort(ints(tuples, GROUP)))
-    touched = BucketSet.of(_distinct(wanted >> _HASH_BITS))
+    wanted = np.unique(ints(tuples, GROUP))
+    touched = BucketSet.of(np.unique(wanted >> _HASH_BITS))
     layers = [_found(rows, wanted) for rows in stored(work, part, names, touched)]
     return pa.concat_tables(layers) if layers else tuples.slice(0, 0)
-
-
-def _distinct(ascending: Ints) -> Ints:
-    new = np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)]
-    found: Ints = ascending[new]
-    return found
 
 
 def _found(rows: pa.Table, wanted: Ints) -> pa.Table:
@@ -104,10 +99,9 @@ def _found(rows: pa.Table, wanted: Ints) -> pa.Table:
     first = np.searchsorted(group, wanted)
     there = first < len(group)
     there[there] = group[first[there]] == wanted[there]
-    first = first[there]
-    counts = np.searchsorted(group, wanted[there], "right") - first
-    starts = np.cumsum(counts) - counts
-    return rows.take(pa.array(np.arange(int(counts.sum())) + np.repeat(first - starts, counts)))
+    last = np.searchsorted(group, wanted[there], "right") - 1
+    _, places = expand(first[there], last)
+    return rows.take(pa.array(places))
 
 
 def stored(

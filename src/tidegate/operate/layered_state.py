@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import ints
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.kernels.bisect import bisect
+from tidegate.operate.kernels.group import run_starts
+from tidegate.operate.kernels.order import Ints, Mask
+from tidegate.operate.kernels.window import expand
 from tidegate.state.compaction import FOREVER
 from tidegate.state.segment import Segment
-
-Ints = npt.NDArray[np.int64]
 
 HIDES = 1 << 62
 """Added to the order of a row that hides older ones: beneath the oldest layer there are none, so
@@ -38,10 +38,10 @@ class LayerHorizon:
     oldest: str | None
     tag: int = 0
 
-    def live(self, rows: pa.Table, segment: Segment) -> npt.NDArray[np.bool_]:
+    def live(self, rows: pa.Table, segment: Segment) -> Mask:
         if segment.name != self.oldest:
             return np.ones(rows.num_rows, np.bool_)
-        live: npt.NDArray[np.bool_] = ints(rows, self.order) < HIDES
+        live: Mask = ints(rows, self.order) < HIDES
         return live
 
     def passed(self, segment: Segment) -> bool:
@@ -80,7 +80,7 @@ def distinct(buckets: Ints, orders: Ints) -> tuple[Ints, Ints]:
     """Every pair of bucket and order once, ascending."""
     sorting = np.lexsort([orders, buckets])
     buckets, orders = buckets[sorting], orders[sorting]
-    new = np.append(True, (np.diff(buckets) != 0) | (np.diff(orders) != 0))[: len(buckets)]
+    new = run_starts(buckets, orders)
     return buckets[new], orders[new]
 
 
@@ -93,7 +93,5 @@ def found(rows: pa.Table, order: str, buckets: Ints, orders: Ints) -> pa.Table:
     begins, ends = (np.searchsorted(bucket, buckets, side) for side in ("left", "right"))
     first = bisect(position, orders, begins, ends)
     last = bisect(position, orders + 1, first, ends)
-    counts = last - first
-    starts = np.cumsum(counts) - counts
-    places = np.arange(int(counts.sum())) + np.repeat(first - starts, counts)
+    _, places = expand(first, last - 1)
     return rows.take(pa.array(places))

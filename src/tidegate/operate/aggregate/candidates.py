@@ -20,8 +20,10 @@ from tidegate.operate.aggregate.definition import ANYTHING, RuledFunction
 from tidegate.operate.aggregate.represented import KEPT, MOST_INPUTS, TUPLES, states_of
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, flat
 from tidegate.operate.kernels.total import sum_integers
+from tidegate.operate.kernels.window import expand
 
 if TYPE_CHECKING:
     from tidegate.operate.aggregate.function import Function
@@ -76,9 +78,8 @@ class Candidates:
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         counts = [pa.array(sum_integers(groups, flat(s).to_numpy())) for s in states[:_ROWS]]
         lists = [flat(state) for state in states[_ROWS:]]
-        codes = np.repeat(groups.codes, sizes_of(lists[0]))
         rows = [column.flatten() for column in lists]
-        return [*counts, *self._listed(Groups(codes, groups.n), rows)]
+        return [*counts, *self._listed(inside_lists(groups, lists[0]), rows)]
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         """A struct of the results, of how many tuples, and of how many they are from.
@@ -86,7 +87,7 @@ class Candidates:
         Every group has rows.
         """
         lists = [flat(state) for state in states[_ROWS:]]
-        sizes = sizes_of(lists[0])
+        sizes = list_sizes(lists[0])
         groups = Groups(np.repeat(np.arange(len(sizes)), sizes), len(sizes))
         inner = states_of(self.rule, groups, [column.flatten() for column in lists[1:]])
         results, first = [], 0
@@ -106,26 +107,17 @@ class Candidates:
         place = np.arange(len(codes)) - first[codes]
         kept = (words[order] < np.uint64(self.rule.limit)) | (place < self.rule.fewest)
         counts = np.bincount(codes[kept], minlength=groups.n)
-        offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
         places = pa.array(order[kept])
-        return [pa.ListArray.from_arrays(offsets, flat(c).take(places)) for c in columns]
-
-
-def sizes_of(lists: pa.Array) -> Ints:
-    """How many rows each group has."""
-    offsets: Ints = flat(lists).offsets.to_numpy().astype(np.int64)
-    return np.diff(offsets)
+        return as_lists(counts, [flat(column).take(places) for column in columns])
 
 
 def first_rows(states: Sequence[pa.Array], groups: Ints, counts: Ints) -> States:
     """The states of some groups with so many of their rows, those of lowest priority."""
     states = [flat(state) for state in states]
     starts = states[_ROWS].offsets.to_numpy().astype(np.int64)[groups]
-    ends = np.cumsum(counts)
-    places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + counts, counts)
-    offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+    _, places = expand(starts, starts + counts - 1)
     rows, picked = pa.array(places), pa.array(groups)
-    lists = [pa.ListArray.from_arrays(offsets, s.values.take(rows)) for s in states[_ROWS:]]
+    lists = as_lists(counts, [state.values.take(rows) for state in states[_ROWS:]])
     return [*(state.take(picked) for state in states[:_ROWS]), *lists]
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.overlap import Overlap, overlaps, words_of
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank_integers
+from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank_integers, run_starts
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.kernels.tree import Ranges
 from tidegate.operate.kernels.window import Cover, expand, once, spans
@@ -66,9 +66,7 @@ class Panes:
         """
         panes = self.take(self.by_key.order)
         states = [panes.states_of(i) for i in range(len(self.functions))]
-        new = np.ones(len(panes.pane), np.bool_)
-        codes = panes.by_key.codes
-        new[1:] = (codes[1:] != codes[:-1]) | (panes.pane[1:] != panes.pane[:-1])
+        new = run_starts(panes.by_key.codes, panes.pane)
         if bool(new.all()):
             return panes, states
         groups = Groups(np.cumsum(new) - 1, int(new.sum()))

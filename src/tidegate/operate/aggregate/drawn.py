@@ -19,15 +19,10 @@ from tidegate.approx.priority import priorities
 from tidegate.approx.sample import sampled
 from tidegate.operate.aggregate.definition import RuledFunction
 from tidegate.operate.aggregate.functions.unfolded import listed
-from tidegate.operate.aggregate.sampled import (
-    Sampled,
-    SampledRows,
-    Sampling,
-    as_lists,
-    list_sizes,
-)
+from tidegate.operate.aggregate.sampled import Sampled, SampledRows, Sampling
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups, stable_order
+from tidegate.operate.kernels.lists import as_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, Mask
 
 

@@ -22,6 +22,7 @@ from tidegate.operate.figures import (
     ToldWindow,
     WindowFigures,
 )
+from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.order import Ints, flat, integers
 from tidegate.route.ledger import Ledger
 from tidegate.route.sent import Sent
@@ -80,7 +81,7 @@ class WindowTotals:
         """
         if not len(ends):
             return
-        first = np.flatnonzero(np.append(True, ends[1:] != ends[:-1]))[-MOST_WINDOWS:]
+        first = np.flatnonzero(run_starts(ends))[-MOST_WINDOWS:]
         sums = {name: np.add.reduceat(column, first) for name, column in columns.items()}
         tops = {n: np.maximum.reduceat(column, first) for n, column in (largest or {}).items()}
         for i, end_us in enumerate(ends[first].tolist()):

@@ -20,9 +20,10 @@ from tidegate.approx.rank import rank_bound, rank_places, rank_rows
 from tidegate.approx.sample import depths, window_depths
 from tidegate.operate.aggregate.definition import NUMBER, RuledFunction
 from tidegate.operate.aggregate.functions.holistic import Quantile
-from tidegate.operate.aggregate.sampled import Sampled, Sampling, list_sizes
+from tidegate.operate.aggregate.sampled import Sampled, Sampling
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.lists import as_lists, list_sizes
 from tidegate.operate.kernels.order import Floats, Ints, Mask, floats, one_zero
 from tidegate.operate.kernels.slide import Sliding
 from tidegate.operate.kernels.sort import sorted_values
@@ -144,9 +145,8 @@ class Ranked:
         sizes = last - first
         ranks = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[window]
         taken = order[ranks < most]
-        offsets = np.append(0, np.cumsum(np.minimum(sizes, most))).astype(np.int32)
-        columns = (pa.array(column[row[taken]]) for column in (words, values))
-        return [pa.ListArray.from_arrays(pa.array(offsets), column) for column in columns]
+        columns = [pa.array(column[row[taken]]) for column in (words, values)]
+        return as_lists(np.minimum(sizes, most), columns)
 
     def _answers(self, tuples: Ints, rows: Ints, places: Places) -> pa.Array:
         """The results of groups or windows; where the sample is all there is, all ends are one."""

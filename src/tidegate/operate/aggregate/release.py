@@ -14,8 +14,8 @@ import pyarrow as pa
 from tidegate.batch import ints
 from tidegate.operate.aggregate.drawn import DRAWN, Drawing, emptied
 from tidegate.operate.aggregate.pane import AggregateSpec
-from tidegate.operate.aggregate.sampled import list_sizes
 from tidegate.operate.kernels.group import Groups, dense, pack, rank, rank_integers
+from tidegate.operate.kernels.lists import list_sizes
 from tidegate.operate.kernels.order import Ints, flat
 from tidegate.operate.kernels.total import sum_integers
 

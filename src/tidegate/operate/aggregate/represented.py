@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.approx.rate import limit_of
 from tidegate.approx.stratum import lowest_lacking
 from tidegate.operate.aggregate.definition import ANYTHING, RuledFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.kernels.total import sum_integers
 
@@ -118,7 +118,7 @@ class Represented:
         else:
             inner = [pa.nulls(groups.n, column.type) for column in inner]
         lists = states[self._spare :]
-        codes = np.repeat(groups.codes, _sizes(lists[0]))
+        codes = inside_lists(groups, lists[0]).codes
         spare = self._spared(codes, kept, [column.flatten() for column in lists])
         return [pa.array(tuples), pa.array(kept), *inner, *spare]
 
@@ -126,7 +126,7 @@ class Represented:
         """A struct of the results, how many tuples they are from, and of how many."""
         count, kept = len(states[0]), states[1].to_numpy()
         lists = states[self._spare :]
-        sizes = _sizes(lists[0])
+        sizes = list_sizes(lists[0])
         inner = states[2 : self._spare]
         if int(sizes.sum()):
             # What is left of the spare rows is needed: `_spared` keeps no others.
@@ -169,9 +169,8 @@ class Represented:
         """
         lacking = np.maximum(self.rule.fewest - kept, 0)
         rows, sizes = lowest_lacking(codes, columns[0].to_numpy(), lacking)
-        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
         chosen = pa.array(rows)
-        return [pa.ListArray.from_arrays(offsets, column.take(chosen)) for column in columns]
+        return as_lists(sizes, [column.take(chosen) for column in columns])
 
 
 class FunctionsOverRows(Protocol):
@@ -254,11 +253,6 @@ def _those(columns: Sequence[pa.Array], mask: Mask) -> list[pa.Array]:
         return [column.slice(0, 0) for column in columns]
     chosen = pa.array(mask)
     return [column.filter(chosen) for column in columns]
-
-
-def _sizes(lists: pa.Array) -> Ints:
-    sizes: Ints = pc.list_value_length(lists).to_numpy().astype(np.int64)
-    return sizes
 
 
 REPRESENTED = RuledFunction(

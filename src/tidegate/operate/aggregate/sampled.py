@@ -13,7 +13,6 @@ from functools import reduce
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.approx.array import Words
 from tidegate.approx.priority import priorities
@@ -22,6 +21,7 @@ from tidegate.errors import QueryError
 from tidegate.operate.aggregate.definition import RuledFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, Mask, valid
 from tidegate.operate.kernels.total import sum_integers
 
@@ -114,13 +114,9 @@ class Sampled:
     def merge(self, groups: Groups, states: Sequence[pa.Array]) -> States:
         tuples = sum_integers(groups, states[0].to_numpy())
         _, priority, *arguments = states
-        codes = np.repeat(groups.codes, list_sizes(priority))
         words: Words = priority.flatten().to_numpy()
-        inside = Groups(codes, groups.n)
-        return [
-            pa.array(tuples),
-            *self._lists(inside, words, [column.flatten() for column in arguments]),
-        ]
+        rows = [column.flatten() for column in arguments]
+        return [pa.array(tuples), *self._lists(inside_lists(groups, priority), words, rows)]
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
         """How many tuples there were, sampled or not."""
@@ -137,12 +133,6 @@ class Sampled:
         if rows is not None:
             columns = [column.take(pa.array(rows)) for column in columns]
         return as_lists(groups.counts, columns)
-
-
-def list_sizes(lists: pa.Array) -> Ints:
-    """How many values are in each list."""
-    sizes: Ints = pc.list_value_length(lists).to_numpy().astype(np.int64)
-    return sizes
 
 
 def rows_of(states: Sequence[pa.Array]) -> SampledRows:
@@ -171,12 +161,6 @@ def lowest_rows(states: Sequence[pa.Array], k: int) -> States:
     kept = np.flatnonzero(rows.ranks < k)
     columns = [column.take(pa.array(kept)) for column in (pa.array(rows.priority), *rows.columns)]
     return [states[0], *as_lists(np.minimum(rows.sizes, k), columns)]
-
-
-def as_lists(sizes: Ints, columns: Sequence[pa.Array]) -> States:
-    """Lists of so many values each, which follow each other in the columns."""
-    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
-    return [pa.ListArray.from_arrays(offsets, column) for column in columns]
 
 
 SAMPLED = RuledFunction(

@@ -23,7 +23,6 @@ from math import pi, sqrt
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,11 +35,11 @@ from tidegate.operate.aggregate.pane import AggregateSpec
 from tidegate.operate.aggregate.represented import TUPLES
 from tidegate.operate.figures import MOST_WINDOWS, ShownFigure, ToldWindow, Values, WindowFigures
 from tidegate.operate.kept import Kept
-from tidegate.operate.kernels.order import Ints, flat, integers
+from tidegate.operate.kernels.group import run_starts
+from tidegate.operate.kernels.order import Floats, Ints, flat, integers
 from tidegate.operate.operator import InstanceWork
 from tidegate.route.bucket import hash_of
 
-Floats = npt.NDArray[np.float64]
 Spreads = Sequence[Floats]
 """By group: the numbers of values, the means and the variances."""
 
@@ -170,7 +169,7 @@ class ShedWindows(AnswerBatch):
         if not len(ends):
             return
         self.rows_shed += self._shed(rows, ends)
-        first = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1]]))[-MOST_WINDOWS:]
+        first = np.flatnonzero(run_starts(ends))[-MOST_WINDOWS:]
         groups = self._groups(rows.slice(first[0]))
         bounds = [*(first - first[0]).tolist(), len(groups.kept)]
         for start, stop in pairwise(bounds):

@@ -17,12 +17,14 @@ import pyarrow as pa
 
 from tidegate.approx.quota import quotas
 from tidegate.operate.aggregate.answer import Channels
-from tidegate.operate.aggregate.candidates import first_rows, lowest_word, sizes_of
+from tidegate.operate.aggregate.candidates import first_rows, lowest_word
 from tidegate.operate.aggregate.figures import merged_window
 from tidegate.operate.aggregate.pane import AggregateSpec, results_of
 from tidegate.operate.aggregate.shed_figures import SHED_SHOWN, ShedAnswer, ShedWindows
 from tidegate.operate.figures import ShownFigure, ToldWindow, Values
 from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import run_starts
+from tidegate.operate.kernels.lists import list_sizes
 from tidegate.operate.kernels.order import Ints, flat, integers
 from tidegate.operate.operator import InstanceWork
 
@@ -112,7 +114,7 @@ class TotalWindows(ShedWindows):
 def _divided(ends: Ints, held: States) -> Ints:
     """How many candidates each group of each window keeps; the groups of a window are adjacent."""
     due: Ints = flat(held[1]).to_numpy()
-    candidates, lowest = sizes_of(held[2]), lowest_word(held)
+    candidates, lowest = list_sizes(held[2]), lowest_word(held)
     parts = [
         quotas(due[start:stop], candidates[start:stop], lowest[start:stop])
         for start, stop in pairwise(_bounds(ends))
@@ -122,5 +124,4 @@ def _divided(ends: Ints, held: States) -> Ints:
 
 def _bounds(ends: Ints) -> list[int]:
     """Where windows begin among their groups, and behind the last."""
-    first = np.flatnonzero(np.concatenate([[True], ends[1:] != ends[:-1]]))
-    return [*first.tolist(), len(ends)]
+    return [*np.flatnonzero(run_starts(ends)).tolist(), len(ends)]

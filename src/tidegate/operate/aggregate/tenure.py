@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, ints
 from tidegate.operate.aggregate.pane import AggregateSpec
+from tidegate.operate.kernels.order import Ints, Mask
 from tidegate.operate.operator import InstanceWork, MapWork, Migration, Share
 from tidegate.route.mapping import Mapping
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment
-
-Flags = npt.NDArray[np.bool_]
 
 
 def migration_of(spec: AggregateSpec, frontier_us: int, highest: int) -> Migration | None:
@@ -38,7 +36,7 @@ def shares_of(spec: AggregateSpec, work: MapWork, partials: pa.Table) -> list[Sh
     return [Share(i, part) for i, part in parts if part.num_rows]
 
 
-def received(spec: AggregateSpec, mapping: Mapping, instance: int, partials: pa.Table) -> Flags:
+def received(spec: AggregateSpec, mapping: Mapping, instance: int, partials: pa.Table) -> Mask:
     """Which partials an instance needs, for windows that it closes."""
     bucket, pane = ints(partials, "bucket"), ints(partials, "pane")
     found = np.zeros(len(pane), np.bool_)
@@ -85,11 +83,11 @@ def closings(
             above_us = upto_us
 
 
-def closes(work: InstanceWork, bucket: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Flags:
+def closes(work: InstanceWork, bucket: Ints, ends: Ints) -> Mask:
     """Which windows of these buckets, by their ends, an instance has to close."""
     mapping = work.mapping
     epochs = np.searchsorted([former.over_us for former in mapping.formers], ends)
-    mine: Flags = mapping.tenures[epochs, bucket] == work.instance
+    mine: Mask = mapping.tenures[epochs, bucket] == work.instance
     return mine
 
 

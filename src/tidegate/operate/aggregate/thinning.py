@@ -16,8 +16,9 @@ from tidegate.batch import ints
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.pane import AggregateSpec, merge
 from tidegate.operate.aggregate.ranked import RANKED
-from tidegate.operate.aggregate.sampled import SAMPLED, chosen_rows, list_sizes
+from tidegate.operate.aggregate.sampled import SAMPLED, chosen_rows
 from tidegate.operate.kernels.group import Groups, dense, pack, rank
+from tidegate.operate.kernels.lists import list_sizes
 from tidegate.operate.kernels.order import Ints, flat
 from tidegate.operate.operator import InstanceWork
 

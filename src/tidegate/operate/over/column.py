@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidegate.operate.aggregate.function import Function
 from tidegate.operate.kernels.family import States, slides
-from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.group import Groups, run_starts
 from tidegate.operate.kernels.order import Ints
 from tidegate.operate.kernels.span import merge_spans
 from tidegate.operate.over.frame import Frame
@@ -99,9 +99,9 @@ class FrameColumn:
             pa.concat_arrays([own, runs.column(name)]).take(row)
             for own, (name, _) in zip(states, self.function.state, strict=True)
         ]
-        begins = (runs.starts != np.append(-1, runs.starts[:-1]))[: len(runs.starts)]
+        begins = run_starts(runs.starts)
         run = (np.cumsum(begins) - 1)[used]
-        starts = np.flatnonzero(np.append(True, run[1:] != run[:-1]))[run]
+        starts = np.flatnonzero(run_starts(run))[run]
         values = self._results(kept, starts, place[first], place[last - 1] + 1)
         whole = self.function.family.merge(Groups(run, int(begins.sum())), kept)
         named = zip(self.function.state, whole, strict=True)

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, ORDER, TS, ints
-from tidegate.operate.bucket_work import rows_by_bucket
-from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.group import Groups, run_starts
 from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints, Mask, flat
-from tidegate.operate.keyed_state import deal_by_key
-from tidegate.operate.operator import (
-    Arrival,
-    BatchFacts,
-    InstanceWork,
-    MapWork,
-    Operator,
-    OperatorState,
-    Result,
-    Share,
-    Traits,
-    plain_names,
-    together,
-)
-from tidegate.operate.own_time import DECISION_ORDER, decided_rows
+from tidegate.operate.keyed_operator import KeyedOperator, KeyedStep
+from tidegate.operate.operator import BatchFacts, InstanceWork, OperatorState
+from tidegate.operate.tuple_rows import DECISION_ORDER, decided_rows
+from tidegate.operate.tuple_window.spec import TupleSpec
 from tidegate.operate.tuple_window.state import (
     TUPLES,
     TupleKeeper,
@@ -36,8 +25,7 @@ from tidegate.operate.tuple_window.state import (
     read_groups,
     write_tuples,
 )
-from tidegate.operate.tuple_window.window import TupleSpec, live, stored_tuples
-from tidegate.route.hash import BY_HASH
+from tidegate.operate.tuple_window.window import live, stored_tuples
 
 Typed = tuple[tuple[str, pa.DataType], ...]
 
@@ -89,7 +77,7 @@ class WaitSpec(TupleSpec):
 
 
 @dataclass(frozen=True)
-class LeadTuples(Operator):
+class LeadTuples(KeyedOperator):
     """Adds columns to tuples, which wait for the later ones of their key that these look at.
 
     A tuple is decided at the instant of the last one that it waits for, after those before it. When
@@ -107,9 +95,16 @@ class LeadTuples(Operator):
     reach_us: int
     newest_us: int = MIN_US
 
-    partitioner = BY_HASH
     order = DECISION_ORDER
-    traits = Traits(deals_ahead=True)
+
+    @property
+    def key_names(self) -> Sequence[str]:
+        return [name for name, _ in self.keys]
+
+    @property
+    def task(self) -> str:
+        ahead = max(column.offset for column in self.columns)
+        return f"a tuple waits for {'one more' if ahead == 1 else f'{ahead} more'} of its key"
 
     @property
     def spec(self) -> WaitSpec:
@@ -122,19 +117,15 @@ class LeadTuples(Operator):
     def for_batch(self, facts: BatchFacts) -> LeadTuples:
         return replace(self, newest_us=facts.newest_us)
 
-    def deal(self, work: MapWork, tuples: pa.Table) -> list[Share]:
-        return deal_by_key(work, plain_names(tuples), [name for name, _ in self.keys])
-
-    def run(self, work: InstanceWork, arrived: Sequence[Arrival]) -> Result:
-        spec, came = self.spec, together(arrived)
+    def advance(self, work: InstanceWork, tuples: pa.Table | None) -> KeyedStep | None:
+        spec = self.spec
         ends = work.frontier_us == MAX_US and work.previous_us != MAX_US
-        if came is None and not ends:
-            return Result(tuple(p.carried.empty_table() for p in work.ports), 0)
-        count = 0 if came is None else came.num_rows
+        if tuples is None and not ends:
+            return None
         new = spec.state_schema.empty_table()
-        if came is not None:
-            came = came.append_column(DONE, pa.nulls(count, pa.int64()).fill_null(0))
-            new = stored_tuples(spec, came, np.zeros(count, np.int64))
+        if tuples is not None:
+            none = np.zeros(tuples.num_rows, np.int64)
+            new = stored_tuples(spec, tuples.append_column(DONE, pa.array(none)), none)
         waiting = read_all(work, spec) if ends else read_groups(work, spec, new)
         waiting = waiting.filter(pa.array(live(spec, waiting)))
         work.spans.mark("instance read state")
@@ -152,23 +143,11 @@ class LeadTuples(Operator):
         segments = {}
         if (kept := waits & rows.new).any():
             segments[TUPLES] = (write_tuples(work, spec, rows.kept(kept, waits)),)
-        work.spans.mark("instance write")
-        output = tuple(decided_rows(port, made, instants) for port in work.ports)
-        work.spans.mark("instance finish")
-        touched = rows_by_bucket([rows.tuples], work.mapping.buckets)
-        return Result(output, count, segments, bucket_work=touched)
+        output = partial(decided_rows, tuples=made, instants=instants)
+        return KeyedStep(output, rows.tuples, segments)
 
     def title(self) -> str:
         return f"{', '.join(column.name for column in self.columns)} over later tuples of each key"
-
-    def details(self, texts: Mapping[str, str]) -> list[str]:
-        by = ", ".join(texts.get(name, name) for name, _ in self.keys)
-        ahead = max(column.offset for column in self.columns)
-        number = "one more" if ahead == 1 else f"{ahead} more"
-        return [
-            f"by {by or 'nothing'}",
-            f"a tuple waits for {number} of its key: one task per instance, shuffle by bucket",
-        ]
 
 
 @dataclass(frozen=True)
@@ -202,7 +181,7 @@ def _by_key(spec: TupleSpec, waiting: pa.Table, new: pa.Table) -> _ByKey:
     code = KeyCodes.of(keys, both.num_rows).codes
     order = np.lexsort([*(ints(both, name) for name in reversed(ORDER)), code])
     both, code = both.take(pa.array(order)), code[order]
-    starts = np.flatnonzero(np.append(True, code[1:] != code[:-1])[: len(code)])
+    starts = np.flatnonzero(run_starts(code))
     counts = np.diff(np.append(starts, len(code)))
     first = np.repeat(starts, counts)
     ranks = ints(both, "rank")[first] + np.arange(len(code)) - first

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ORDER, TS, ints
+from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.key_code import KeyCodes
 from tidegate.operate.kernels.order import Ints, Mask, flat, inverse
 
@@ -43,7 +44,7 @@ class KeyRuns:
         both = pa.table(columns)
         order = np.lexsort([*(ints(both, name) for name in reversed(ORDER)), code])
         code = code[order]
-        new = np.append(True, code[1:] != code[:-1])[: len(code)]
+        new = run_starts(code)
         number = np.cumsum(new) - 1
         starts = np.flatnonzero(new)
         counts = np.diff(np.append(starts, len(code)))

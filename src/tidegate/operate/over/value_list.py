@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidegate.operate.kernels.lists import as_lists
 from tidegate.operate.kernels.order import Ints
+from tidegate.operate.kernels.window import expand
 from tidegate.operate.over.frame import Frame
 from tidegate.operate.over.run import KeyRuns
 
@@ -49,9 +51,9 @@ class KeyValues:
 
     def lists(self, first: Ints, last: Ints) -> pa.Array:
         """Lists of values, each from one number up to before another."""
-        offsets = np.append(0, np.cumsum(last - first)).astype(np.int32)
-        numbers = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], last - first)
-        return pa.ListArray.from_arrays(pa.array(offsets), self.values.take(pa.array(numbers)))
+        _, numbers = expand(first, last - 1)
+        (lists,) = as_lists(last - first, [self.values.take(pa.array(numbers))])
+        return lists
 
 
 @dataclass(frozen=True)

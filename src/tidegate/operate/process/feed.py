@@ -13,14 +13,14 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import ORDER, TS
+from tidegate.operate.kernels.group import run_starts
+from tidegate.operate.kernels.order import Ints
 from tidegate.operate.process.definition import BUCKET, KEY_COLUMN, ProcessSpec
 from tidegate.operate.process.tuple import Tuple, python_values
 
-Ints = npt.NDArray[np.int64]
 Trigger = tuple[int, int, int]
 Call = tuple[Trigger, Tuple, list[Any]]
 """A tuple with its place in the total order, and its keys that live in the bucket."""
@@ -124,10 +124,7 @@ class Feed:
         """The first row of every tuple; it has one for each of its keys in the bucket."""
         if self._spec.key is None:
             return np.arange(self._rows.num_rows)
-        first = np.ones(self._rows.num_rows, np.bool_)
-        columns = [self._rows.column(BUCKET).to_numpy(), *self.order]
-        first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-        return np.flatnonzero(first)
+        return np.flatnonzero(run_starts(self._rows.column(BUCKET).to_numpy(), *self.order))
 
     @cached_property
     def _places(self) -> Sequence[int]:

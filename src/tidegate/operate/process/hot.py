@@ -15,12 +15,13 @@ from functools import cache, partial
 import numpy as np
 
 from tidegate.batch import MIN_US
+from tidegate.operate.kernels.order import Ints
 from tidegate.operate.layered_state import HIDES
 from tidegate.operate.process.columns import ColumnType, HeldColumns
 from tidegate.operate.process.entry import HEAD, StateRow
 from tidegate.operate.process.initial import InitialIndex, InitialMap
 from tidegate.operate.process.key import StoredEntry
-from tidegate.operate.process.stored import Ints, StoredBucket, StoredState
+from tidegate.operate.process.stored import StoredBucket, StoredState
 
 _ROW_BYTES = 320
 """What a row takes up beside its name and value: two objects of bytes, two numbers, a place."""

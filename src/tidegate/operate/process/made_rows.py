@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.cancellation import between_pieces
-from tidegate.operate.kernels.order import flat
+from tidegate.operate.kernels.group import run_starts
+from tidegate.operate.kernels.order import Ints, flat
 from tidegate.operate.process.definition import ROW, ProcessSpec
-from tidegate.operate.process.feed import Ints, Trigger
+from tidegate.operate.process.feed import Trigger
 from tidegate.schema import type_name
 
 _AT_ONCE = 65_536
@@ -221,9 +222,7 @@ _REAL = (float, np.floating)
 def _counts(beside: Sequence[Ints]) -> Ints:
     """The number of every row among those of its tuple and bucket, which lie together."""
     count = len(beside[0])
-    new = np.ones(count, np.bool_)
-    new[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in beside])
-    starts = np.flatnonzero(new)
+    starts = np.flatnonzero(run_starts(*beside))
     numbers: Ints = np.arange(count) - np.repeat(starts, np.diff(np.append(starts, count)))
     return numbers
 

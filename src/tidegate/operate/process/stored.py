@@ -13,16 +13,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, ints
-from tidegate.operate.kernels.order import flat
+from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.layered_state import HIDES
 from tidegate.operate.process.entry import ENTRY, HEAD
 from tidegate.operate.process.key import StoredEntry, entry_of, span_of
-
-Ints = npt.NDArray[np.int64]
 
 
 class StoredState:
@@ -107,7 +104,7 @@ class _Layer:
         self.has_head = some.copy()
         self.has_head[some] = entry[self._starts[some]] == HEAD
 
-    def pending_us(self, buckets: npt.NDArray[np.bool_]) -> Ints:
+    def pending_us(self, buckets: Mask) -> Ints:
         """The earliest timers of the heads of these buckets."""
         return ints(self._rows, "pending_us")[self._starts[buckets]]
 

@@ -18,7 +18,7 @@ from tidegate.collect.window import WindowOrder
 from tidegate.operate.aggregate.early import emitted_schema, mark_after, mark_text, steps_of
 from tidegate.operate.aggregate.overlap import words_of
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.group import Groups, run_starts
 from tidegate.operate.kernels.order import Ints, flat
 from tidegate.operate.kernels.window import expand
 from tidegate.operate.operator import InstanceWork
@@ -103,14 +103,13 @@ class _Held:
         """The rows of sessions that are open at marks with above_us < mark <= upto_us."""
         if not len(self.mark):
             return np.empty((5, 0), np.int64)
-        other = self.session[1:] != self.session[:-1]
-        begins = np.append(True, other | (self.mark[1:] != self.mark[:-1]))
-        heads = np.flatnonzero(begins)
-        newest = np.append(heads[1:], len(begins)) - 1
+        opens = run_starts(self.session)
+        heads = np.flatnonzero(run_starts(self.session, self.mark))
+        newest = np.append(heads[1:], len(opens)) - 1
         until = np.maximum.reduceat(self.last, heads) + self.spec.gap_us
         mark = self.mark[heads]
         due = (mark > above_us) & (mark <= upto_us) & (until >= mark)
-        first = np.flatnonzero(np.append(True, other))[np.cumsum(np.append(0, other))]
+        first = np.flatnonzero(opens)[np.cumsum(opens) - 1]
         held = np.stack([first[heads], newest, self.since[heads], until, mark])[:, due]
         order = np.lexsort((self.keys[held[_NEWEST]], held[_UNTIL], held[_MARK]))
         found: Ints = held[:, order]

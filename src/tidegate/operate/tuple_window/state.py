@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from tidegate.batch import ints
 from tidegate.operate.keeper import Horizon
-from tidegate.operate.layered_state import HIDES, Ints, LayeredKeeper, distinct, found
+from tidegate.operate.kernels.order import Ints
+from tidegate.operate.layered_state import HIDES, LayeredKeeper, distinct, found
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.tuple_window.window import GROUP, TupleSpec, group_of, live, newest

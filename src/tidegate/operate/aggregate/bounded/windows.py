@@ -21,6 +21,7 @@ from tidegate.operate.aggregate.drawn import drawn_rows
 from tidegate.operate.aggregate.functions.unfolded import unfolded_rows
 from tidegate.operate.aggregate.sampled import SampledRows, rows_of
 from tidegate.operate.kernels.family import States
+from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.order import Ints, Mask, floats, valid
 
 
@@ -70,7 +71,7 @@ class SampledWindows:
         if budget is None:
             return None
         window = self.windows.of_group
-        first = np.flatnonzero(np.append(True, window[1:] != window[:-1]))
+        first = np.flatnonzero(run_starts(window))
         shares = [
             np.zeros(len(counts), np.int64) if len(counts) > budget else congress(counts, budget)
             for counts in np.split(self.tuples, first[1:])

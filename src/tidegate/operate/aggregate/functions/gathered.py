@@ -21,7 +21,7 @@ from tidegate.operate.aggregate.functions.holistic import DistinctValues
 from tidegate.operate.aggregate.parameter import Text, Way
 from tidegate.operate.kernels.family import Family, States
 from tidegate.operate.kernels.group import Groups, rank
-from tidegate.operate.kernels.lists import inside_lists, list_offsets, list_sizes
+from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, valid
 
 _SOME_ONLY = "a list of some of the values is not one of all"
@@ -69,8 +69,7 @@ class Gathered:
         if not _ascending(sort_keys):
             picked = pa.array(np.lexsort(sort_keys[::-1]))
             columns = [column.take(picked) for column in columns]
-        offsets = list_offsets(groups.counts)
-        return [pa.ListArray.from_arrays(offsets, column) for column in columns]
+        return as_lists(groups.counts, columns)
 
 
 def _placed(column: pa.Array, way: Way) -> Ints:

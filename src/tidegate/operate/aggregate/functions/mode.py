@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from tidegate.operate.aggregate.definition import ORDERED, DescendingFunction, WithinFunction
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.lists import inside_lists, list_offsets, list_sizes
+from tidegate.operate.kernels.group import Groups, run_starts
+from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
 from tidegate.operate.kernels.order import Ints, canonical, ordered, valid
 from tidegate.operate.kernels.sort import sorted_rows
 from tidegate.operate.kernels.total import sum_integers
@@ -61,20 +61,15 @@ class Mode:
 def _counted(groups: Groups, values: pa.Array, counts: Ints) -> States:
     """The different values of each group, ascending, and the sums of their counts."""
     if len(values) == 0:
-        empty = list_offsets(np.zeros(groups.n, np.int64))
-        return [pa.ListArray.from_arrays(empty, of) for of in (values, pa.array(counts))]
+        return as_lists(np.zeros(groups.n, np.int64), [values, pa.array(counts)])
     coded = ordered(values)
     order = sorted_rows(groups, coded.keys)
     codes, keys = groups.codes[order], coded.keys[order]
-    new = np.ones(len(order), np.bool_)
-    new[1:] = (codes[1:] != codes[:-1]) | (keys[1:] != keys[:-1])
+    new = run_starts(codes, keys)
     runs = Groups(np.cumsum(new) - 1, int(new.sum()))
-    offsets = list_offsets(np.bincount(codes[new], minlength=groups.n))
     totals = pa.array(sum_integers(runs, counts[order]))
-    return [
-        pa.ListArray.from_arrays(offsets, coded.decode(keys[new])),
-        pa.ListArray.from_arrays(offsets, totals),
-    ]
+    sizes = np.bincount(codes[new], minlength=groups.n)
+    return as_lists(sizes, [coded.decode(keys[new]), totals])
 
 
 MODE = WithinFunction(

@@ -19,7 +19,7 @@ from tidegate.operate.aggregate.functions.holistic import Quantile
 from tidegate.operate.aggregate.parameter import Parameter
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.lists import inside_lists, list_offsets, list_sizes
+from tidegate.operate.kernels.lists import as_lists, inside_lists, list_sizes
 from tidegate.operate.kernels.order import Floats, Ints, canonical, floats, ordered, valid
 from tidegate.operate.kernels.sort import sorted_rows
 
@@ -76,7 +76,7 @@ class DiscretePercentile:
 
     def _sorted(self, groups: Groups, values: pa.Array) -> States:
         order = sorted_rows(groups, ordered(values).keys)
-        return [pa.ListArray.from_arrays(list_offsets(groups.counts), values.take(pa.array(order)))]
+        return as_lists(groups.counts, [values.take(pa.array(order))])
 
 
 PERCENTILE_CONT = WithinFunction(

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from tidegate.operate.aggregate.definition import ANYTHING, MOST_ARGUMENTS, AggregateFunction
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.lists import as_lists
 from tidegate.operate.kernels.order import Ints
 
 
@@ -54,11 +55,10 @@ def listed(groups: Groups, columns: Sequence[pa.Array]) -> States:
     Nothing is copied where they stand together already.
     """
     codes, counts = groups.codes, groups.counts
-    offsets = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
     if not bool(np.all(codes[1:] >= codes[:-1])):
         picked = pa.array(groups.order)
         columns = [pc.take(column, picked) for column in columns]
-    return [pa.array(counts), *(pa.ListArray.from_arrays(offsets, c) for c in columns)]
+    return [pa.array(counts), *as_lists(counts, columns)]
 
 
 UNFOLDED = AggregateFunction(
