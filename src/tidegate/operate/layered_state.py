@@ -1,9 +1,9 @@
 """Reads a state of which every batch writes only what it changed.
 
-The segments of such a state are layers, oldest first, as in a log-structured merge tree: a row
-counts until a newer one replaces it, and rows that only say that older ones do not count any more
-**hide** them. Compaction merges neighbours of similar size. So with n rows that count and batches
-that write b, there are O(log(n / b)) layers with O(n) rows in all, and each row is rewritten
+The segments of such a state are layers, oldest first, as in a log-structured merge tree. A row
+counts until a newer layer replaces it. A row that removes older rows **hides** them: it is a
+tombstone. Compaction merges neighbours of similar size. With n rows that count and b rows written
+by each batch, there are O(log(n / b)) layers with O(n) rows in all. Each row is rewritten
 O(log(n / b)) times, off the critical path of a batch.
 """
 
@@ -26,13 +26,16 @@ from tidegate.state.compaction import FOREVER
 from tidegate.state.segment import Segment
 
 HIDES = 1 << 62
-"""Added to the order of a row that hides older ones: beneath the oldest layer there are none, so
-there it is not needed. The order of all other rows is less than this."""
+"""Added to the order of a row that hides older ones. The order of all other rows is less than this.
+The oldest layer needs no such rows, because there is nothing beneath it."""
 
 
 @dataclass(frozen=True)
 class LayerHorizon:
-    """All rows count, as far as one segment can tell, but for those in the oldest that hide."""
+    """Needs all rows, except those in the oldest layer that hide others.
+
+    One segment cannot tell whether a newer layer has replaced its rows; only a merge can.
+    """
 
     order: str
     oldest: str | None
@@ -52,11 +55,11 @@ class LayerHorizon:
 
 
 class LayeredKeeper(Keeper):
-    """Derive from it, and say how layers are merged, and their `order`: the column that rows are
-    sorted by within their bucket, and found by.
+    """Derive from it; define `arrange`, and `order`: the column by which rows are sorted and found
+    within their bucket.
 
-    A merge does not know whether it takes in the oldest layer, so it leaves the rows that hide; as
-    the share of dead rows is 0, the oldest layer is then written once more, without them.
+    A merge does not know whether the oldest layer is part of it, so it keeps the rows that hide.
+    `dead_share` is 0, so the oldest layer is written once more, without them.
     """
 
     dead_share: float = 0.0
@@ -65,9 +68,10 @@ class LayeredKeeper(Keeper):
 
     @abstractmethod
     def arrange(self, rows: pa.Table) -> pa.Table:
-        """The rows of neighbouring layers, oldest first, as one: without what newer ones replace.
+        """Merge the rows of neighbouring layers, oldest first; drop those that newer ones replace.
 
-        What hides older rows stays, also where those are among `rows`.
+        Rows that hide others must stay, even if the hidden ones are among `rows`: there may be
+        more of them in an older layer.
         """
 
     def horizon(
@@ -85,9 +89,9 @@ def distinct(buckets: Ints, orders: Ints) -> tuple[Ints, Ints]:
 
 
 def found(rows: pa.Table, order: str, buckets: Ints, orders: Ints) -> pa.Table:
-    """The rows of a layer that have one of these pairs of bucket and order, which are distinct.
+    """The rows of a layer that have one of these distinct pairs of bucket and order.
 
-    `rows` are sorted by bucket and order. Costs O(pairs * log(rows)) and the rows found.
+    `rows` must be sorted by bucket and order. Costs O(pairs * log(rows)) and the rows found.
     """
     bucket, position = ints(rows, "bucket"), ints(rows, order)
     begins, ends = (np.searchsorted(bucket, buckets, side) for side in ("left", "right"))

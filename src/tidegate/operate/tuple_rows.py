@@ -16,13 +16,13 @@ from tidegate.operate.port import Port
 from tidegate.schema import TIME
 
 OWN_TIME = "own_ts"
-"""The column with the own time of a row, which is at or before the instant of its decision."""
+"""The column with the tuple's own time, which is at or before the instant of its decision."""
 
 DECISION_ORDER = TriggerOrder("instant of the decision, ts, input, source, position")
 
 
 def in_total_order(tuples: pa.Table) -> pa.Table:
-    """Tuples in the total order; nothing is copied where they are."""
+    """Sort tuples by the total order; nothing is copied where they are sorted already."""
     columns = [ints(tuples, name) for name in ORDER]
     later = np.zeros(max(tuples.num_rows - 1, 0), np.bool_)
     for column in reversed(columns):
@@ -34,9 +34,9 @@ def in_total_order(tuples: pa.Table) -> pa.Table:
 
 
 def tuple_rows(port: Port, tuples: pa.Table) -> pa.Table:
-    """What a port makes of tuples, with hidden columns that tell their order.
+    """The rows of a port for tuples in the total order, with hidden columns for a merge.
 
-    Columns whose names begin with TRIGGER tell rows of one tuple apart.
+    Columns of the tuples whose names begin with TRIGGER order the rows that one tuple has given.
     """
     times = tuples.column(TS).cast(TIME)
     rows = port.filtered(tuples.set_column(tuples.schema.get_field_index(TS), TS, times))
@@ -46,7 +46,7 @@ def tuple_rows(port: Port, tuples: pa.Table) -> pa.Table:
 
 
 def decided_rows(port: Port, tuples: pa.Table, instants: Ints) -> pa.Table:
-    """What a port makes of tuples that were decided at these instants, in DECISION_ORDER."""
+    """The rows of a port for tuples that were decided at these instants, in DECISION_ORDER."""
     order = [ints(tuples, name) for name in reversed(ORDER)]
     places = pa.array(np.lexsort([*order, instants]))
     tuples, instants = tuples.take(places), instants[places.to_numpy()]
