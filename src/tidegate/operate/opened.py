@@ -83,7 +83,7 @@ def mapped_segments(
     `owner` is an instance of a query and what it reads. `columns` and `more` are as in
     `read_segment`. Gives nothing where the store is remote, because reading copies there. A file
     that has changed since is read and checked again. The checksum of a file that this `run` wrote
-    is not checked: that would be a pass over it, and nobody else can have touched it meanwhile.
+    is not checked: that costs a pass over the file, and finds the damage of time and transfers.
     """
     if not store.files.local:
         return {}

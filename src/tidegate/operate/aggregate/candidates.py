@@ -1,9 +1,9 @@
 """Candidates: the functions of a query that sheds to a total, as one aggregate function.
 
-The tuples that may be kept of a group wait as rows, by ascending priority, until its window closes:
-how many of them are kept depends on all groups of the window (`approx.quota`). Of each group it is
-also known how many tuples it has, and how many are due of them. The state grows with the
-candidates: about twice what is kept, and one of each group.
+The tuples of a group that may be kept wait as rows, by ascending priority, until the window closes:
+how many are kept depends on all groups of the window (`approx.quota`). The state also has the
+number of tuples of the group, and how many of them are due. It grows with the candidates: about
+twice what is kept, and at least one for each group.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 DUE = "due"
 _ROWS = 2
-"""Where the columns of the rows begin, behind two counts."""
+"""Where the columns of the rows begin in a state, after two counts."""
 
 
 @dataclass(frozen=True)
 class Candidacy:
-    """Which functions are answered; `inputs` are the columns that they take, each once.
+    """Which functions are answered; `inputs` are the columns that they read, each once.
 
-    Candidates are the tuples of a group with a priority below the `limit`, and where these are
-    fewer than the `fewest`, so many of lowest priority: the same for any cut of the stream, of
-    which map tasks may send more.
+    Candidates are the tuples of a group with a priority below `limit`; if there are fewer than
+    `fewest`, the `fewest` of lowest priority. So they are the same for any cut of the stream. Map
+    tasks may send more tuples than these.
     """
 
     functions: tuple[Function, ...]
@@ -50,10 +50,10 @@ class Candidacy:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Functions over the tuples of a group that are chosen in the end.
+    """Functions over the tuples of a group that are chosen when the window closes.
 
-    The columns are the priorities, what each tuple counts for and what is due for it
-    (`operate.sieve`), then the inputs of the functions, which have these types.
+    Its columns are the priorities, TUPLES and DUE of each tuple (`sieve.py`), and the inputs of the
+    functions, which have these `types`.
     """
 
     types: tuple[pa.DataType, ...]
@@ -82,9 +82,9 @@ class Candidates:
         return [*counts, *self._listed(inside_lists(groups, lists[0]), rows)]
 
     def finish(self, states: Sequence[pa.Array]) -> pa.Array:
-        """A struct of the results, of how many tuples, and of how many they are from.
+        """A struct of the number of tuples, how many were kept, and the results.
 
-        Every group has rows.
+        Every group must have rows.
         """
         lists = [flat(state) for state in states[_ROWS:]]
         sizes = list_sizes(lists[0])
@@ -99,7 +99,7 @@ class Candidates:
         return pa.StructArray.from_arrays([flat(states[0]), pa.array(sizes), *results], fields)
 
     def _listed(self, groups: Groups, columns: Sequence[pa.Array]) -> States:
-        """Candidates of each group as lists, by ascending priority, which is the first column."""
+        """The candidates of each group as lists, by ascending priority (the first column)."""
         words: Words = flat(columns[0]).to_numpy()
         order = np.lexsort((words, groups.codes))
         codes = groups.codes[order]
@@ -112,7 +112,7 @@ class Candidates:
 
 
 def first_rows(states: Sequence[pa.Array], groups: Ints, counts: Ints) -> States:
-    """The states of some groups with so many of their rows, those of lowest priority."""
+    """The states of some groups with only the first `counts` rows, those of lowest priority."""
     states = [flat(state) for state in states]
     starts = states[_ROWS].offsets.to_numpy().astype(np.int64)[groups]
     _, places = expand(starts, starts + counts - 1)

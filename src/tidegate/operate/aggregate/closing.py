@@ -25,10 +25,11 @@ _STEP_WINDOWS = 1_000_000
 
 @dataclass(frozen=True)
 class Panes:
-    """Partials of keys in time order; `by_key` numbers the keys in their order.
+    """Partials in time order, with the windows to close that need them.
 
-    `low` and `high` are the first and the last window to close that a pane is in. `states` has the
-    columns of each function over `held` partials, and `place` says which of those each is.
+    By partial: `pane` is its pane, `by_key` its key, `low` and `high` are the first and the last
+    window to close that covers it. `states` has the columns of each function for all `held`
+    partials, and `place` says where in these a partial stands: states are copied late, or never.
     """
 
     pane: Ints
@@ -51,7 +52,7 @@ class Panes:
         )
 
     def states_of(self, number: int, rows: Ints | slice = slice(None)) -> States:
-        """The states of one function, of some partials or of all."""
+        """The states of one function, for some partials or for all."""
         place = self.place[rows]
         # Windows that do not overlap have all partials once: there is nothing to copy.
         if len(place) == self.held and bool(np.all(place == np.arange(self.held))):
@@ -60,9 +61,9 @@ class Panes:
         return [column.take(picked) for column in self.states[number]]
 
     def by_key_and_pane(self) -> tuple[Panes, list[States]]:
-        """One row for each key and pane, key after key, and the states of the functions.
+        """Sort by key and pane, and merge the partials of one key and pane.
 
-        Partials of one pane are merged.
+        Gives one row for each key and pane, and the states of each function for these rows.
         """
         panes = self.take(self.by_key.order)
         states = [panes.states_of(i) for i in range(len(self.functions))]
@@ -77,7 +78,10 @@ class Panes:
 
 @dataclass(frozen=True)
 class Closed:
-    """Some of the windows: their numbers ascending, keys ascending in each, and columns."""
+    """Closed windows, one row for each window and key: sorted by window, and then by key.
+
+    `columns` has the results or the states.
+    """
 
     window: Ints
     key: Ints
@@ -85,9 +89,9 @@ class Closed:
 
 
 def closed(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
-    """The windows that have panes, in order, a bounded number at a time.
+    """Close all windows that have panes, in order, a bounded number at a time.
 
-    The columns are the results of the functions, or their states with `partly`.
+    The columns are the results of the functions, or with `partly` their states.
     """
     if overlaps(cover.windows, () if partly else panes.functions):
         yield from _overlapping(panes, cover, partly)
@@ -96,7 +100,8 @@ def closed(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
 
 
 def _apart(panes: Panes, partly: bool) -> Iterator[Closed]:
-    """Every window merges its own panes, in time order."""
+    """Merge the panes of every window by itself, in time order."""
+    # Each pane is copied into every window that covers it. The weights bound that copy.
     weights = np.ones(len(panes.pane), np.int64)
     for columns in panes.states:
         weights += words_of(columns, panes.held)[panes.place] - len(columns)
@@ -113,10 +118,10 @@ def _apart(panes: Panes, partly: bool) -> Iterator[Closed]:
 
 
 def _overlapping(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
-    """Windows share what they have in common.
+    """Merge panes once for all windows that share them (`Overlap`).
 
-    The windows of a key are listed twice, at the first and at the last pane that each has: the
-    lists are the same and give both.
+    Each window needs its first and its last pane. So the windows of a key are listed twice: at the
+    first pane that each has, and at the last. Both lists have the same windows in the same order.
     """
     panes, states = panes.by_key_and_pane()
     codes = panes.by_key.codes

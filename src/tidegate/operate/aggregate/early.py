@@ -1,9 +1,9 @@
 """Gives rows of windows of time before they are final: EMIT EVERY.
 
-When the frontier passes a mark, a multiple of `every_us`, each group that got tuples since the mark
-before gives a row for every open window, over the tuples before the mark. Panes are cut at the
-marks, so a row is a merge of whole panes: the rows do not depend on how the input is cut. The work
-is that of a window that ends, for each early row.
+A mark is a multiple of `every_us`. When the frontier passes a mark, each group that got tuples
+since the mark before gives a row for every open window, over the tuples before the mark. Panes end
+at marks, so a row is a merge of whole panes and does not depend on how the input is cut. An early
+row costs as much as the final row of a window.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from tidegate.operate.operator import InstanceWork
 from tidegate.schema import TIME
 
 FINAL = "final"
-"""The column that says whether a row is the last one of its window and group."""
+"""The column with true for the last row of a window and group."""
 
 _STEP_ROWS = 1_000_000
-"""About how many rows are listed at a time."""
+"""About so many rows are listed at a time."""
 
 _STEP_WORDS = 4_000_000
-"""How many words of eight bytes one step may copy into rows."""
+"""One step copies at most so many words of eight bytes into rows."""
 
 
 def emitted_schema(results: pa.Schema) -> pa.Schema:
-    """Results, then whether each is final, when it is given, and its place in the order."""
+    """The result columns, then FINAL, the time at which the row is given, and its order."""
     said = [pa.field(FINAL, pa.bool_()), pa.field(DECIDED, TIME)]
     order = [pa.field(f"{EMITTED}0", TIME), pa.field(f"{EMITTED}1", pa.bool_())]
     return pa.schema([*results, *said, *order])
 
 
 def mark_after(times: Ints, every_us: int) -> Ints:
-    """The first mark after times; one that is later than any time is after all windows."""
+    """The first mark after each time; MAX_US where that mark would be beyond all times."""
     fits = times <= MAX_US - every_us
     return np.where(fits, (np.where(fits, times, 0) // every_us + 1) * every_us, MAX_US)
 
 
 def steps_of(words: Ints) -> list[slice]:
-    """Places of rows that copy so many words each, in steps of a bounded number of words."""
+    """Cut rows that copy so many words each into steps of a bounded number of words."""
     steps = np.cumsum(words) // _STEP_WORDS
     cuts = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(words)]
     return [slice(a, b) for a, b in pairwise(cuts) if b > a]
@@ -100,10 +100,10 @@ class EarlyAggregate(WindowAggregate):
 def early_steps(
     spec: AggregateSpec, schema: pa.Schema, every_us: int, panes: pa.Table, work: InstanceWork
 ) -> Iterator[pa.Table]:
-    """Early and final rows of the marks and ends that a batch passes, in order, in bounded tables.
+    """Give the early and final rows for the marks and ends that a batch passes, in bounded tables.
 
-    `panes` has every partial of these windows, in any order. The order is by mark, early rows
-    before final ones, then by the end of the window, then by key.
+    `panes` has every partial of these windows, in any order. The rows are sorted by mark, early
+    ones before final ones, then by the end of the window, then by key.
     """
     if panes.num_rows:
         held = _Held.of(spec, panes, every_us)
@@ -115,8 +115,8 @@ def early_steps(
 
 
 FIRST, LAST, WINDOW, END, MARK = range(5)
-"""What is known of a row to give: its first and last pane row, its window, when that ends, and its
-mark, which is the end where the row is final."""
+"""The lines of an array of rows to give: first and last pane row, window, window end, and mark. The
+mark of a final row is the end of its window."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class _Held:
         return _Held(spec, panes, states, heads, ints(rows, "bucket")[panes.place], marks)
 
     def spans(self, above_us: int, upto_us: int) -> list[tuple[int, int]]:
-        """The time that a batch passes, in pieces that have a bounded number of rows each."""
+        """Cut the time that a batch passes into pieces with a bounded number of rows each."""
         step = max(_STEP_ROWS // self.spec.window.windows_of_tuple, 1)
         cuts = np.unique(np.sort(self.marks)[step::step])
         inside = cuts[(cuts > above_us) & (cuts < upto_us)].tolist()
@@ -164,7 +164,8 @@ class _Held:
     def early(self, above_us: int, upto_us: int) -> Ints:
         """The rows of windows that are open at marks with above_us < mark <= upto_us.
 
-        The newest pane of a key before a mark is in all open windows in which the key changed.
+        A key changed since the last mark if it has a pane with this mark. Its newest such pane is
+        in every open window that the change concerns, so that pane lists these windows.
         """
         codes, marks, cover = self.panes.by_key.codes, self.marks, self.spec.window.cover
         newest = np.ones(len(marks), np.bool_)
@@ -190,14 +191,14 @@ class _Held:
         return np.stack([first, last, window, end, end if mark is None else mark])
 
     def _first(self, codes: Ints, panes: Ints) -> Ints:
-        """The first row of each key that is in this pane or a later one."""
+        """The first pane row of each key from a pane on: one binary search over (key, pane)."""
         distinct, places = np.unique(self.panes.pane, return_inverse=True)
         wanted = codes * (len(distinct) + 1) + np.searchsorted(distinct, panes)
         rows = self.panes.by_key.codes * (len(distinct) + 1) + places
         return np.searchsorted(rows, wanted)
 
     def order(self, rows: Ints) -> Ints:
-        """The places of rows in the order of the output."""
+        """The permutation that sorts rows into the order of the output."""
         is_final = rows[END] == rows[MARK]
         codes = self.panes.by_key.codes[rows[LAST]]
         return np.lexsort((codes, rows[WINDOW], is_final, rows[MARK]))

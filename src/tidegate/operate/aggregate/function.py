@@ -20,10 +20,10 @@ from tidegate.operate.kernels.group import Groups
 
 @dataclass(frozen=True)
 class Function:
-    """A named aggregate over argument columns; one that cannot be computed cannot be made.
+    """A named aggregate over argument columns; an invalid one cannot be constructed (QueryError).
 
-    `kind` names a row of the registry. `types` are those of the arguments, `parameters` the
-    constants of the call; what was left out is filled in.
+    `kind` names a row of the registry. `types` are those of the arguments. `parameters` are the
+    constants of the call; defaults are filled in.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Function:
         return find(self.kind)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What others can have again is not sent to them."""
+        """Leave out cached values: the receiver computes them again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
@@ -57,7 +57,7 @@ class Function:
 
     @property
     def title(self) -> str:
-        """What a plan calls the function; for one of the user's own its class and parameters."""
+        """The function's name in a plan; for a user's own function its class and parameters."""
         return self.definition.title(self.parameters)
 
     @property
@@ -67,7 +67,7 @@ class Function:
 
     @property
     def parts(self) -> tuple[Function, ...]:
-        """The functions of the select list that it stands for: mostly itself."""
+        """The functions of the select list that it computes: mostly only itself."""
         inside = self.definition.inside(self.parameters)
         return (self,) if inside is None else inside
 
@@ -83,7 +83,7 @@ class Function:
 
     @property
     def unfolded(self) -> dict[str, pa.Array]:
-        """The state columns of a group of which no row was folded, each an array of one."""
+        """The state columns of a group without rows, each an array of one."""
         orders = [pa.int64()] * (len(self.inputs) - len(self.arguments))
         none = [pa.array([], type_) for type_ in (*self.types, *orders)]
         states = self.family.fold(Groups(np.empty(0, np.int64), 1), none)
@@ -96,6 +96,6 @@ class Function:
 
 
 def unfolded_state(functions: Sequence[Function], name: str) -> pa.Array:
-    """The column of that name in the states of functions, before anything was folded."""
+    """The state column of that name, of a group without rows, as an array of one."""
     (function,) = (f for f in functions if name in dict(f.state))
     return function.unfolded[name]
