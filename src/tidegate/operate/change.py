@@ -1,5 +1,4 @@
-"""Changes that an operator made on its own, for example of its partitioner, for status and summary.
-"""
+"""Changes that an operator made on its own, such as of its partitioner, for status and summary."""
 
 from __future__ import annotations
 

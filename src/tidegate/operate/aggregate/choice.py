@@ -90,7 +90,7 @@ def informed(work: MapWork, ledger: Ledger, spec: AggregateSpec) -> Ledger:
 
 
 def costs_of(spec: AggregateSpec) -> Costs:
-    """What a tuple, a value and a merge cost the instances of an aggregate, relative to another."""
+    """The relative costs of groups, parts and values, by which a source compares partitioners."""
     definitions = [part.definition for function in spec.functions for part in function.parts]
     holistic = any(definition.holistic for definition in definitions)
     if any(definition.by_user for definition in definitions):

@@ -1,4 +1,4 @@
-"""The operator of DISTINCT ON ... KEEP LAST: of each key the last tuple within a time."""
+"""The operator of DISTINCT ON ... KEEP LAST: keeps the last tuple of each key within a time."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ from tidegate.operate.tuple_rows import DECISION_ORDER, decided_rows, in_total_o
 from tidegate.state.bucket_set import BucketSet
 
 LAST_TUPLES = "last"
-"""What the segments hold: the newest tuple of each key whose time has not passed."""
+"""The part of the state with the newest tuple of each key that has a group open."""
 
 BEGUN = "begun"
-"""The column with the time of the first tuple of a group: of a key, within the time."""
+"""The column with the time of the first tuple of a group. A group is the tuples of a key that are
+at most `within_us` after its first tuple."""
 
 
 @dataclass(frozen=True)
 class LastKeeper(KeyedKeeper):
-    """Tuples of groups, until the time of their group has passed; newer ones replace older."""
+    """Keeps the newest tuple of each group until the time of the group has passed."""
 
     order: str = BEGUN
     keys: tuple[str, ...] = ()
@@ -50,11 +51,11 @@ class LastKeeper(KeyedKeeper):
 
 @dataclass(frozen=True)
 class LastOfKey(KeyedOperator):
-    """Puts out the last tuple of a key that is at most `within_us` after the first.
+    """Puts out the last tuple of each group: of a key, at most `within_us` after the first.
 
-    It is decided when the frontier is past first + within: the next tuple of the key is a first
-    one. The state is a row for each key that has begun, and rows that newer ones replace until
-    they are compacted. `columns` are those of tuples that are put out, and the keys.
+    The group is decided when the frontier is past first + within: the next tuple of the key begins
+    a new group. The state has a row for each open group, and older rows until they are compacted.
+    `columns` are the keys, and the columns that are put out.
     """
 
     kind: ClassVar[str] = "distinct"
@@ -105,7 +106,7 @@ class LastOfKey(KeyedOperator):
         return KeyedStep(output, rows, {LAST_TUPLES: segments})
 
     def _due(self, work: InstanceWork, due_us: int) -> list[pa.Table]:
-        """The stored tuples of own keys whose groups end before the frontier."""
+        """The stored tuples of the instance's own keys whose groups are decided now."""
         own = BucketSet.of(work.mapping.owned_by(work.instance))
         mine = work.mapping.owner_array == work.instance
         found = []
@@ -115,7 +116,10 @@ class LastOfKey(KeyedOperator):
         return found
 
     def begun(self, held: Sequence[pa.Table], tuples: pa.Table) -> pa.Table:
-        """Tuples with the time of the first of their group; they are in the total order."""
+        """Add the column BEGUN to tuples, which must be in the total order.
+
+        `held` are stored tuples; those of the same keys say which groups are open.
+        """
         keys = KeyCodes.of([flat(tuples.column(k)) for k in self.keys], tuples.num_rows)
         first = np.full(keys.n, MIN_US)
         for rows in held:
@@ -131,7 +135,7 @@ class LastOfKey(KeyedOperator):
 
 
 def newest(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The last tuple of each group, in the order of keys and time."""
+    """The last tuple of each group, sorted by key and time."""
     rows = rows.combine_chunks()
     codes = KeyCodes.of([flat(rows.column(k)) for k in keys], rows.num_rows).codes
     begun = ints(rows, BEGUN)
@@ -142,7 +146,10 @@ def newest(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def _filled(codes: Ints, begins: Ints, tuples: pa.Table, first: Ints) -> Ints:
-    """By tuple the time of the last one of its key that begins a group, or `first` of the key."""
+    """For each tuple the time of the last tuple of its key, up to itself, that begins a group.
+
+    Before the first such tuple it is the `first` of the key: its group began in an earlier batch.
+    """
     order = np.argsort(codes, kind="stable")
     sorted_codes, ts = codes[order], ints(tuples, TS)[order]
     starts = np.asarray(begins)[order]

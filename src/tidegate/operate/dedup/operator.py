@@ -1,4 +1,4 @@
-"""The operator of DISTINCT ON ... KEEP FIRST: of each key the first tuple within a time."""
+"""The operator of DISTINCT ON ... KEEP FIRST: keeps the first tuple of each key within a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidegate.operate.operator import InstanceWork, OperatorState
 from tidegate.operate.tuple_rows import in_total_order, tuple_rows
 
 FIRST_TUPLES = "kept"
-"""What the segments hold: key and order of the kept tuples, while they may drop others."""
+"""The part of the state with key and order of kept tuples, as long as they may drop others."""
 
 
 @dataclass(frozen=True)

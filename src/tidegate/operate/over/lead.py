@@ -1,4 +1,4 @@
-"""The operator of LEAD: every tuple with values of later ones of its key, once these have come."""
+"""The operator of LEAD: puts out a tuple when the later tuples of its key have come."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Typed = tuple[tuple[str, pa.DataType], ...]
 
 @dataclass(frozen=True)
 class LeadColumn:
-    """The value of the tuple so many after in its key; another column's where none comes.
+    """The value of the tuple `offset` places after in its key; `default` where none comes.
 
     With `skips_null` tuples whose value is NULL are not counted.
     """
@@ -45,7 +45,7 @@ class LeadColumn:
     skips_null: bool = False
 
     def later(self, tuples: pa.Table, ends: Ints) -> Ints:
-        """By place, that of the tuple it shows; the number of tuples where none has come yet."""
+        """The place of the tuple that each tuple shows; len(ends) where it has not come yet."""
         places, counted = np.arange(len(ends)), np.arange(len(ends))
         if self.skips_null:
             counted = np.flatnonzero(flat(tuples.column(self.value)).is_valid())
@@ -54,7 +54,7 @@ class LeadColumn:
         return np.where(found < ends, found, len(ends))
 
     def of(self, tuples: pa.Table, at: Ints, later: Ints) -> pa.Array:
-        """Its value for the tuples at these places, given which tuples they show."""
+        """Its value for the tuples at the places `at`, which show the tuples at `later`."""
         values, missing = flat(tuples.column(self.value)), later == tuples.num_rows
         if self.default is None:
             return values.take(pa.array(later, mask=missing))
@@ -63,12 +63,12 @@ class LeadColumn:
 
 
 DONE = "done"
-"""How many tuples of the key were decided when a tuple was stored."""
+"""The column with the number of tuples of the key that were decided when a tuple was stored."""
 
 
 @dataclass(frozen=True)
 class WaitSpec(TupleSpec):
-    """Tuples of keys that wait: those after all that any of them says were decided."""
+    """The state of waiting tuples: a tuple is dead once its rank is below the newest DONE."""
 
     def needed(self, counts: Ints, held: pa.Table, groups: Groups) -> Ints:
         decided = np.zeros(groups.n, np.int64)
@@ -78,13 +78,13 @@ class WaitSpec(TupleSpec):
 
 @dataclass(frozen=True)
 class LeadTuples(KeyedOperator):
-    """Adds columns to tuples, which wait for the later ones of their key that these look at.
+    """Adds columns to tuples; a tuple waits for the later tuples of its key that these look at.
 
-    A tuple is decided at the instant of the last one that it waits for, after those before it. When
-    no tuple can come any more, those that still wait are decided `reach_us` after the newest tuple
-    of any source: no other row is as late. The state is the tuples that wait: of each key as many
-    as the columns look forward, and those between them that are not counted. `held` are the columns
-    of tuples.
+    A tuple is decided at the time of the last tuple that it waits for. When no tuple can come any
+    more, the ones that still wait are decided `reach_us` after the newest tuple of any source,
+    which is later than any other row. The state is the waiting tuples: of each key as many as the
+    columns look forward, and those in between that are not counted. `held` are the columns of the
+    tuples.
     """
 
     kind: ClassVar[str] = "lead"
@@ -152,9 +152,9 @@ class LeadTuples(KeyedOperator):
 
 @dataclass(frozen=True)
 class _ByKey:
-    """Tuples key after key, each key in the total order, with their ranks in it.
+    """Tuples key after key, each key in the total order, with their ranks in the key.
 
-    By place: `starts` and `ends` of the key, and whether the tuple is `new`.
+    For each place: `starts` and `ends` of its key, and whether its tuple is `new`.
     """
 
     tuples: pa.Table
@@ -163,9 +163,10 @@ class _ByKey:
     new: Mask
 
     def kept(self, which: Mask, waits: Mask) -> pa.Table:
-        """Some tuples that wait, with how many of their keys were decided: all that do not wait.
+        """The tuples that `which` marks, with DONE set; `waits` marks all that wait.
 
-        The tuples of a key that wait are its last ones.
+        The waiting tuples of a key are its last ones, so the rank of the first of them is the
+        number of tuples that were decided.
         """
         before = np.append(0, np.cumsum(waits))
         first = self.ends - (before[self.ends] - before[self.starts])
@@ -175,7 +176,7 @@ class _ByKey:
 
 
 def _by_key(spec: TupleSpec, waiting: pa.Table, new: pa.Table) -> _ByKey:
-    """All tuples; where tuples of a key wait, the ranks of new ones go on with theirs."""
+    """Sort all tuples by key; the ranks of new tuples continue those of the waiting ones."""
     both = pa.concat_tables([waiting, new])
     keys = [flat(both.column(name)) for name, _ in spec.keys]
     code = KeyCodes.of(keys, both.num_rows).codes

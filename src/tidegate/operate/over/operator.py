@@ -1,4 +1,4 @@
-"""The operator of OVER: every tuple with what it sees of the tuples of its key before it."""
+"""The operator of OVER: adds columns to a tuple from the earlier tuples of its key."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from tidegate.operate.tuple_window.window import stored_tuples
 from tidegate.state.segment import Segment
 
 RANGED = "ranged"
-"""What the segments hold of tuples that frames of time look back at."""
+"""The part of the state with the tuples that frames of time look back at."""
 
 Typed = tuple[tuple[str, pa.DataType], ...]
 
 
 @dataclass(frozen=True)
 class OverTuples(KeyedOperator):
-    """Adds columns to tuples; `keys` and `arguments` are columns of theirs.
+    """Adds columns to tuples; `keys` and `arguments` are columns of the tuples.
 
-    The state is of each key the tuples that frames of rows look back at, with what running
-    functions keep of all of them, and those of the time that frames of time look back at.
+    The state has two parts for each key. One has the newest tuples, as many as frames of rows look
+    back at, and with the newest tuple the states of running functions. The other has the tuples of
+    the time that frames of time look back at.
     """
 
     kind: ClassVar[str] = "over"
@@ -58,7 +59,7 @@ class OverTuples(KeyedOperator):
 
     @cached_property
     def spec(self) -> TupleSpec:
-        """The tuples of a key that are kept by their number, the newest one in any case."""
+        """The part that keeps tuples by their number; the newest is always kept."""
         read = {name for c in self.counted if c.rows for name in c.arguments}
         held = tuple((name, type_) for name, type_ in self.arguments if name in read)
         states = tuple(part for c in self.counted for part in c.state)
@@ -98,7 +99,7 @@ class OverTuples(KeyedOperator):
     def _count(
         self, work: InstanceWork, tuples: pa.Table, made: dict[str, pa.Array]
     ) -> tuple[Segment, ...]:
-        """The columns that go by the number of tuples, and the tuples that later ones look at."""
+        """Make the columns that look back by number, and write what later tuples need."""
         spec = self.spec
         held = read_groups(work, spec, tuples)
         work.spans.mark("instance read state")
@@ -110,6 +111,7 @@ class OverTuples(KeyedOperator):
             made[column.name] = runs.in_order(values)
             states |= state
         work.spans.mark("instance advance")
+        # A new tuple's rank continues from the newest stored tuple of its key, or from 0.
         before = np.where(runs.last_stored, runs.column("rank").fill_null(-1).to_numpy() + 1, 0)
         first = runs.fresh[runs.at]
         known = first > runs.starts[runs.at]
@@ -124,7 +126,7 @@ class OverTuples(KeyedOperator):
     def _look_back(
         self, work: InstanceWork, tuples: pa.Table, made: dict[str, pa.Array]
     ) -> tuple[Segment, ...]:
-        """The columns that go by time, and the tuples that later ones look at."""
+        """Make the columns that look back by time, and write what later tuples need."""
         keeper = self.keeper
         held = read_keys(work, RANGED, keeper.columns, tuples)
         work.spans.mark("instance read state")

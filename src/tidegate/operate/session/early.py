@@ -1,8 +1,8 @@
 """Gives rows of sessions before they have ended: EMIT EVERY.
 
-Tuples come in the order of time, so an open session only grows: no session is ever merged with a
-later one, and an early row is replaced by the next row with its key and `window_start`. Pieces are
-cut at the marks, so a row is a merge of whole pieces.
+Tuples come in the order of time, so an open session only grows and is never merged with another
+one. The next row with the same key and `window_start` replaces an early row. Pieces end at marks,
+so a row is a merge of whole pieces.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tidegate.schema import TIME
 
 @dataclass(frozen=True)
 class MarkedSessions(SessionSpec):
-    """Sessions whose pieces end at marks, the multiples of `every_us`."""
+    """Sessions whose pieces end at marks: the multiples of `every_us`."""
 
     every_us: int = 1
 
@@ -40,7 +40,7 @@ class MarkedSessions(SessionSpec):
 
 @dataclass(frozen=True)
 class EarlySessions(SessionAggregate):
-    """Sessions that also give rows at every mark while they are open, if they have changed."""
+    """Also gives rows of open sessions at every mark, if they have changed since the last one."""
 
     spec: MarkedSessions
 
@@ -63,13 +63,13 @@ class EarlySessions(SessionAggregate):
 
 
 _FIRST, _NEWEST, _SINCE, _UNTIL, _MARK = range(5)
-"""What is known of a row to give: its first and last piece, when its session begins and would end,
-and its mark."""
+"""The lines of an array of rows to give: first and last piece, when the session begins and would
+end, and the mark."""
 
 
 @dataclass(frozen=True)
 class _Held:
-    """Sessions that were open, and pieces: by session, and within one by mark."""
+    """Open sessions and new pieces, sorted by session and mark."""
 
     spec: MarkedSessions
     pieces: pa.Table
@@ -100,7 +100,7 @@ class _Held:
         )
 
     def rows(self, above_us: int, upto_us: int) -> Ints:
-        """The rows of sessions that are open at marks with above_us < mark <= upto_us."""
+        """The rows for sessions that are open at marks with above_us < mark <= upto_us."""
         if not len(self.mark):
             return np.empty((5, 0), np.int64)
         opens = run_starts(self.session)
@@ -116,7 +116,7 @@ class _Held:
         return found
 
     def steps(self, rows: Ints) -> Iterator[Ints]:
-        """The same in tables that copy a bounded number of words each."""
+        """Cut rows into steps that copy a bounded number of words each."""
         words = np.ones(len(self.mark) + 1, np.int64)
         for states in self._states:
             words[1:] += words_of(states, len(self.mark))

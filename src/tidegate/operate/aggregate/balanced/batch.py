@@ -1,8 +1,8 @@
 """The answer of an aggregate WITH BALANCE: it trims groups of the fullest buckets.
 
-Map tasks survey what they deal; every instance decides from the same survey which buckets of a
-closing window are trimmed, and evaluates its groups. Where keys are split, the parts of a group
-carry the decision to the merge.
+Map tasks survey the tuples that they deal. Every instance decides from the same survey which bins
+of a closing window are trimmed, and evaluates its groups. Where keys are split, the parts of a
+group carry the decision to the merge.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tidegate.state.segment import Segment
 
 @dataclass(frozen=True)
 class PointlessAnswer(ExactAnswer):
-    """Exact, as nothing is held that trimming would save; plans and summaries say so."""
+    """Exact: no aggregate is held, so trimming would save nothing; plans and summaries say so."""
 
     shown: ClassVar[tuple[ShownFigure, ...]] = POINTLESS_SHOWN
 
@@ -55,7 +55,7 @@ class PointlessAnswer(ExactAnswer):
 
 @dataclass(frozen=True)
 class BalancedAnswer(WindowAnswer):
-    """All tuples of a group, or of a group of a full bucket as many as the error takes."""
+    """Evaluates all tuples of a group; in full buckets only as many as the error takes."""
 
     rules: Balancing
 
@@ -104,9 +104,9 @@ class BalancedAnswer(WindowAnswer):
 
 
 class BalancedBatch(AnswerBatch):
-    """What was surveyed, what is decided from it, and the windows that are closed by that.
+    """Stores the survey, decides from it, and answers windows.
 
-    `arrived` is what the map tasks of this batch have counted.
+    `arrived` are the surveys of this batch's map tasks.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class BalancedBatch(AnswerBatch):
         return self._kept.written(self._work, self._arrived)
 
     def closed(self, windows: pa.Table, partly: bool) -> pa.Table:
-        """Windows closed in part, answered; or with `partly` marked, for who has all parts."""
+        """Decide which groups are trimmed, and answer them; with `partly` only mark them."""
         ends = integers(flat(windows.column("window_end")))
         marked, skipped = self._marked(windows, ends)
         if partly:
@@ -138,7 +138,7 @@ class BalancedBatch(AnswerBatch):
         return self._rows(heads, states_of(self._spec, marked), ends, skipped)
 
     def merged(self, heads: Sequence[pa.Array], states: Sequence[States]) -> pa.Table:
-        """Groups that were at several instances; their states say whether they are trimmed."""
+        """Answer groups that were at several instances; their states say which are trimmed."""
         ends, named = integers(heads[1]), named_states(self._spec, states)
         self._work.spans.mark("instance merge")
         results = self._rows(heads, named, ends, np.zeros(len(ends), np.bool_))
@@ -157,7 +157,7 @@ class BalancedBatch(AnswerBatch):
         return self._counts.figures()
 
     def _marked(self, states: pa.Table, ends: Ints) -> tuple[pa.Table, Mask]:
-        """States that say which groups are to be trimmed; and where nothing was looked for."""
+        """Mark the groups to trim; also says which rows are of windows that are not trimmed."""
         buckets = self._work.mapping.buckets
         windows, codes = np.unique(ends, return_inverse=True)
         if self._surveyed is None:
@@ -174,5 +174,5 @@ class BalancedBatch(AnswerBatch):
 
 
 def states_of(spec: AggregateSpec, table: pa.Table) -> dict[str, States]:
-    """The states of windows that are closed in part, by the names of the functions."""
+    """The states of each function, by its name, in windows that are closed in part."""
     return {f.name: [flat(table.column(name)) for name, _ in f.state] for f in spec.functions}

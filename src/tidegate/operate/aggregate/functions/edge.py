@@ -17,7 +17,7 @@ from tidegate.operate.kernels.order import Ints
 
 @dataclass(frozen=True)
 class ChosenValue:
-    """A function whose value is that of one tuple: states are rows, so merging is folding."""
+    """The base of functions whose value is that of one tuple: to merge states is to fold rows."""
 
     type: pa.DataType
 
@@ -67,7 +67,7 @@ class EdgeValue(ChosenValue):
 
 
 def rows_in_order(ts: Ints, src: Ints, seq: Ints) -> Ints:
-    """The rows by (ts, src, seq); one pass when they come that way."""
+    """The permutation that sorts rows by (ts, src, seq); one pass if they are sorted already."""
     same = ts[1:] == ts[:-1]
     later = (src[1:] > src[:-1]) | ((src[1:] == src[:-1]) & (seq[1:] >= seq[:-1]))
     if bool(np.all((ts[1:] > ts[:-1]) | (same & later))):

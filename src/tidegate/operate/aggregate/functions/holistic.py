@@ -66,16 +66,17 @@ class Quantile:
         return self.of_places(last - first, Sliding(values, first, last).places)
 
     def of_places(self, sizes: Ints, places: Callable[[Ints], tuple[Floats, Floats]]) -> pa.Array:
-        """The quantiles of groups of these sizes, whose values in order `places` gives.
+        """The quantiles of groups of these sizes.
 
-        It is asked for places and gives the values there and those after them.
+        `places` gives the values at places among the sorted values of the groups, and the next
+        values.
         """
         place = self._place(sizes)
         below, above = places(np.floor(place).astype(np.int64))
         return self._between(below, above, place, sizes == 0)
 
     def _place(self, sizes: Ints) -> Floats:
-        """Where the quantile lies among so many values in order, between two of them or at one."""
+        """The place of the quantile among the sorted values, which may be between two of them."""
         place: Floats = np.maximum(sizes - 1, 0) * self.fraction
         return place
 

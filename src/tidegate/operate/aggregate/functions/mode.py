@@ -21,8 +21,8 @@ from tidegate.operate.kernels.total import sum_integers
 class Mode:
     """The most frequent value that is not NULL, the smallest or the greatest of those that tie.
 
-    NaN equals NaN and -0.0 equals 0.0. State: the different values, ascending, and how often each
-    of them occurs.
+    NaN equals NaN and -0.0 equals 0.0. The state has the different values, ascending, and how often
+    each occurs.
     """
 
     type: pa.DataType

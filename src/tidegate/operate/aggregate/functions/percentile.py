@@ -40,10 +40,10 @@ class QuantileFromAbove(Quantile):
 
 @dataclass(frozen=True)
 class DiscretePercentile:
-    """The first value, in this order, that at least this share of the values do not come after.
+    """The first value v, in this order, such that at least this share of the values are up to v.
 
-    Of any type with an order; NULL for a group of NULLs. State: the values, ascending, with one
-    NaN and one zero.
+    For any type with an order; NULL for a group of NULLs. The state has the sorted values, with one
+    kind of NaN and of zero.
     """
 
     type: pa.DataType
