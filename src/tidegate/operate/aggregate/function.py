@@ -16,10 +16,20 @@ from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.registry import find
 from tidegate.operate.kernels.family import Family
 from tidegate.operate.kernels.group import Groups
+from tidegate.operate.kernels.order import is_ordered
+from tidegate.schema import type_name
+
+
+class FieldsSent:
+    """A dataclass that is sent without its cached values: the receiver computes them again."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = (field.name for field in fields(self))  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
-class Function:
+class Function(FieldsSent):
     """A named aggregate over argument columns; an invalid one cannot be constructed (QueryError).
 
     `kind` names a row of the registry. `types` are those of the arguments. `parameters` are the
@@ -45,10 +55,6 @@ class Function:
     def definition(self) -> AggregateFunction:
         """The row of the registry."""
         return find(self.kind)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out cached values: the receiver computes them again."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def family(self) -> Family:
@@ -93,6 +99,19 @@ class Function:
     def inputs(self) -> tuple[str, ...]:
         """The columns of folded rows that `family.fold` takes, in its order."""
         return self.arguments + (ORDER if self.definition.in_order else ())
+
+
+def check_columns(keys: Sequence[tuple[str, pa.DataType]], *schemas: pa.Schema) -> None:
+    """Raise QueryError unless all keys can be compared and the names in each schema differ."""
+    for name, type_ in keys:
+        if not is_ordered(type_):
+            raise QueryError(
+                f"GROUP BY {name}", "a type that can be compared is required", type_name(type_)
+            )
+    for schema in schemas:
+        if len(set(schema.names)) != len(schema.names):
+            got = ", ".join(schema.names)
+            raise QueryError("aggregate", "column names must be unique", got)
 
 
 def unfolded_state(functions: Sequence[Function], name: str) -> pa.Array:

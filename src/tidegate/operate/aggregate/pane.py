@@ -9,16 +9,14 @@ then the state columns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.errors import QueryError
 from tidegate.operate.aggregate.closing import Panes, closed
-from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.function import FieldsSent, Function, check_columns
 from tidegate.operate.aggregate.pane_window import WindowPanes
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import (
@@ -30,34 +28,16 @@ from tidegate.operate.kernels.group import (
     rank_integers,
     stable_order,
 )
-from tidegate.operate.kernels.order import Ints, canonical, flat, integers, is_ordered
+from tidegate.operate.kernels.order import Ints, canonical, flat, integers
 from tidegate.route.partitioner import Router
-from tidegate.schema import TIME, type_name
-
-__all__ = [
-    "PART",
-    "AggregateSpec",
-    "Function",
-    "close",
-    "close_partly",
-    "close_steps",
-    "finished",
-    "fold",
-    "fold_placed",
-    "merge",
-    "merged_parts",
-    "named_states",
-    "placed",
-    "results_of",
-    "with_finished",
-]
+from tidegate.schema import TIME
 
 PART = "part"
 _WINDOW = (("window_start", TIME), ("window_end", TIME))
 
 
 @dataclass(frozen=True)
-class AggregateSpec:
+class AggregateSpec(FieldsSent):
     """A windowed, grouped aggregate; no keys means one group."""
 
     window: WindowPanes
@@ -65,18 +45,7 @@ class AggregateSpec:
     functions: tuple[Function, ...]
 
     def __post_init__(self) -> None:
-        for name, type_ in self.keys:
-            if not is_ordered(type_):
-                raise QueryError(
-                    f"GROUP BY {name}", "a type that can be compared is required", type_name(type_)
-                )
-        names = self.partial_schema.names
-        if len(set(names)) != len(names):
-            raise QueryError("aggregate", "column names must be unique", ", ".join(names))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What others can have again is not sent to them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        check_columns(self.keys, self.partial_schema)
 
     @cached_property
     def partial_schema(self) -> pa.Schema:

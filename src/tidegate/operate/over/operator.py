@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import TS, ints
+from tidegate.operate.aggregate.function import FieldsSent
 from tidegate.operate.keeper import Keeper
 from tidegate.operate.keyed_operator import KeyedOperator, KeyedStep
 from tidegate.operate.keyed_state import KeyedKeeper, needed_from, read_keys, write_keys
@@ -30,7 +31,7 @@ Typed = tuple[tuple[str, pa.DataType], ...]
 
 
 @dataclass(frozen=True)
-class OverTuples(KeyedOperator):
+class OverTuples(FieldsSent, KeyedOperator):
     """Adds columns to tuples; `keys` and `arguments` are columns of the tuples.
 
     The state has two parts for each key. One has the newest tuples, as many as frames of rows look
@@ -45,9 +46,6 @@ class OverTuples(KeyedOperator):
     columns: tuple[OverColumn, ...]
 
     task = "looks back at tuples of the key"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("keys", "arguments", "columns")}
 
     @cached_property
     def ranged(self) -> tuple[OverColumn, ...]:

@@ -24,7 +24,6 @@ from tidegate.operate.process.definition import (
     KEY_POSITION,
     TRIGGER,
     KeyFunction,
-    Process,
     ProcessSpec,
     is_list,
 )
@@ -33,8 +32,6 @@ from tidegate.operate.process.feed import BucketRows, Feed
 from tidegate.operate.process.hot import HotState
 from tidegate.operate.process.made_rows import Mistake, OutputRows
 from tidegate.route.partitioner import EVERY_BUCKET, Router
-
-__all__ = ["Process", "ProcessSpec", "advance", "assign"]
 
 
 def assign(spec: ProcessSpec, tuples: pa.Table, router: Router) -> pa.Table:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 
 from tidegate.batch import MAX_US
 from tidegate.duration import session_text
-from tidegate.errors import QueryError
-from tidegate.operate.aggregate.function import Function
-from tidegate.operate.kernels.order import Ints, is_ordered
-from tidegate.schema import TIME, type_name
+from tidegate.operate.aggregate.function import FieldsSent, Function, check_columns
+from tidegate.operate.kernels.order import Ints
+from tidegate.schema import TIME
 
 BUCKET, START, LAST = "bucket", "start", "last"
 LIVE, BATCH, WHOLE = "live", "batch", "whole"
 
 
 @dataclass(frozen=True)
-class SessionSpec:
+class SessionSpec(FieldsSent):
     """An aggregate over the sessions of each group; no keys means one group.
 
     Neighbours at most `gap_us` apart are of one session. A session takes no tuple that is more than
@@ -34,18 +32,7 @@ class SessionSpec:
     functions: tuple[Function, ...]
 
     def __post_init__(self) -> None:
-        for name, type_ in self.keys:
-            if not is_ordered(type_):
-                raise QueryError(
-                    f"GROUP BY {name}", "a type that can be compared is required", type_name(type_)
-                )
-        names = self.state_schema.names
-        if len(set(names)) != len(names):
-            raise QueryError("aggregate", "column names must be unique", ", ".join(names))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What others can have again is not sent to them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        check_columns(self.keys, self.state_schema)
 
     def __str__(self) -> str:
         return session_text(self.gap_us, self.max_us)

@@ -27,9 +27,10 @@ from tidegate.operate.operator import (
     together,
 )
 from tidegate.operate.port import Port
+from tidegate.operate.tuple_window.spec import TupleSpec
 from tidegate.operate.tuple_window.state import TUPLES, TupleKeeper, read_groups, write_tuples
 from tidegate.operate.tuple_window.tenure import advance_by_tenure, migration_of, shares_of
-from tidegate.operate.tuple_window.window import TupleSpec, advance
+from tidegate.operate.tuple_window.window import advance
 from tidegate.route.hash import BY_HASH
 from tidegate.route.partitioner import Partitioner
 from tidegate.route.reach import Reach

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import ORDER
 from tidegate.errors import QueryError
-from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.function import FieldsSent, Function, check_columns
 from tidegate.operate.aggregate.overlap import overlaps
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import Ints, is_ordered
-from tidegate.schema import TIME, type_name
+from tidegate.operate.kernels.order import Ints
+from tidegate.schema import TIME
 
 GROUP = "group"
 """The column of the state with the hash of a tuple's group, by which tuples are found."""
@@ -27,7 +26,7 @@ _PANES = 1024
 
 
 @dataclass(frozen=True)
-class TupleSpec:
+class TupleSpec(FieldsSent):
     """An aggregate over the last `rows` tuples of each group; no keys means one group.
 
     `arguments` are the columns that the functions read, besides those of the total order.
@@ -43,18 +42,7 @@ class TupleSpec:
         if not 0 < self.slide <= self.rows:
             got = f"ROWS {self.rows} SLIDE {self.slide}"
             raise QueryError("window", "0 < SLIDE <= ROWS is required", got)
-        for name, type_ in self.keys:
-            if not is_ordered(type_):
-                raise QueryError(
-                    f"GROUP BY {name}", "a type that can be compared is required", type_name(type_)
-                )
-        for names in (self.state_schema.names, self.result_schema.names):
-            if len(set(names)) != len(names):
-                raise QueryError("aggregate", "column names must be unique", ", ".join(names))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What others can have again is not sent to them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        check_columns(self.keys, self.state_schema, self.result_schema)
 
     @cached_property
     def state_schema(self) -> pa.Schema:

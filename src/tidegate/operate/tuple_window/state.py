@@ -19,7 +19,8 @@ from tidegate.operate.kernels.order import Ints
 from tidegate.operate.layered_state import HIDES, LayeredKeeper, distinct, found
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
-from tidegate.operate.tuple_window.window import GROUP, TupleSpec, group_of, live, newest
+from tidegate.operate.tuple_window.spec import GROUP, TupleSpec
+from tidegate.operate.tuple_window.window import group_of, live, newest
 from tidegate.state.bucket_set import BucketSet
 from tidegate.state.segment import Segment, read_segment, write_segment
 

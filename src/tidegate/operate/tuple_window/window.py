@@ -14,21 +14,9 @@ from tidegate.batch import ORDER, SEQ, SRC, TS
 from tidegate.operate.kernels.group import Groups, dense, pack, rank
 from tidegate.operate.kernels.order import Ints, Mask, canonical, flat, integers
 from tidegate.operate.tuple_window.fill import Runs, folded
-from tidegate.operate.tuple_window.spec import GROUP, TupleSpec
+from tidegate.operate.tuple_window.spec import TupleSpec
 from tidegate.route.bucket import hash_of
 from tidegate.schema import TIME
-
-__all__ = [
-    "GROUP",
-    "TupleSpec",
-    "advance",
-    "filled",
-    "group_of",
-    "in_order",
-    "live",
-    "newest",
-    "stored_tuples",
-]
 
 
 def advance(spec: TupleSpec, held: pa.Table, news: pa.Table) -> tuple[pa.Table, pa.Table]:

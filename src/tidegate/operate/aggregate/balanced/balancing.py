@@ -17,7 +17,8 @@ from tidegate.approx.trim import TrimThresholds
 from tidegate.operate.aggregate.bounded.answering import Answer, Answering
 from tidegate.operate.aggregate.definition import NUMBER
 from tidegate.operate.aggregate.estimate import KEPT, OWN, QUANTILES
-from tidegate.operate.aggregate.pane import AggregateSpec, Function
+from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.pane import AggregateSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ class Balancing:
 
     @cached_property
     def fewest(self) -> int:
-        """A group with no more tuples is not trimmed: it is cold, or a sample would not be smaller."""
+        """A group with no more tuples is not trimmed: it is cold, or no smaller than a sample."""
         rules = self.answering
         sizes = (
             rules.quantile_rows(a.function) if a.way == QUANTILES else rules.promise.pilot
