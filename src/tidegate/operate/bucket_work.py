@@ -82,6 +82,7 @@ def divided(
     owners, instances = mapping.owner_array, mapping.instances
     counts = np.bincount(owners, minlength=instances)
     work = np.empty(mapping.buckets)
+    # Each instance packed its buckets in ascending order, which is that of a stable sort by owner.
     work[np.argsort(owners, kind="stable")] = np.concatenate(
         [
             np.frombuffer(one, _TRAVELS) if one else np.zeros(count)

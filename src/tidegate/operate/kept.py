@@ -65,7 +65,7 @@ class Kept:
         key = self.owner, what
         if self.fits(nbytes):
             _VALUES.put(key, _Value(self.now, value, nbytes))
-        else:
+        else:  # the older value would only take up room
             _VALUES.take(key)
 
 

@@ -80,6 +80,7 @@ def deal_by_key(work: MapWork, tuples: pa.Table, keys: Sequence[str]) -> list[Sh
     columns = [tuples.column(name).combine_chunks() for name in keys]
     hashes = hash_of(columns) if columns else np.zeros(tuples.num_rows, np.uint64)
     bucket = (hashes % np.uint64(work.mapping.buckets)).astype(np.int64)
+    # The bucket is in the high bits, so rows that are sorted by GROUP are sorted by bucket too.
     group = (bucket << _HASH_BITS) | (hashes >> np.uint64(64 - _HASH_BITS)).astype(np.int64)
     tuples = tuples.append_column(GROUP, pa.array(group))
     return work.by_bucket(tuples.append_column("bucket", pa.array(bucket.astype(np.int32))))
@@ -120,6 +121,8 @@ def stored(
     left out.
     """
     segments = [s for s in work.state.get(part, ()) if s.buckets & touched and s.low < below]
+    # An operator may look for keys and for due rows in one batch. As one owner, each of the two
+    # calls would drop the segments of the other.
     owner = work.query, work.instance, part, below < MAX_US
     mapped = mapped_segments(work.store, owner, segments, names, work.run)
     own = BucketSet.of(work.mapping.owned_by(work.instance))

@@ -95,6 +95,7 @@ def found(rows: pa.Table, order: str, buckets: Ints, orders: Ints) -> pa.Table:
     """
     bucket, position = ints(rows, "bucket"), ints(rows, order)
     begins, ends = (np.searchsorted(bucket, buckets, side) for side in ("left", "right"))
+    # Each pair is searched in the rows of its bucket only: orders ascend within a bucket.
     first = bisect(position, orders, begins, ends)
     last = bisect(position, orders + 1, first, ends)
     _, places = expand(first, last - 1)

@@ -45,6 +45,7 @@ class Opened:
             missing = [name for name in wanted if name not in had]
             for others in self._kept.values() if missing else ():
                 had |= {name: others[name] for name in missing if name in others}
+        # Without the lock: opening files takes time, and other instances would wait for it.
         now = {name: had[name] if name in had else load() for name, load in wanted.items()}
         with self._lock:
             self._kept[owner] = dict(now)

@@ -169,6 +169,7 @@ class Sieve:
                 tuples = tuples.append_column(OUT + name, values)
             return tuples, None
         groups = pack([_numbered(flat(tuples.column(OUT + k))) for k in self.by.keys], len(tuples))
+        # The compiled pass has arrays by group number, which must not be mostly gaps.
         if groups.size > tuples.num_rows + _FEW:
             found = dense(groups)
             groups = Rank(found.codes, found.n)

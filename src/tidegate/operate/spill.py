@@ -123,6 +123,7 @@ class Spill:
         files = self._store.files
         if not files.local:
             return os.path.join(tempfile.gettempdir(), temporary(self._name))
+        # Beside the state, where the store's `clean` finds what a killed process has left.
         files.make("staged")
         return temporary(files.full(f"staged/{self._name}"))
 

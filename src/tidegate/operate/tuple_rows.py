@@ -25,6 +25,7 @@ def in_total_order(tuples: pa.Table) -> pa.Table:
     """Sort tuples by the total order; nothing is copied where they are sorted already."""
     columns = [ints(tuples, name) for name in ORDER]
     later = np.zeros(max(tuples.num_rows - 1, 0), np.bool_)
+    # Compares neighbours lexicographically, beginning with the least significant column.
     for column in reversed(columns):
         before, after = column[:-1], column[1:]
         later = (before > after) | ((before == after) & later)

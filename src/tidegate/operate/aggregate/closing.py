@@ -134,6 +134,7 @@ def _overlapping(panes: Panes, cover: Cover, partly: bool) -> Iterator[Closed]:
         windows=cover.windows,
     )
     own_low = once(codes, panes.low, panes.high)
+    # Read backwards and negated, `once` gives the highest window that no later pane is in.
     own_high = -once(codes[::-1], -panes.high[::-1], -panes.low[::-1])[::-1]
     one = np.ones(len(codes), np.int64)
     for low, high in spans(own_low, panes.high, one, _STEP_WINDOWS):

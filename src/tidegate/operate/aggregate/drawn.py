@@ -71,6 +71,7 @@ class Drawn:
             inside = Groups(np.repeat(groups.codes, tuples), groups.n)
             counts, *lists = listed(inside, [column.flatten() for column in arguments])
             return [counts, *as_lists(np.zeros(groups.n, np.int64), [priority.flatten()]), *lists]
+        # A part that has tuples but no priorities was released, and so the whole group is.
         lost = (list_sizes(priority) == 0) & (tuples > 0)
         gone = np.bincount(groups.codes[lost], minlength=groups.n) > 0
         kept = emptied(priority, gone[groups.codes])

@@ -156,6 +156,7 @@ class _Held:
 
     def spans(self, above_us: int, upto_us: int) -> list[tuple[int, int]]:
         """Cut the time that a batch passes into pieces with a bounded number of rows each."""
+        # A pane lists at most `windows_of_tuple` rows, so `step` panes list at most _STEP_ROWS.
         step = max(_STEP_ROWS // self.spec.window.windows_of_tuple, 1)
         cuts = np.unique(np.sort(self.marks)[step::step])
         inside = cuts[(cuts > above_us) & (cuts < upto_us)].tolist()

@@ -99,6 +99,7 @@ def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     panes = spec.window.ranked(integers(flat(rows.column("ts"))))
     packed = pack([panes, by_key.ranked], rows.num_rows)
     groups, numbers = dense_with_numbers(packed)
+    # A group's number is pane * keys + key, so it leads back to both.
     pane, key = np.divmod(numbers, by_key.n)
     if router.splits_keys:
         # A partitioner that remembers must see its units in an order that the stream decides.
@@ -108,6 +109,7 @@ def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
         bucket[units] = router.buckets(heads, groups.n, groups.counts[units], key[units], periods)
     else:
         bucket = router.buckets(heads, by_key.n)[key]
+    # The groups are sorted by (pane, key) already, and a stable sort by bucket keeps that.
     order = stable_order(bucket.astype(np.int64), router.mapping.buckets)
     bucket, pane, key = bucket[order], pane[order], key[order]
     groups = groups.reorder(order)
@@ -272,6 +274,7 @@ def close_steps(
     cover = spec.window.cover
     low, high = cover.bounds(pane, first, last)
     used = np.flatnonzero(high >= low)
+    # By time, and stable: partials of one pane are merged in the order of their segments.
     used = used[np.argsort(pane[used], kind="stable")]
     names = [name for name, _ in spec.keys] + ["bucket"] * partly
     keys = [canonical(key) for key in _take([flat(panes.column(n)) for n in names], used)]

@@ -131,6 +131,7 @@ class LeadTuples(KeyedOperator):
         work.spans.mark("instance read state")
         rows = _by_key(spec, waiting, new)
         later = [column.later(rows.tuples, rows.ends) for column in self.columns]
+        # The last tuple that a tuple waits for decides it; len(last) is one that has not come yet.
         last = np.maximum.reduce(later)
         waits = (last == len(last)) & (not ends)
         decided = np.flatnonzero(~waits)

@@ -78,6 +78,7 @@ def _keys_of(
     parents = pc.list_parent_indices(found).cast(pa.int64()).to_numpy(zero_copy_only=False)
     keys = flat(pc.list_flatten(found), spec.key)
     ranks = rank(keys)
+    # A key that a tuple's list has twice counts once, where it comes first.
     _, first = np.unique(parents * ranks.size + ranks.codes, return_index=True)
     first = np.sort(first)
     begins = np.searchsorted(parents[first], parents[first], side="left")

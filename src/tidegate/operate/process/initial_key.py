@@ -45,6 +45,7 @@ class InitialKeys:
     def words(self) -> Words:
         """The number of every value."""
         if self._word is _of_integer:
+            # NULL gets the number of 0; whoever looks a key up compares it with those it finds.
             integers = self._column.cast(pa.int64(), safe=False).fill_null(0).to_numpy()
             return np.ascontiguousarray(integers).view(np.uint64)
         if self._word in (_of_text, _of_bytes):

@@ -108,6 +108,7 @@ class _Held:
         newest = np.append(heads[1:], len(opens)) - 1
         until = np.maximum.reduceat(self.last, heads) + self.spec.gap_us
         mark = self.mark[heads]
+        # A session that would end before the mark is not open there: it gives its final row only.
         due = (mark > above_us) & (mark <= upto_us) & (until >= mark)
         first = np.flatnonzero(opens)[np.cumsum(opens) - 1]
         held = np.stack([first[heads], newest, self.since[heads], until, mark])[:, due]

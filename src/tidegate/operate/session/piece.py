@@ -85,6 +85,7 @@ def cut(spec: SessionSpec, by_key: Groups, first: Ints, last: Ints) -> Sessions:
     """
     from tidegate.operate.kernels.session_loop import sessions
 
+    # The loop needs the pieces in the order of time, over all keys; most sources give them so.
     codes, order = by_key.codes, None
     if bool((first[1:] < first[:-1]).any()):
         order = np.argsort(first, kind="stable")

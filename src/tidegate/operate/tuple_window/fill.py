@@ -59,6 +59,8 @@ class Runs:
         begins = np.cumsum(lengths) - lengths
         place = ranks - low[codes]
         used = np.flatnonzero((place >= 0) & (place < lengths[codes]))
+        # Every tuple goes to the place of its rank. A lost tuple leaves a -1, and a tuple that is
+        # there twice makes more of them than there are places.
         rows = np.full(int(lengths.sum()), -1, np.int64)
         rows[begins[codes[used]] + place[used]] = used
         if len(used) != len(rows) or bool((rows < 0).any()):
@@ -70,6 +72,7 @@ class Runs:
             )
         nth = np.arange(int(windows.sum())) - np.repeat(np.cumsum(windows) - windows, windows)
         starts = np.repeat(begins, windows) + nth * spec.slide
+        # A window's trigger is its last tuple. It is a new one, and these are in the total order.
         starts = starts[np.argsort(rows[starts + spec.rows - 1])]
         used = np.flatnonzero(lengths)
         return Runs(rows, starts, groups=used, lowest=low[used], lengths=lengths[used])

@@ -61,7 +61,7 @@ class EdgeValue(ChosenValue):
         rows = rows_in_order(ts, src, seq)
         rows = rows if self.last else rows[::-1]
         chosen = np.empty(groups.n, np.int64)
-        chosen[groups.codes[rows]] = rows
+        chosen[groups.codes[rows]] = rows  # the last row of a group stays
         picked = pa.array(chosen)
         return [column.take(picked) for column in columns]
 

@@ -54,7 +54,7 @@ class Mode:
         found = np.flatnonzero(counts == most[codes])
         found = found if self.greatest else found[::-1]
         chosen = np.full(len(sizes), -1, np.int64)
-        chosen[codes[found]] = found
+        chosen[codes[found]] = found  # the last value of a group stays
         return states[0].flatten().take(pa.array(chosen, mask=chosen < 0))
 
 
