@@ -8,7 +8,7 @@ row costs as much as the final row of a window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,6 +20,7 @@ from tidegate.collect.window import EMITTED, WindowOrder
 from tidegate.duration import duration_text
 from tidegate.operate.aggregate.answer import AnswerBatch, Channels, ExactAnswer
 from tidegate.operate.aggregate.closing import Panes
+from tidegate.operate.aggregate.function import Function
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.aggregate.overlap import words_of
 from tidegate.operate.aggregate.pane import AggregateSpec
@@ -54,11 +55,30 @@ def mark_after(times: Ints, every_us: int) -> Ints:
     return np.where(fits, (np.where(fits, times, 0) // every_us + 1) * every_us, MAX_US)
 
 
-def steps_of(words: Ints) -> list[slice]:
-    """Cut rows that copy so many words each into steps of a bounded number of words."""
-    steps = np.cumsum(words) // _STEP_WORDS
-    cuts = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(words)]
+def bounded_steps(states: Sequence[States], count: int, first: Ints, last: Ints) -> list[slice]:
+    """Cut rows into steps that copy a bounded number of words each.
+
+    A row copies the states `first` to `last`, out of `count` states of each function.
+    """
+    before = np.zeros(count + 1, np.int64)
+    for columns in states:
+        before[1:] += words_of(columns, count)
+    before = np.cumsum(before)
+    steps = np.cumsum(before[last + 1] - before[first]) // _STEP_WORDS
+    cuts = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(first)]
     return [slice(a, b) for a, b in pairwise(cuts) if b > a]
+
+
+def merged_results(
+    functions: Sequence[Function], states: Sequence[States], first: Ints, last: Ints
+) -> list[pa.Array]:
+    """The results of functions for rows that each merge their states `first` to `last`."""
+    group, place = expand(first, last)
+    groups, taken = Groups(group, len(first)), pa.array(place)
+    return [
+        f.family.finish(f.family.merge(groups, [column.take(taken) for column in columns]))
+        for f, columns in zip(functions, states, strict=True)
+    ]
 
 
 def mark_text(every_us: int) -> str:
@@ -206,22 +226,13 @@ class _Held:
 
     def tables(self, schema: pa.Schema, rows: Ints) -> Iterator[pa.Table]:
         """The rows with their results; a step copies a bounded number of words."""
-        words = np.zeros(len(self.marks) + 1, np.int64)
-        for states in self.states:
-            words[1:] += words_of(states, len(self.marks))
-        words = np.cumsum(words)
-        for some in steps_of(words[rows[LAST] + 1] - words[rows[FIRST]]):
+        for some in bounded_steps(self.states, len(self.marks), rows[FIRST], rows[LAST]):
             yield pa.Table.from_arrays(self._columns(rows[:, some]), schema=schema)
 
     def _columns(self, rows: Ints) -> list[pa.Array]:
         begins, ends = self.spec.window.bounds(rows[WINDOW])
         picked = pa.array(self.panes.by_key.codes[rows[LAST]])
-        group, place = expand(rows[FIRST], rows[LAST])
-        groups, taken = Groups(group, rows.shape[1]), pa.array(place)
-        results = [
-            f.family.finish(f.family.merge(groups, [column.take(taken) for column in states]))
-            for f, states in zip(self.spec.functions, self.states, strict=True)
-        ]
+        results = merged_results(self.spec.functions, self.states, rows[FIRST], rows[LAST])
         mark, is_final = pa.array(rows[MARK]).view(TIME), pa.array(rows[END] == rows[MARK])
         times = [pa.array(column).view(TIME) for column in (begins, ends)]
         keys = [key.take(picked) for key in self.keys]

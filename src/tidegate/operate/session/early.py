@@ -15,12 +15,16 @@ import pyarrow as pa
 
 from tidegate.batch import ints
 from tidegate.collect.window import WindowOrder
-from tidegate.operate.aggregate.early import emitted_schema, mark_after, mark_text, steps_of
-from tidegate.operate.aggregate.overlap import words_of
+from tidegate.operate.aggregate.early import (
+    bounded_steps,
+    emitted_schema,
+    mark_after,
+    mark_text,
+    merged_results,
+)
 from tidegate.operate.kernels.family import States
-from tidegate.operate.kernels.group import Groups, run_starts
+from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.order import Ints, flat
-from tidegate.operate.kernels.window import expand
 from tidegate.operate.operator import InstanceWork
 from tidegate.operate.session.operator import SessionAggregate
 from tidegate.operate.session.piece import cut, grouped
@@ -118,21 +122,14 @@ class _Held:
 
     def steps(self, rows: Ints) -> Iterator[Ints]:
         """Cut rows into steps that copy a bounded number of words each."""
-        words = np.ones(len(self.mark) + 1, np.int64)
-        for states in self._states:
-            words[1:] += words_of(states, len(self.mark))
-        words = np.cumsum(words)
-        for some in steps_of(words[rows[_NEWEST] + 1] - words[rows[_FIRST]]):
+        first, newest = rows[_FIRST], rows[_NEWEST]
+        for some in bounded_steps(self._states, len(self.mark), first, newest):
             yield rows[:, some]
 
     def table(self, schema: pa.Schema, rows: Ints) -> pa.Table:
         """The rows with their results."""
-        group, place = expand(rows[_FIRST], rows[_NEWEST])
-        groups, taken = Groups(group, rows.shape[1]), pa.array(place)
-        results = [
-            f.family.finish(f.family.merge(groups, [column.take(taken) for column in states]))
-            for f, states in zip(self.spec.functions, self._states, strict=True)
-        ]
+        spans = rows[_FIRST], rows[_NEWEST]
+        results = merged_results(self.spec.functions, self._states, *spans)
         head = pa.array(rows[_NEWEST])
         keys = [flat(self.pieces.column(name)).take(head) for name, _ in self.spec.keys]
         since, until, mark = (pa.array(rows[at]).view(TIME) for at in (_SINCE, _UNTIL, _MARK))
