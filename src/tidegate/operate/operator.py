@@ -157,9 +157,9 @@ class InstanceWork:
 
     `state` has the operator's segments by what they hold. The segments that the instance writes
     must have names that begin with `name`: it is made of all that decides their bytes. `query`
-    tells this query from another one that had the same checkpoint folder before. `kept` is what the
-    instance left in memory in the batch before. `run` is the number of this run in the names of
-    files. `tables` has the tables that the operator looks into.
+    tells this query from another one that was at the same place before. `kept` is what the instance
+    left in memory in the batch before. `run` is the number of this run in the names of files.
+    `tables` has the tables that the operator looks into.
     """
 
     instance: int

@@ -63,8 +63,8 @@ class Port:
     of an aggregate; ts, l* and r* of a join; ts and the output of a process. `schema` begins with
     the implicit columns (times), then come the `outputs`. Rows of a time window that are equal in
     `order` are in the order of their group's key, NULL first. `ranked` leaves some rows out.
-    `time` is the column with the event time of a row, and a later subquery adds `offset_us` to it.
-    The column is `ts`, or DECIDED where rows show a time of their own; `ts` is then an output.
+    The event time of a row is the column `time` plus `offset_us`. That column is `ts`, or DECIDED
+    where rows show a time of their own; `ts` is then an output.
     `unnests` is a column of lists of structs: each entry becomes a row in the place of the row with
     the list, and the expressions are over its fields, o0, o1 and so on.
     """
