@@ -20,7 +20,7 @@ from tidegate.collect.window import EMITTED, WindowOrder
 from tidegate.duration import duration_text
 from tidegate.operate.aggregate.answer import AnswerBatch, Channels, ExactAnswer
 from tidegate.operate.aggregate.closing import Panes
-from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.function import Function, states_in
 from tidegate.operate.aggregate.operator import WindowAggregate
 from tidegate.operate.aggregate.overlap import words_of
 from tidegate.operate.aggregate.pane import AggregateSpec
@@ -165,7 +165,7 @@ class _Held:
             low=(pane - cover.length) // cover.step + 1,
             high=pane // cover.step,
             functions=spec.functions,
-            states=[[flat(rows.column(name)) for name, _ in f.state] for f in spec.functions],
+            states=states_in(spec.functions, rows),
             held=len(pane),
             place=place,
         )

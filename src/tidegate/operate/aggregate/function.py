@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidegate.batch import ORDER
+from tidegate.batch import ORDER, TS
 from tidegate.errors import QueryError
 from tidegate.operate.aggregate.definition import AggregateFunction
 from tidegate.operate.aggregate.registry import find
-from tidegate.operate.kernels.family import Family
+from tidegate.operate.kernels.family import Family, States
 from tidegate.operate.kernels.group import Groups
-from tidegate.operate.kernels.order import is_ordered
+from tidegate.operate.kernels.order import flat, integers, is_ordered
 from tidegate.schema import type_name
 
 
@@ -99,6 +99,28 @@ class Function(FieldsSent):
     def inputs(self) -> tuple[str, ...]:
         """The columns of folded rows that `family.fold` takes, in its order."""
         return self.arguments + (ORDER if self.definition.in_order else ())
+
+
+def fold_rows(functions: Sequence[Function], groups: Groups, rows: pa.Table) -> States:
+    """Fold rows by group: the state columns of all functions. Event times are given as int64."""
+
+    def column(name: str) -> pa.Array:
+        found = flat(rows.column(name))
+        return pa.array(integers(found)) if name == TS else found
+
+    folded = (f.family.fold(groups, [column(name) for name in f.inputs]) for f in functions)
+    return [state for states in folded for state in states]
+
+
+def states_in(functions: Sequence[Function], rows: pa.Table) -> list[States]:
+    """The state columns of each function in a table of partials, pieces or windows."""
+    return [[flat(rows.column(name)) for name, _ in f.state] for f in functions]
+
+
+def merge_rows(functions: Sequence[Function], groups: Groups, rows: pa.Table) -> States:
+    """Merge the states of rows by group, in the order of the rows: the columns of all functions."""
+    pairs = zip(functions, states_in(functions, rows), strict=True)
+    return [column for f, states in pairs for column in f.family.merge(groups, states)]
 
 
 def check_columns(keys: Sequence[tuple[str, pa.DataType]], *schemas: pa.Schema) -> None:

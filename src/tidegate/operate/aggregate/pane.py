@@ -16,7 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.operate.aggregate.closing import Panes, closed
-from tidegate.operate.aggregate.function import FieldsSent, Function, check_columns
+from tidegate.operate.aggregate.function import (
+    FieldsSent,
+    Function,
+    check_columns,
+    fold_rows,
+    merge_rows,
+    states_in,
+)
 from tidegate.operate.aggregate.pane_window import WindowPanes
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import (
@@ -117,9 +124,7 @@ def fold(spec: AggregateSpec, rows: pa.Table, router: Router) -> pa.Table:
     if router.sent is not None:
         router.sent.count(number, bucket, groups.counts)
     columns = [pa.array(bucket), pa.array(number), *_take(heads, key)]
-    for function in spec.functions:
-        inputs = [_input(rows, name) for name in function.inputs]
-        columns += function.family.fold(groups, inputs)
+    columns += fold_rows(spec.functions, groups, rows)
     return pa.Table.from_arrays(columns, schema=spec.partial_schema)
 
 
@@ -151,8 +156,7 @@ def fold_placed(spec: AggregateSpec, rows: pa.Table) -> pa.Table:
     groups = dense(pack(ranks, rows.num_rows))
     bucket, pane = (place[groups.rows] for place in places)
     columns = [pa.array(bucket, pa.int32()), pa.array(pane), *_take(keys, groups.rows)]
-    for function in spec.functions:
-        columns += function.family.fold(groups, [_input(rows, name) for name in function.inputs])
+    columns += fold_rows(spec.functions, groups, rows)
     return pa.Table.from_arrays(columns, schema=spec.partial_schema)
 
 
@@ -167,10 +171,7 @@ def merge(spec: AggregateSpec, parts: Sequence[pa.Table]) -> pa.Table:
     table = pa.concat_tables(parts)
     places = [flat(table.column(i)) for i in range(2 + len(spec.keys))]
     groups = dense(pack([rank(place) for place in places], table.num_rows))
-    columns = _take(places, groups.rows)
-    for function in spec.functions:
-        states = [flat(table.column(name)) for name, _ in function.state]
-        columns += function.family.merge(groups, states)
+    columns = [*_take(places, groups.rows), *merge_rows(spec.functions, groups, table)]
     return pa.Table.from_arrays(columns, schema=spec.partial_schema)
 
 
@@ -232,7 +233,7 @@ def merged_parts(spec: AggregateSpec, parts: pa.Table) -> tuple[list[pa.Array], 
         order = dense(packed).order
         parts, groups = parts.take(pa.array(order)), Groups(groups.codes[order], groups.n)
     heads = [flat(parts.column(n)) for n in spec.result_schema.names[: 2 + len(spec.keys)]]
-    states = [[flat(parts.column(name)) for name, _ in f.state] for f in spec.functions]
+    states = states_in(spec.functions, parts)
     if groups.n == parts.num_rows:  # no group has several
         return heads, states, groups.counts
     pairs = zip(spec.functions, states, strict=True)
@@ -286,7 +287,7 @@ def close_steps(
         low=low[used],
         high=high[used],
         functions=spec.functions,
-        states=[[flat(panes.column(name)) for name, _ in f.state] for f in spec.functions],
+        states=states_in(spec.functions, panes),
         held=panes.num_rows,
         place=used,
     )
@@ -313,11 +314,6 @@ def _first_rows(groups: Groups) -> Ints:
     first = np.empty(groups.n, np.int64)
     first[groups.codes[::-1]] = np.arange(len(groups.codes))[::-1]
     return first
-
-
-def _input(rows: pa.Table, name: str) -> pa.Array:
-    column = flat(rows.column(name))
-    return pa.array(integers(column)) if name == "ts" else column
 
 
 def _take(columns: Sequence[pa.Array], rows: Ints) -> list[pa.Array]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidegate.approx.sample import depths
 from tidegate.batch import ints
-from tidegate.operate.aggregate.function import Function
+from tidegate.operate.aggregate.function import Function, merge_rows
 from tidegate.operate.aggregate.pane import AggregateSpec, merge
 from tidegate.operate.aggregate.ranked import RANKED
 from tidegate.operate.aggregate.sampled import SAMPLED, chosen_rows
@@ -102,14 +102,9 @@ def _joined(spec: AggregateSpec, known: pa.Table, mine: pa.Table) -> tuple[pa.Ta
         merged = merge(spec, [known, mine])
         return merged, _places(merged.select(names), mine.select(names))
     every = np.arange(mine.num_rows)
-    groups, both = (
-        Groups(np.concatenate([every, every]), len(every)),
-        pa.concat_tables([known, mine]),
-    )
-    columns = list(mine.select(names).columns)
-    for function in spec.functions:
-        states = [flat(both.column(name)) for name, _ in function.state]
-        columns += function.family.merge(groups, states)
+    groups = Groups(np.concatenate([every, every]), len(every))
+    merged = merge_rows(spec.functions, groups, pa.concat_tables([known, mine]))
+    columns = [*mine.select(names).columns, *merged]
     return pa.Table.from_arrays(columns, schema=spec.partial_schema), every
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import MAX_US, MIN_US, ints
+from tidegate.operate.aggregate.function import states_in
 from tidegate.operate.kernels.group import Groups, dense, pack, rank, rank_integers
 from tidegate.operate.kernels.order import Ints, Mask, flat
 from tidegate.operate.session.piece import cut, grouped, merged
@@ -143,7 +144,6 @@ def _results(spec: SessionSpec, ended: pa.Table) -> pa.Table:
     ended, end = ended.take(pa.array(order)), end[order]
     columns = [pa.array(ints(ended, START)).view(TIME), pa.array(end).view(TIME)]
     columns += [ended.column(name) for name, _ in spec.keys]
-    for function in spec.functions:
-        states = [flat(ended.column(name)) for name, _ in function.state]
-        columns.append(function.family.finish(states))
+    pairs = zip(spec.functions, states_in(spec.functions, ended), strict=True)
+    columns += [function.family.finish(states) for function, states in pairs]
     return pa.Table.from_arrays(columns, schema=spec.result_schema)

@@ -22,6 +22,7 @@ from tidegate.operate.aggregate.early import (
     mark_text,
     merged_results,
 )
+from tidegate.operate.aggregate.function import states_in
 from tidegate.operate.kernels.family import States
 from tidegate.operate.kernels.group import run_starts
 from tidegate.operate.kernels.order import Ints, flat
@@ -139,5 +140,4 @@ class _Held:
 
     @property
     def _states(self) -> list[States]:
-        functions = self.spec.functions
-        return [[flat(self.pieces.column(name)) for name, _ in f.state] for f in functions]
+        return states_in(self.spec.functions, self.pieces)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.batch import TS, ints
+from tidegate.operate.aggregate.function import fold_rows, merge_rows
 from tidegate.operate.kernels.group import Groups, Rank, dense, pack, rank, rank_integers
 from tidegate.operate.kernels.order import Ints, canonical, flat, integers
 from tidegate.operate.session.spec import BUCKET, LAST, START, SessionSpec
@@ -116,9 +117,7 @@ def merged(
     bucket = flat(pieces.column(BUCKET)).take(head)
     columns = [bucket, pa.array(starts), pa.array(lasts)]
     columns += [flat(pieces.column(name)).take(head) for name, _ in spec.keys]
-    for function in spec.functions:
-        states = [flat(pieces.column(name)) for name, _ in function.state]
-        columns += function.family.merge(groups, states)
+    columns += merge_rows(spec.functions, groups, pieces)
     return pa.Table.from_arrays(columns, schema=spec.piece_schema)
 
 
@@ -136,15 +135,8 @@ def _pieces(spec: SessionSpec, rows: pa.Table, bucket: pa.Array, found: Sessions
     head = pa.array(groups.rows)
     columns = [bucket.take(head), pa.array(found.starts)]
     columns += [pa.array(found.lasts), *(key.take(head) for key in _keys(spec, rows))]
-    for function in spec.functions:
-        inputs = [_input(rows, name) for name in function.inputs]
-        columns += function.family.fold(groups, inputs)
+    columns += fold_rows(spec.functions, groups, rows)
     return pa.Table.from_arrays(columns, schema=spec.piece_schema)
-
-
-def _input(rows: pa.Table, name: str) -> pa.Array:
-    column = flat(rows.column(name))
-    return pa.array(integers(column)) if name == TS else column
 
 
 def _keys(spec: SessionSpec, rows: pa.Table) -> list[pa.Array]:

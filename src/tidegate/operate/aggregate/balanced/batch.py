@@ -34,6 +34,7 @@ from tidegate.operate.aggregate.balanced.survey import (
 )
 from tidegate.operate.aggregate.figures import MERGED_SHOWN
 from tidegate.operate.aggregate.folding import Folding
+from tidegate.operate.aggregate.function import states_in
 from tidegate.operate.aggregate.pane import AggregateSpec, named_states
 from tidegate.operate.figures import ShownFigure, ToldWindow, WindowFigures
 from tidegate.operate.keeper import Keeper
@@ -135,7 +136,8 @@ class BalancedBatch(AnswerBatch):
         if partly:
             return marked
         heads = [marked.column(field.name) for field in self._spec.heads]
-        return self._rows(heads, states_of(self._spec, marked), ends, skipped)
+        states = named_states(self._spec, states_in(self._spec.functions, marked))
+        return self._rows(heads, states, ends, skipped)
 
     def merged(self, heads: Sequence[pa.Array], states: Sequence[States]) -> pa.Table:
         """Answer groups that were at several instances; their states say which are trimmed."""
@@ -171,8 +173,3 @@ class BalancedBatch(AnswerBatch):
         name = f"{self._rules.state.name}.trim"
         at = states.schema.get_field_index(name)
         return states.set_column(at, states.schema.field(at), pa.array(chosen)), skipped
-
-
-def states_of(spec: AggregateSpec, table: pa.Table) -> dict[str, States]:
-    """The states of each function, by its name, in windows that are closed in part."""
-    return {f.name: [flat(table.column(name)) for name, _ in f.state] for f in spec.functions}
