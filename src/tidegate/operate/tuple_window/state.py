@@ -97,7 +97,8 @@ def read_ranks(work: InstanceWork, spec: TupleSpec, bucket: int, since: int) -> 
 def _layers(work: InstanceWork, spec: TupleSpec, buckets: Ints, groups: Ints) -> Iterator[pa.Table]:
     for segment, rows in _segments(work, spec, BucketSet.of(buckets)):
         yield found(rows, GROUP, buckets, groups)
-        if segment.high >= HIDES:  # some row of the layer hides
+        # A layer without rows that hide need not be searched for them.
+        if segment.high >= HIDES:
             yield found(rows, GROUP, buckets, groups | HIDES)
 
 
