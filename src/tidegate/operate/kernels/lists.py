@@ -19,12 +19,12 @@ def list_sizes(lists: pa.Array) -> Ints:
 
 
 def list_bounds(lists: pa.Array, places: Ints) -> Ints:
-    """Where lists begin among the values of all of them; one place more is where the last ends."""
+    """Where lists begin among the values of all lists; place len(lists) is where the last ends."""
     return np.append(0, np.cumsum(list_sizes(lists)))[places]
 
 
 def inside_lists(groups: Groups, lists: pa.Array) -> Groups:
-    """The groups of the values inside the lists."""
+    """The groups of the values inside the lists, from the groups of the lists."""
     return Groups(np.repeat(groups.codes, list_sizes(lists)), groups.n)
 
 

@@ -41,11 +41,10 @@ class SimulatedProcess:
 def exchange_memory(held: list[Any]) -> list[Any]:
     """Put what a process has cached in place; what was there before. Empty for a new process."""
     before: list[Any] = []
-    for number, cache in enumerate(MEMORY._caches):
+    for number, cache in enumerate([*MEMORY._caches, segment._verified]):
         before.append((cache._values, cache._loading, cache.bytes))
         fresh: Any = (OrderedDict(), {}, 0)
         cache._values, cache._loading, cache.bytes = held[number] if held else fresh
-    before += [segment._verified._found, opened._OPENED._kept]
-    fresh_tables: Any = [OrderedDict(), OrderedDict()]
-    segment._verified._found, opened._OPENED._kept = held[-2:] if held else fresh_tables
+    before.append(opened._OPENED._kept)
+    opened._OPENED._kept = held[-1] if held else OrderedDict()
     return before
