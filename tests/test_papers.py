@@ -104,7 +104,7 @@ def test_every_result_is_noted_with_what_it_was_measured_with(of: Any) -> None:
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
 
 
-def test_what_is_measured_is_known_by_content(of: Any, tmp_path: Path) -> None:
+def test_what_is_measured_is_known_by_its_code(of: Any, tmp_path: Path) -> None:
     digest = of("paper_index").modules_digest
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "x.py").write_text("1")
@@ -114,6 +114,39 @@ def test_what_is_measured_is_known_by_content(of: Any, tmp_path: Path) -> None:
     (tmp_path / "a" / "x.py").write_text("3")
     assert before != digest(["a", "b.py"], tmp_path)
     assert digest(["gone"], tmp_path) != before
+
+
+CODE = """
+LIMIT = 3
+
+class Window:
+    def close(self) -> None:
+        self.rows = LIMIT
+"""
+
+SAID_OTHERWISE = """
+'''A module.'''
+LIMIT = 3
+'''What a constant is for.'''
+
+
+class Window:  # a comment
+    "Windows."
+
+    def close(self) -> None:
+        "Closes."
+        self.rows = (
+            LIMIT)
+"""
+
+
+def test_docstrings_comments_and_layout_make_no_result_stale(of: Any) -> None:
+    digest = of("paper_index").code_digest
+    assert digest(CODE) == digest(SAID_OTHERWISE)
+    changes = {"= 3": "= 4", "LIMIT =": "LIMITS =", "= LIMIT": "= None", "close": "end"}
+    changed = {digest(CODE.replace(*change)) for change in changes.items()}
+    texts = {digest(f"x = {text}") for text in ("'a'", "'b'", "b'a'", "None", "0", "f'{a}'")}
+    assert len(changed | texts | {digest(CODE)}) == 1 + len(changes) + 6
 
 
 class Parsed(Exception):
