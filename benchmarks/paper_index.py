@@ -10,6 +10,7 @@ empty.
 from __future__ import annotations
 
 import ast
+import fcntl
 import hashlib
 import json
 import subprocess
@@ -65,8 +66,12 @@ def _is_text(node: Any) -> bool:
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
+def result_file(name: str) -> Path:
+    return RESULTS / f"{name}.json"
+
+
 def result_digest(name: str) -> str:
-    return hashlib.sha256((RESULTS / f"{name}.json").read_bytes()).hexdigest()[:16]
+    return hashlib.sha256(result_file(name).read_bytes()).hexdigest()[:16]
 
 
 def written() -> dict[str, dict[str, str]]:
@@ -83,17 +88,21 @@ def note(name: str) -> None:
     """Remember what a result was measured with; nothing for one that no paper's figure needs."""
     if name not in measured():
         return
-    keep(name, modules_digest(measured()[name]), _commit())
+    keep(name, modules_digest(measured()[name]), commit())
 
 
 def keep(name: str, modules: str, commit: str) -> None:
-    index: dict[str, Any] = written() if INDEX.exists() else {}
-    index[name] = {"result": result_digest(name), "modules": modules, "commit": commit}
-    text = json.dumps(dict(sorted(index.items())), indent=1)
-    INDEX.write_text(text + "\n", encoding="utf-8")
+    """Put an entry into the index; programs that run at once take turns."""
+    with INDEX.open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        index: dict[str, Any] = json.loads(file.read() or "{}")
+        index[name] = {"result": result_digest(name), "modules": modules, "commit": commit}
+        file.truncate(0)
+        file.write(json.dumps(dict(sorted(index.items())), indent=1) + "\n")
 
 
-def _commit() -> str:
+def commit() -> str:
     command = ["git", "-C", str(HERE), "rev-parse", "--short=8", "HEAD"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip()

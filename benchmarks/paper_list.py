@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from measure import HERE
-from paper_value import told, value
+from paper_value import is_there, told, value
 
 LISTS = HERE / "papers"
 DOCUMENTS = ("scalejoin", "stretch", "streamcloud", "join-model", "dissertation")
@@ -32,10 +32,17 @@ class Program:
     minutes: float
     measures: tuple[str, ...]
     cores: int = 2
+    beside: int = 1
+    """How many of its cases can run at once, where it has the option `--beside`."""
 
     @property
     def arguments(self) -> list[str]:
         return self.command.split()
+
+    def of_lanes(self, lanes: int) -> list[str]:
+        """The same with as many cases at once as there are pairs of cores for."""
+        many = min(lanes, self.beside)
+        return [*self.arguments, *(["--beside", str(many)] if many > 1 else [])]
 
 
 @dataclass(frozen=True)
@@ -143,6 +150,10 @@ def _figure(key: str, of: dict[str, Any]) -> Figure:
     of["pictures"] = tuple(of.get("pictures", ()))
     program = programs()[of["program"]] if "program" in of else None
     of.setdefault("result", program.results[0] if program else "")
+    if program and not is_there(of["result"]):
+        of = {name: of[name] for name in ("id", "name", "title", "shows", "published", "place")}
+        because = f"nobody has run `python {program.command}` yet and kept its result."
+        return Figure(**of, kind=NOT_DONE, because=because)
     return Figure(**of)
 
 

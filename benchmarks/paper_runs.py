@@ -4,6 +4,8 @@
     python benchmarks/paper_runs.py --cores 16            those that need more, up to 16
     python benchmarks/paper_runs.py --only stretch-5      those of some figures, on any cores
     python benchmarks/paper_runs.py --list                what would run, and how long it takes
+    python benchmarks/paper_runs.py --lanes 8 --minutes 9     those of two cores on 16, for so long
+    python benchmarks/paper_take.py FILE.tar.gz           take the results of another machine
 
 Interrupt it at any time and start it again: before a program starts, a marker is written, and one
 whose results are all newer than its marker is skipped. `--again` forgets the markers. A program
@@ -13,6 +15,7 @@ that fails does not stop the others.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -21,6 +24,7 @@ from pathlib import Path
 
 import paper_pages
 from measure import HERE, RESULTS
+from paper_lanes import Lanes, lanes_of
 from paper_list import Program, figures, programs
 
 ROOT = HERE.parent
@@ -75,11 +79,25 @@ def run_all(wanted: Iterable[Program], markers: Path, results: Path) -> list[str
     return failed
 
 
+def in_lanes(wanted: Iterable[Program], lanes: int, minutes: float) -> list[str]:
+    """Run what is not done and the time suffices for, several at once."""
+    left = [program for program in wanted if not is_done(program, MARKERS, RESULTS)]
+    MARKERS.mkdir(parents=True, exist_ok=True)
+    cores = lanes_of(sorted(os.sched_getaffinity(0)), lanes)
+
+    def begin(program: Program) -> None:
+        (MARKERS / program.name).touch()
+
+    return Lanes(cores, minutes, MARKERS).run(left, begin)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cores", type=int, default=2, help="of this machine (default: 2)")
     parser.add_argument("--only", nargs="*", default=[], metavar="FIGURE", help="as stretch-5")
     parser.add_argument("--again", action="store_true", help="run also what is done")
+    parser.add_argument("--lanes", type=int, default=0, help="programs at once, on two cores each")
+    parser.add_argument("--minutes", type=float, default=1e4, help="of --lanes, at most")
     parser.add_argument("--list", action="store_true", help="run nothing")
     asked = parser.parse_args()
     wanted = chosen(asked.cores, asked.only)
@@ -91,8 +109,11 @@ def main() -> None:
             print(f"{program.name}: {done}about {program.minutes:g} minutes: {program.command}")
     if asked.list:
         return
-    failed = run_all(wanted, MARKERS, RESULTS)
-    paper_pages.write()
+    if asked.lanes:
+        failed = in_lanes(wanted, asked.lanes, asked.minutes)
+    else:
+        failed = run_all(wanted, MARKERS, RESULTS)
+        paper_pages.write()
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}")
 

@@ -41,6 +41,11 @@ def report(name: str, folder: Path = RESULTS) -> Any:
     return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
+def is_there(name: str) -> bool:
+    """Whether a program has written this result."""
+    return (RESULTS / f"{name}.json").exists()
+
+
 def value(expression: str, result: str) -> Any:
     """The one number that an expression stands for."""
     above, over, below = expression.partition(" over ")
@@ -83,6 +88,13 @@ def _inside(of: Any, step: str) -> Iterator[Any]:
 def told(sentence: str, result: str) -> str:
     """A sentence with its numbers in place."""
     return _HOLE.sub(lambda hole: _printed(value(hole[1], result), hole[2]), sentence)
+
+
+def results_of(sentence: str, result: str) -> set[str]:
+    """The results that a sentence reads."""
+    paths = [word for hole in _HOLE.finditer(sentence) for word in hole[1].split()]
+    named = {path[1:].partition("/")[0] for path in paths if path.startswith("@")}
+    return named | {result} - {""}
 
 
 def words_of(sentence: str) -> str:
