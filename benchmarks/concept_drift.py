@@ -1,14 +1,14 @@
 """How far the concepts of windows that follow each other lie apart: figure 34 of the dissertation.
 
     python benchmarks/concept_drift.py                       generated rides, with drift and without
-    python benchmarks/concept_drift.py --real FOLDER         real streams of a folder too
+    python benchmarks/concept_drift.py --real FOLDER         real streams, of a folder
     python benchmarks/concept_drift.py --file rides.parquet --key route --time pickup_ts
 
 The query is that of the dissertation's example: the ten most frequent keys of each window, here of
 half an hour. `distance` is the share of a window's ten that the next one does not have, `overlap`
 the share that it has, means over all pairs of windows that follow each other; windows with fewer
 than ten keys are left out. No clock is read. `--file` prints what it finds and writes no result;
-the others go to benchmarks/results/concept_drift.json.
+the others go to benchmarks/results/concept_drift.json and concept_drift-real.json.
 """
 
 from __future__ import annotations
@@ -82,11 +82,12 @@ def asked_for(given: argparse.Namespace) -> Iterator[Asked]:
     if given.file is not None:
         yield given.file, given.file, tuple(given.key), given.time
         return
-    for name, uri, keys, time in GENERATED:
-        yield name, uri.format(rows=given.rows), keys, time
     if given.real is not None:
         for name, file, keys, time in REAL:
             yield name, str(Path(given.real, file)), keys, time
+        return
+    for name, uri, keys, time in GENERATED:
+        yield name, uri.format(rows=given.rows), keys, time
 
 
 def main() -> None:
@@ -108,7 +109,8 @@ def main() -> None:
     if given.file is None:
         words = ["FOLDER" if word == given.real else word for word in sys.argv]
         told = {"command": " ".join(["python", *words]), "window": given.window, "top": TOP}
-        write_report("concept_drift", {**told, "streams": found})
+        name = "concept_drift" if given.real is None else "concept_drift-real"
+        write_report(name, {**told, "streams": found})
 
 
 if __name__ == "__main__":
