@@ -278,7 +278,7 @@ def costs_table(cases: dict[str, Any]) -> Iterator[str]:
         def each(cost: str, shown: str, ways: list[Any] = ways) -> str:
             return ", ".join(f"{one[cost]['median']:{shown}}" for one in ways)
 
-        ratios = [_spread(case[f"by_{beside}"]["seconds"]) for other in ("uniform", "exact")]
+        ratios = [_spread(case[f"by_{other}"]["seconds"]) for other in ("uniform", "exact")]
         yield (
             f"| {case['title']} | {each('seconds', '.2f')} s | {' | '.join(ratios)} | "
             f"{each('map_ns_per_tuple', '.0f')} | {each('instance_us_per_row', ',.1f')} | "
