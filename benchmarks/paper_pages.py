@@ -122,6 +122,13 @@ def _how_to_run() -> Iterator[str]:
     yield from ("```", "", "Stop it at any time; started again, it goes on with the next program.")
     yield "Results go to `benchmarks/results/`, and these pages are written anew at the end. The"
     yield "list of figures is in `benchmarks/papers/`, the programs are in `programs.toml` there."
+    yield from (
+        "",
+        "`benchmarks/paper_runs.py --lanes 8` runs those of two cores on sixteen, eight at",
+    )
+    yield "once; `--real FOLDER` those that read real streams too, which"
+    yield "`benchmarks/public_streams.py` makes from public files. `concept_drift.py --file` takes a"
+    yield "file of yours. `--quick` runs each on tiny input and keeps nothing."
 
 
 def _long(of: list[Any]) -> str:

@@ -153,7 +153,10 @@ def run(engine: str, case: str, data: Path, work: Path) -> dict[str, Any]:
     told = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
     if done.returncode or not told:
         print(done.stdout[-2000:], done.stderr[-3000:], file=sys.stderr)
-        return {"failed": (done.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]}
+        errors = [
+            line for line in done.stderr.splitlines() if "Error" in line or "Exception" in line
+        ]
+        return {"failed": (errors or ["it ended with " + str(done.returncode)])[-1][:200]}
     found: dict[str, Any] = json.loads(told[-1].removeprefix("RESULT "))
     return found
 

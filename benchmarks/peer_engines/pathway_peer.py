@@ -36,7 +36,8 @@ def query(job: dict[str, Any]) -> Any:
         return joined.select(left.key, a=left.value, b=right.value)
     if case == "asof":
         left, right = read(data / "left"), read(data / "right")
-        joined = left.asof_join(right, left.ts, right.ts, left.key == right.key)
+        inner = {"how": pw.JoinMode.INNER}
+        joined = left.asof_join(right, left.ts, right.ts, left.key == right.key, **inner)
         return joined.select(key=left.key, a=left.value, b=right.value)
     window: Any = (
         pw.temporal.tumbling(duration=60_000_000)
