@@ -124,11 +124,11 @@ def _how_to_run() -> Iterator[str]:
     yield "list of figures is in `benchmarks/papers/`, the programs are in `programs.toml` there."
     yield from (
         "",
-        "`benchmarks/paper_runs.py --lanes 8` runs those of two cores on sixteen, eight at",
+        "`benchmarks/paper_runs.py --lanes 8` runs those of two cores on sixteen, eight",
     )
-    yield "once; `--real FOLDER` those that read real streams too, which"
-    yield "`benchmarks/public_streams.py` makes from public files. `concept_drift.py --file` takes a"
-    yield "file of yours. `--quick` runs each on tiny input and keeps nothing."
+    yield "at once; `--real FOLDER` those that read real streams too, which"
+    yield "`benchmarks/public_streams.py` makes from public files. `concept_drift.py --file`"
+    yield "takes a file of yours. `--quick` runs each on tiny input and keeps nothing."
 
 
 def _long(of: list[Any]) -> str:
