@@ -3,7 +3,7 @@
     python benchmarks/peers.py --setup                        environments of the others, once
     python benchmarks/peers.py                                two cores, all that are there
     python benchmarks/peers.py --cores 16
-    python benchmarks/peers.py --rows 20000 --rounds 1 --engines tidegate duckdb
+    python benchmarks/peers.py --rows 700000 --rounds 1 --engines tidegate duckdb
 
     tumbling, sliding   mean and count of each key over 60 s, each minute or every 10 s
     median              the same windows of 10 s, exact
@@ -215,7 +215,10 @@ def _answer_of_duckdb(case: str, data: Path, folder: Path, until_us: int) -> Any
     told = run("duckdb", case, data, work)
     if "failed" in told:
         raise SystemExit(f"{case}: DuckDB must give the rows to compare with; {told['failed']}")
-    return answer(work, case, until_us)
+    rows = answer(work, case, until_us)
+    if not len(rows):
+        raise SystemExit(f"{case}: there must be rows to compare; got none. Take more --rows.")
+    return rows
 
 
 def _summed_up(case: str, of: dict[str, Any], data: Path) -> dict[str, Any]:

@@ -36,9 +36,10 @@ def query(job: dict[str, Any]) -> Any:
         return joined.select(left.key, a=left.value, b=right.value)
     if case == "asof":
         left, right = read(data / "left"), read(data / "right")
-        inner = {"how": pw.JoinMode.INNER}
-        joined = left.asof_join(right, left.ts, right.ts, left.key == right.key, **inner)
-        return joined.select(key=left.key, a=left.value, b=right.value)
+        how = {"how": pw.JoinMode.LEFT}  # it has no inner one
+        joined = left.asof_join(right, left.ts, right.ts, left.key == right.key, **how)
+        found = joined.select(key=left.key, a=left.value, b=right.value)
+        return found.filter(found.b.is_not_none())
     window: Any = (
         pw.temporal.tumbling(duration=60_000_000)
         if case == "tumbling"
