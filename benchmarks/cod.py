@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +90,7 @@ alone. `taxi-csv` has all columns of a ride as text, as the streams of the disse
 
 
 def write_input(case: Case, folder: Path) -> None:
-    """The rows of a generator as files; those that are there stay."""
+    """The rows of a generator as files; those that are there stay, also where two write at once."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet as pq
@@ -98,17 +99,22 @@ def write_input(case: Case, folder: Path) -> None:
 
     if (folder / "_done").exists():
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=folder.name, dir=folder.parent))
     source = open_generator(f"generator:{case.stream}&rows={case.rows}&seed=5", "s", case.time)
     columns = case.columns or source.schema.names
     for number, first in enumerate(range(0, case.rows, FILE_ROWS)):
         last = min(first + FILE_ROWS, case.rows)
         table: pa.Table = source.reader(first, last).read(columns).table
         if case.csv:
-            pa.csv.write_csv(table, folder / f"part-{number:05d}.csv")
+            pa.csv.write_csv(table, made / f"part-{number:05d}.csv")
         else:
-            pq.write_table(table, folder / f"part-{number:05d}.parquet")
-    (folder / "_done").touch()
+            pq.write_table(table, made / f"part-{number:05d}.parquet")
+    (made / "_done").touch()
+    try:
+        made.rename(folder)
+    except OSError:  # another program was quicker
+        shutil.rmtree(made)
 
 
 def run(case: Case, way: str, session: Any, data: Path, work: Path, share: float = SHARE) -> Told:
