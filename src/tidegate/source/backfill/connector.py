@@ -19,7 +19,7 @@ from tidegate.source.message.registry import value_format
 from tidegate.source.subscription import MESSAGE_OPTIONS, Reading
 
 OpenPlace = Callable[[str, bool, Reading], Connector]
-"""Opens a URI, followed or not, with what is said of how it is read."""
+"""Opens a URI: whether it is followed, and how it is read."""
 
 
 class TopicConnector(Connector):
@@ -73,7 +73,7 @@ class BackfillConnector(Connector):
         reading: Reading,
         open_place: OpenPlace,
     ) -> BackfillConnector:
-        """The topic is read with the columns of the history; one that lacks them is refused."""
+        """Open both. The topic must have the columns of the history, and no others."""
         history = HistoryConnector(_open_history(address.history, reading, open_place))
         _check_record_columns(history.schema, where)
         of_values = replace(_split(reading)[0], schema=history.schema)
@@ -108,25 +108,25 @@ class BackfillConnector(Connector):
 
 
 def _split(reading: Reading) -> tuple[Reading, Reading]:
-    """The options that the values of the topic take, and those that only files may take."""
+    """The options that the topic's values take, and the others, which only files may take."""
     taken = ("format", *value_format(reading.get("format")).options)
     return reading.only(lambda name: name in taken), reading.only(lambda name: name not in taken)
 
 
 def _open_history(uri: str, reading: Reading, open_place: OpenPlace) -> Connector:
-    """Options that values and files may take are for both, where the files take them."""
+    """Open the history. An option that both values and files know applies to both, if it can."""
     of_values, others = _split(reading)
     both = reading.only(lambda name: name not in of_values.given or name not in MESSAGE_OPTIONS)
     if both.given != others.given:
         try:
             return open_place(uri, False, both)
         except UserError:
-            pass  # they are for the values alone, or what is wrong is told below
+            pass  # for the values alone; a real mistake is raised again below
     return open_place(uri, False, others)
 
 
 def _check_record_columns(history: pa.Schema, where: str) -> None:
-    """Refuse columns that only look like those that a topic has of its records."""
+    """Refuse columns with the name of a record column and another type."""
     for field in history:
         type_ = RECORD_COLUMNS.get(field.name, field.type)
         if field.type != type_:
