@@ -12,7 +12,7 @@ from tidegate.elastic.auto.machine import Machine
 from tidegate.elastic.auto.memory import MachineMemory
 from tidegate.elastic.auto.remedy import RemedyChoice
 from tidegate.elastic.auto.setting import Setting
-from tidegate.model.observation import ShedSeen
+from tidegate.model.observation import BatchPace, ShedSeen
 
 FIXED_S = 0.02
 SAVED = 0.8
@@ -93,7 +93,7 @@ class World:
             ),
             backlog_s=self.cycle_s,
             ready_s=0.0,
-            trigger_s=0.1,
+            pace=BatchPace(0.1),
             latency_s=self.latency_s,
             doubt=0.04,
             saved=Saved(SAVED, SAVED),

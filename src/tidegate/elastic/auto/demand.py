@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tidegate.elastic.auto.case import Case
 from tidegate.elastic.auto.evidence import Evidence
 from tidegate.elastic.auto.goal import LatencyGoal
 from tidegate.elastic.auto.memory import LONG_AGO, MachineMemory
-from tidegate.elastic.auto.remedy import Case
 from tidegate.elastic.auto.setting import Setting
 from tidegate.elastic.budget.ledger import cut_text
 

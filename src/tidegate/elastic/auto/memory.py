@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from tidegate.elastic.auto.setting import Setting
+from tidegate.model.observation import BatchPace
 
 HOLD_S = 15.0
 """So long instances stay that have come, and so far back goes the work that fewer must do."""
@@ -46,7 +47,7 @@ class MachineMemory:
 
     `works` has rows of a time slot and the most work of each subquery in it. `changed_s` is when
     the machine last changed something and `grown_s` when that was more instances; `shed_s` since
-    when it sheds. With `surplus` there are more instances than the work needs, for a backlog.
+    when it sheds, and `split_s` when keys were split last. With `surplus` there are more instances than the work needs, for a backlog.
     `moving` counts intervals that it waited because the load was still rising.
     `hold_s` and `caution` grow with mistakes, and fade; `distrusted` has the kinds of remedies that
     made it worse, and when. `stuck` says why the target cannot be held, where it cannot, and
@@ -62,6 +63,7 @@ class MachineMemory:
     shrunk_s: float = LONG_AGO
     shed_s: float = LONG_AGO
     late_s: float = LONG_AGO
+    split_s: float = LONG_AGO
     moving: int = 0
     surplus: bool = False
     hold_s: float = HOLD_S
@@ -107,7 +109,9 @@ class MachineMemory:
         if known["pending"] is not None:
             pending = dict(known["pending"])
             for name in ("before", "after"):
-                of = pending[name]
-                pending[name] = Setting(tuple(of["counts"]), of["share"], of["evened"])
+                of = dict(pending[name])
+                pace = of.pop("pace")
+                of |= {"counts": tuple(of["counts"]), "pace": pace and BatchPace(**pace)}
+                pending[name] = Setting(**of)
             known["pending"] = PendingOutcome(**pending)
         return MachineMemory(**known)
