@@ -25,6 +25,7 @@ from tidegate.driver.inputs import Inputs
 from tidegate.driver.metric.metric import CommittedBatch
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
+from tidegate.driver.pace import RunPace
 from tidegate.driver.recovery import check_finished
 from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.subqueries import Subqueries
@@ -85,10 +86,10 @@ class Pipeline:
     ) -> None:
         self.plan = plan = fitting(plan, store)
         self.limit = options.limit_of(any(s.operator.traits.multiplies for s in plan.subqueries))
+        self.pace = RunPace(options.trigger_s, self.limit)
         self.rows_at_hand = 0
         """How many rows the batch that runs has, or may have while it is being cut."""
         self._options = options
-        self._timed = options.trigger_s is not None
         self._store = store
         self._clock = clock
         self._seen = seen
@@ -277,7 +278,7 @@ class Pipeline:
         to begin.
         """
         whole = cut.rows >= self.limit.rows and not cut.exhausted
-        known = not self.limit.follows_output and not self._timed
+        known = not self.limit.follows_output and not self.pace.trigger_s
         return whole and known and self._replay is None
 
     def _begin_next(self, runner: JobRunner, drafts: Sequence[Draft], cut: Cut) -> None:

@@ -18,8 +18,8 @@ class Decision:
     """What a policy asks for after a batch, most often nothing, and what it wants to remember.
 
     `memory` is plain data, as JSON has it: it is part of the manifest, and a restart goes on with
-    it. `share` asks for another share of the tuples to be shed, of a query that can. `pace` asks for
-    batches of another size, or more or less often; `splits` lets partitioners on standby split
+    it. `share` asks for another share of the tuples to be shed, of a query that can. `pace` asks
+    for batches of another size, or more or less often; `splits` lets partitioners on standby split
     keys, or has them stop that. `wanted` is how many instances it would have without the budget of
     the session; what it asks for, where it does not say.
     """

@@ -122,7 +122,9 @@ class SimulatedQuery:
     @property
     def pace(self) -> BatchPace:
         """The pace that it starts with."""
-        return BatchPace(self.trigger_s, None if self.batch_tuples == inf else int(self.batch_tuples))
+        return BatchPace(
+            self.trigger_s, None if self.batch_tuples == inf else int(self.batch_tuples)
+        )
 
     def start(self, instances: int) -> SimulatedState:
         course = Course(self.load.tuples, self.load.work_s, self.load.step_s)

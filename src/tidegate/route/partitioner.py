@@ -101,6 +101,14 @@ class Partitioner(Protocol):
         """Who places units in its stead; `even` says that each is as much work as others."""
         return self
 
+    def without_merging(self) -> Partitioner | None:
+        """Who places tuples in its stead where parts of a key cannot be merged; None: nobody."""
+        return None if self.splits_keys else self
+
+    def going_on(self, state: tuple[str, ...]) -> Partitioner:
+        """Who goes on with a state that lines describe, where the query names no partitioner."""
+        return self
+
     def in_one_place(self) -> Partitioner | None:
         """Who places tuples in its stead where those of a key must stay together; None: nobody."""
         return None if self.splits_keys else self

@@ -111,7 +111,10 @@ class Case:
         return min(max(ceil(one.state_bytes / (MOST_MEMORY * most_bytes)), 1), one.most)
 
     def is_undivided(self, setting: Setting) -> bool:
-        """Whether the time goes to the driver and map tasks, which instances cannot take over."""
+        """Whether most time goes to the driver, map tasks or the trigger, not to instances."""
+        pace = setting.pace or self.seen.pace
+        if pace.trigger_s >= self.goal.latency_s:
+            return True
         work = zip(self.work, setting.counts, strict=True)
         divided = sum(of * self.caution / count for of, count in work)
         return divided <= HARDLY * self.forecast(setting).load

@@ -149,7 +149,8 @@ class Machine:
         why = (
             f"work for {sum(case.work):.2f} instances{_doubt(seen)}{_beside(seen)}, slowest "
             f"tuple in {case.horizon_s:g} s {late}, target {self.goal.latency_s:g} s"
-            f"{_full(stands.memory)}: {chosen.kind}, {change_text(case.standing, chosen.setting)}{cut_down(memory, seen)}"
+            f"{_full(stands.memory)}: {chosen.kind}, {_change(seen, chosen.setting)}"
+            f"{cut_down(memory, seen)}"
         )
         return self._taken(memory, seen, RemedyChoice(chosen.setting, chosen.kind, why), every)
 
@@ -263,7 +264,7 @@ class Machine:
         for one in added:
             if one.setting is not None and one.holds and one.setting.share < seen.share:
                 why = f"the spike has lasted {seen.at_s - memory.shed_s:.0f} s: "
-                why += f"{one.kind}, {change_text(case.standing, one.setting)}"
+                why += f"{one.kind}, {_change(seen, one.setting)}"
                 why += cut_down(memory, seen)
                 return self._taken(memory, seen, RemedyChoice(one.setting, one.kind, why), every)
         return memory, None
@@ -271,7 +272,7 @@ class Machine:
     def _given(
         self, memory: MachineMemory, seen: Evidence, case: Case, to: Setting, kind: str, why: str
     ) -> Handled:
-        text = f"{why}: {change_text(case.standing, to)}"
+        text = f"{why}: {_change(seen, to)}"
         every = (weighed(case, kind, RemedyProposal(to)),)
         return self._taken(memory, seen, RemedyChoice(to, kind, text), every)
 
@@ -359,6 +360,10 @@ def _splits_now(seen: Evidence) -> bool:
 
 def _doubt(seen: Evidence) -> str:
     return f" (give or take {seen.doubt:.0%})"
+
+
+def _change(seen: Evidence, to: Setting) -> str:
+    return change_text(to.undone(seen), to)
 
 
 def _full(memory: float) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 from tidegate.elastic.auto.setting import Setting
 from tidegate.model.observation import BatchPace
 
-HOLD_S = 15.0
+HOLD_S = 24.0
 """So long instances stay that have come, and so far back goes the work that fewer must do."""
 
-MOST_HOLD_S = 160.0
+MOST_HOLD_S = 40.0
 CALMING_S = 300.0
 """After so long half of what was learnt from a mistake is forgotten."""
 
@@ -47,8 +47,8 @@ class MachineMemory:
 
     `works` has rows of a time slot and the most work of each subquery in it. `changed_s` is when
     the machine last changed something and `grown_s` when that was more instances; `shed_s` since
-    when it sheds, and `split_s` when keys were split last. With `surplus` there are more instances than the work needs, for a backlog.
-    `moving` counts intervals that it waited because the load was still rising.
+    when it sheds, and `split_s` when keys were split last. With `surplus` there are more instances
+    than the work needs, for a backlog. `moving` counts intervals that it waited because the load was still rising.
     `hold_s` and `caution` grow with mistakes, and fade; `distrusted` has the kinds of remedies that
     made it worse, and when. `stuck` says why the target cannot be held, where it cannot, and
     `behind` how late it was, where a tuple was.

@@ -25,15 +25,11 @@ SHARES = tuple(step / 20 for step in range(1, 20))
 MOST_ROWS = 4_000_000
 """No batch is made larger than this: its rows have to fit into memory."""
 
-LEAST_ROWS = 1_000
-"""No batch is limited to fewer rows than this: its fixed cost is then most of it."""
-
 _OFTEN = (0.5, 0.25, 0.0)
 """Triggers that are tried, in targets: a tuple waits for one, and then for its batch."""
 
-_LARGER, _SMALLER = (2, 4, 8), (0.5, 0.25)
-"""Limits that are tried: so many times the rows there may be now, and the rows that come in so many
-targets."""
+_LARGER = (2, 4, 8)
+"""Limits that are tried: so many times the rows that a batch may have now."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +135,8 @@ def _no_more(case: Case, found: Setting) -> str:
     """Why there is no reason to add instances."""
     if case.holds(found):
         return "there are enough"
+    if case.seen.pace.trigger_s >= case.goal.latency_s:
+        return "the trigger alone is longer than the target"
     if case.is_undivided(case.standing):
         return "driver and map tasks take the time, more instances would hardly help"
     return "there may be no more"
@@ -168,11 +166,9 @@ class AddAndShed:
 
 
 class ChangeBatches:
-    """Starts batches more often, or makes them larger or smaller.
+    """Starts batches more often where tuples wait for the trigger, or lets them be larger.
 
-    More often where tuples wait for the trigger. Larger where the fixed cost of many small batches
-    takes the time. Smaller while a backlog is worked off: its oldest tuples are answered first, and
-    a decision can be made between two batches.
+    Larger ones help where the fixed cost of many small ones takes the time.
     """
 
     kind: ClassVar = "change batches"
@@ -189,15 +185,11 @@ class ChangeBatches:
 
 def _paces(case: Case) -> Iterator[BatchPace]:
     """Other paces, those that are nearest to the one there is first."""
-    seen, target_s = case.seen, case.goal.latency_s
-    now = seen.pace
+    now, target_s = case.seen.pace, case.goal.latency_s
     triggers = [now.trigger_s, *(t * target_s for t in _OFTEN if t * target_s < now.trigger_s)]
     limits = [now.rows]
     if now.rows is not None:
         limits += [rows for times in _LARGER if (rows := times * now.rows) <= MOST_ROWS]
-    if seen.rate > 0 and seen.backlog_s > target_s:
-        smaller = (max(round(part * target_s * seen.rate), LEAST_ROWS) for part in _SMALLER)
-        limits += [rows for rows in smaller if now.rows is None or rows < now.rows]
     for rows, trigger_s in product(limits, triggers):
         if (trigger_s, rows) != (now.trigger_s, now.rows):
             yield BatchPace(trigger_s, rows)

@@ -88,15 +88,18 @@ def change_text(before: Setting, after: Setting) -> str:
     if after.splits is not None and before.splits != after.splits:
         parts.append("keys may be split" if after.splits else "keys go by hash")
     if after.pace is not None and before.pace != after.pace:
-        parts.append(pace_text(after.pace))
+        parts.append(pace_text(after.pace, before.pace))
     return ", ".join(parts) or "the same instances with even loads"
 
 
-def pace_text(pace: BatchPace) -> str:
-    """A pace in words."""
-    often = f"every {pace.trigger_s:g} s" if pace.trigger_s else "at once"
-    rows = "of any size" if pace.rows is None else f"of {pace.rows:,} rows at most"
-    return f"batches {often}, {rows}"
+def pace_text(pace: BatchPace, before: BatchPace | None = None) -> str:
+    """A pace in words: all of it, or what is other than before."""
+    parts = []
+    if before is None or pace.trigger_s != before.trigger_s:
+        parts.append(f"every {pace.trigger_s:g} s" if pace.trigger_s else "at once")
+    if before is None or pace.rows != before.rows:
+        parts.append("of any size" if pace.rows is None else f"of {pace.rows:,} rows at most")
+    return f"batches {', '.join(parts)}"
 
 
 def _counts(of: Setting) -> str:
