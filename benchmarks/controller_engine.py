@@ -11,8 +11,8 @@ happens; where it ends, it ends after two thirds (30 s of 90):
 
 - spike: three times the base rate, which ends; step: twice the rate, which stays
 - skew: half of the tuples have one key, of a query that cannot fold them before they are sent
-- slow: one of two executors runs for 40 percent of the time, which ends
-- killed: one of two executors is killed; Spark starts another
+- slow: the busier of two executors runs for 40 percent of the time, which ends
+- killed: the busier of two executors is killed; Spark starts another
 
 Each run is a process of its own: with `nothing` done, with `threshold` and `model`, which change
 instances, and with `auto`, which may shed within 10 percent, and split keys. `shedding` follows the
@@ -28,6 +28,7 @@ import argparse
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -50,7 +51,7 @@ PILOTS = 2
 BEGIN, END = 1 / 3, 2 / 3
 """When something happens, and when that ends, as parts of the time."""
 
-KEYS, HOT_KEY = 1_000, 7
+KEYS, HOT_KEY = 20_000, 7
 
 COUNTS = {
     "nothing": "fixed",
@@ -64,9 +65,9 @@ POLICIES = (*COUNTS, "auto")
 
 
 class Fault(Protocol):
-    """Something that befalls an executor, below the process of its worker."""
+    """Something that befalls an executor of a cluster, given the processes of its workers."""
 
-    def strike(self, worker: int, seconds: float, over: threading.Event) -> None: ...
+    def strike(self, workers: Sequence[int], seconds: float, over: threading.Event) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -153,16 +154,21 @@ def pilot(name: str, master: str, work: Path) -> float:
     with site(load, master, work) as (where, _):
         source, query = started(where, load, "nothing", work)
         source.append(rows_of(0.02, 1.0, PILOT_ROWS))
-        time.sleep(1.0)
+        taken(query, PILOT_ROWS)
         begin = time.monotonic()
         for again in range(PILOTS):
             source.append(rows_of(1.1 * (again + 1), 1.0, PILOT_ROWS))
-        while query.status()["rows_in"] < (1 + PILOTS) * PILOT_ROWS:
-            time.sleep(0.02)
+        taken(query, (1 + PILOTS) * PILOT_ROWS)
         seconds = time.monotonic() - begin
         source.end()
         query.wait()
     return PILOTS * PILOT_ROWS / seconds
+
+
+def taken(query: tg.RunningQuery, rows: int) -> None:
+    """Wait until so many rows were answered; an error if the query fails first."""
+    while query.status()["rows_in"] < rows:
+        query.wait(0.02)
 
 
 def run(
@@ -197,7 +203,7 @@ def watched(
 
     def strike(fault: Fault) -> None:
         if not over.wait(begin + BEGIN * seconds - time.monotonic()):
-            fault.strike(workers[-1], (END - BEGIN) * seconds, over)
+            fault.strike(workers, (END - BEGIN) * seconds, over)
 
     threads = [threading.Thread(target=feed)]
     if load.fault is not None:
@@ -205,14 +211,16 @@ def watched(
     for thread in threads:
         thread.start()
     course = []
-    while threads[0].is_alive() and not ended(query):
-        time.sleep(1.0)
-        course.append(seen(query, time.monotonic() - begin))
-    over.set()
-    for thread in threads:
-        thread.join()
-    source.end()
-    told = query.wait().as_dict()
+    with ThreadPoolExecutor(1) as pool:
+        summary = pool.submit(query.wait)
+        while threads[0].is_alive() and not summary.done():  # done before it has all: it failed
+            time.sleep(1.0)
+            course.append(seen(query, time.monotonic() - begin))
+        over.set()
+        for thread in threads:
+            thread.join()
+        source.end()
+        told = summary.result().as_dict()
     late = [one["latency_s"] for one in course if one["latency_s"] is not None]
     return {
         "held": round(float(np.mean([s <= TARGET_S for s in late])), 4),
@@ -225,11 +233,6 @@ def watched(
         "controller": told["controller"],
         "course": course,
     }
-
-
-def ended(query: tg.RunningQuery) -> bool:
-    """Whether a query has ended before its source has, which it does where it fails."""
-    return query.status()["state"] not in ("running", "paused")
 
 
 def seen(query: tg.RunningQuery, at_s: float) -> dict[str, Any]:

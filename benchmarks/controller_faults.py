@@ -1,4 +1,4 @@
-"""A Spark cluster of two executors on this machine, of which one is made slow, or killed."""
+"""A Spark cluster of two executors on this machine; the busier one is made slow, or killed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,25 @@ def executor_below(worker: int) -> int:
     return found[-1]
 
 
+def busiest(workers: Sequence[int]) -> int:
+    """The executor that works most, over a second: instances may all be at one of them."""
+    executors = [executor_below(worker) for worker in workers]
+    before = [_ticks(executor) for executor in executors]
+    time.sleep(1.0)
+    used = [_ticks(executor) - at for executor, at in zip(executors, before, strict=True)]
+    return executors[used.index(max(used))]
+
+
+def _ticks(pid: int) -> int:
+    """Processor time of a process and of those below it."""
+    found = 0
+    for one in below(pid):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+            found += sum(map(int, fields[11:13]))
+    return found
+
+
 @contextmanager
 def cluster(folder: Path, cores: int) -> Iterator[tuple[str, list[int]]]:
     """A master and two workers that share the cores: its address, and the ids of the workers."""
@@ -68,9 +87,9 @@ class SlowExecutor:
 
     part: float = 0.4
 
-    def strike(self, worker: int, seconds: float, over: threading.Event) -> None:
+    def strike(self, workers: Sequence[int], seconds: float, over: threading.Event) -> None:
         """For so long, or until the run is over."""
-        executor, end = executor_below(worker), time.monotonic() + seconds
+        executor, end = busiest(workers), time.monotonic() + seconds
         while time.monotonic() < end and not over.is_set():
             every = below(executor)
             try:
@@ -85,8 +104,9 @@ class SlowExecutor:
 class KilledExecutor:
     """One executor and its Python workers are killed; Spark starts another."""
 
-    def strike(self, worker: int, seconds: float, over: threading.Event) -> None:
-        _tell(below(executor_below(worker)), signal.SIGKILL)
+    def strike(self, workers: Sequence[int], seconds: float, over: threading.Event) -> None:
+        """At once."""
+        _tell(below(busiest(workers)), signal.SIGKILL)
 
 
 def _tell(every: list[int], what: signal.Signals) -> None:
