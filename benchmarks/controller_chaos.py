@@ -132,7 +132,7 @@ class Course:
         again = self.batches % 50 == 0
         self.memory = json.loads(json.dumps(decision.memory)) if again else decision.memory
         self.asked = self.asked.after((seen,), decision)
-        parts = (decision.share, decision.pace, decision.splits)
+        parts = (decision.share, decision.cadence, decision.splits)
         changes = bool(decision.requests) or any(part is not None for part in parts)
         assert not (changes and seen.disturbed), "decides after a batch that was disturbed"
         self.decisions += changes

@@ -17,7 +17,7 @@ from tidegate.driver.manager import _checked
 from tidegate.elastic.auto.policy import ByTarget
 from tidegate.elastic.policy import Decision
 from tidegate.errors import OptionError
-from tidegate.model.observation import BatchPace, Observation
+from tidegate.model.observation import BatchCadence, Observation
 from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.options import PlanOptions
@@ -83,15 +83,15 @@ def test_batches_that_are_too_small_become_larger(tmp_path: Path) -> None:
 
 
 def test_what_a_policy_sees_of_batches_state_and_memory(tmp_path: Path) -> None:
-    policy = Asking({1: Decision(pace=BatchPace(0.5, 7))})
+    policy = Asking({1: Decision(cadence=BatchCadence(0.5, 7))})
     loop = loop_of(
         plan_of(MEDIANS), [memory(*HOT[:100], end=True)], tmp_path, batch_rows=10, policy=policy,
         clock=Watch(),
     )  # fmt: skip
     loop.run()
-    paces = [seen.pace for seen in policy.seen]
-    assert paces[:3] == [BatchPace(0.0, 10), BatchPace(0.0, 10), BatchPace(0.5, 7)]
-    assert {seen.own_pace for seen in policy.seen} == {BatchPace(0.0, 10)}
+    cadences = [seen.cadence for seen in policy.seen]
+    assert cadences[:3] == [BatchCadence(0.0, 10), BatchCadence(0.0, 10), BatchCadence(0.5, 7)]
+    assert {seen.own_cadence for seen in policy.seen} == {BatchCadence(0.0, 10)}
     assert all(seen.state_bytes > 0 and seen.split is None for seen in policy.seen)
     assert all((seen.memory_bytes or 0) > 2**20 for seen in policy.seen)
 
@@ -142,17 +142,19 @@ def test_a_latency_target_puts_the_partitioner_on_standby() -> None:
         assert operator.partitioner.name == found, clause
 
 
-def test_the_pace_of_batches_keeps_to_what_comes_out() -> None:
+def test_the_cadence_of_batches_keeps_to_what_comes_out() -> None:
     """Larger batches are asked for, and rows multiply: what comes out goes before it."""
     limit = BatchLimit(1_000_000, by_output=True, first_rows=8_192)
-    limit.pace(2_000_000)
+    limit.cadence(2_000_000)
     assert (limit.rows, limit.asked_rows) == (8_192, 2_000_000)
     asked = BatchLimit(100)
-    asked.pace(400)
+    asked.cadence(400)
     assert asked.rows == 400
 
 
-@pytest.mark.parametrize("pace", [BatchPace(-1.0), BatchPace(0.0, 0), BatchPace(float("inf")), 5])
-def test_a_pace_that_batches_cannot_have_is_refused(pace: Any) -> None:
+@pytest.mark.parametrize(
+    "cadence", [BatchCadence(-1.0), BatchCadence(0.0, 0), BatchCadence(float("inf")), 5]
+)
+def test_a_cadence_that_batches_cannot_have_is_refused(cadence: Any) -> None:
     with pytest.raises(OptionError, match="decide: "):
-        _checked(Decision(pace=pace))
+        _checked(Decision(cadence=cadence))

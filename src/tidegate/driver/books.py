@@ -139,7 +139,7 @@ class Books:
             shared=subqueries.shared,
             shed=shed,
             budget=options.budget,
-            pace=pipeline.pace.change,
+            cadence=pipeline.cadence.change,
             split=subqueries.standby.allow,
         )
         self.summary.controller = self.manager.explained
@@ -296,8 +296,8 @@ class _Decisions(BatchObserver):
                 replace(
                     seen,
                     latency_s=None if latency is None else latency.p99_ms / 1e3,
-                    pace=pipeline.pace.now,
-                    own_pace=pipeline.pace.own,
+                    cadence=pipeline.cadence.now,
+                    own_cadence=pipeline.cadence.own,
                     split=splits[seen.subquery],
                     state_bytes=kept[seen.subquery],
                     memory_bytes=self._memory_bytes(),

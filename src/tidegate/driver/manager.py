@@ -19,7 +19,7 @@ from tidegate.elastic.policy import Decision, Explaining, Policy, Remarking
 from tidegate.elastic.request import Request
 from tidegate.elastic.share import ShareRequest
 from tidegate.errors import OptionError, TidegateError
-from tidegate.model.observation import BatchPace, InstanceLoad, Observation
+from tidegate.model.observation import BatchCadence, InstanceLoad, Observation
 from tidegate.model.operation import Operation
 
 _log = logging.getLogger(__name__)
@@ -29,14 +29,16 @@ _SEEN_BATCHES = 2
 
 
 class Manager:
-    """Asks a policy after every batch, hands its requests on, and keeps what it remembers.
+    """Asks a policy after every batch, passes its requests on, and keeps what it remembers.
 
-    `waiting` gives the subqueries for which a request waits, and `slots` how many instances run at
-    once, None where that is not known; it is asked once.
-    With `shared` instances, those of all subqueries are the same: the policy sees one subquery,
-    whose load is that of all, and what it asks for is for all. `shed` takes requests for another
-    share to shed, where the query can, `pace` for other batches, and `split` says whether keys may
-    be split; `budget` is the part of the query in those of its session.
+    - `waiting` gives the subqueries for which a request waits.
+    - `slots` gives how many instances run at once, None where that is not known; asked once.
+    - With `shared` instances, those of all subqueries are the same: the policy sees one subquery,
+      whose load is that of all, and what it asks for is for all.
+    - `shed`, `cadence` and `split` take what it asks for beside instances: another share to shed,
+      other batches, and whether keys may be split.
+    - `budget` is the part of the query in the budget of its session.
+
     Owned by the loop; `use` may be called by any thread.
     """
 
@@ -49,12 +51,12 @@ class Manager:
         shared: bool = False,
         shed: Callable[[ShareRequest], object] | None = None,
         budget: QueryBudget = NO_BUDGET,
-        pace: Callable[[BatchPace], object] | None = None,
+        cadence: Callable[[BatchCadence], object] | None = None,
         split: Callable[[bool], object] | None = None,
     ) -> None:
         self._policy = policy
         self._shed = shed
-        self._pace = pace
+        self._cadence = cadence
         self._split = split
         self._budget = budget
         self._asked = AskedInstances()
@@ -140,8 +142,8 @@ class Manager:
                 signed = self._signed(request, policy.name)
                 if not self._is_forestalled(signed):
                     self._ask(signed)
-            if decision.pace is not None and self._pace is not None:
-                self._pace(decision.pace)
+            if decision.cadence is not None and self._cadence is not None:
+                self._cadence(decision.cadence)
             if decision.splits is not None and self._split is not None:
                 self._split(decision.splits)
             self._memory = memory
@@ -231,7 +233,7 @@ def _checked(decision: object) -> tuple[list[Request], Mapping[str, Any]]:
     wanted: object = decision.wanted
     if wanted is not None and (type(wanted) is not int or wanted < 1):
         raise OptionError("decide", "wanted must be a number of instances", repr(wanted))
-    _check_pace(decision.pace)
+    _check_cadence(decision.cadence)
     try:
         memory: Mapping[str, Any] = json.loads(json.dumps(dict(decision.memory), allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -240,18 +242,18 @@ def _checked(decision: object) -> tuple[list[Request], Mapping[str, Any]]:
     return requests, memory
 
 
-def _check_pace(pace: object) -> None:
-    """Refuse a pace that batches cannot have."""
-    if pace is None:
+def _check_cadence(cadence: object) -> None:
+    """Refuse a cadence that batches cannot have."""
+    if cadence is None:
         return
-    if not isinstance(pace, BatchPace):
-        raise OptionError("decide", "must ask for a BatchPace", repr(pace))
-    rows: object = pace.rows
-    if not 0 <= pace.trigger_s < float("inf") or (
+    if not isinstance(cadence, BatchCadence):
+        raise OptionError("decide", "must ask for a BatchCadence", repr(cadence))
+    rows: object = cadence.rows
+    if not 0 <= cadence.trigger_s < float("inf") or (
         rows is not None and (type(rows) is not int or rows < 1)
     ):
-        requirement = "a pace needs a trigger of 0 seconds or more, and at least one row"
-        raise OptionError("decide", requirement, repr(pace))
+        requirement = "a cadence needs a trigger of 0 seconds or more, and at least one row"
+        raise OptionError("decide", requirement, repr(cadence))
 
 
 def _told(error: Exception) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.clock import Clock
+from tidegate.driver.cadence import RunCadence
 from tidegate.driver.change import fitting
 from tidegate.driver.checkpoint import Checkpoint
 from tidegate.driver.commit import BatchWork, next_manifest
@@ -25,7 +26,6 @@ from tidegate.driver.inputs import Inputs
 from tidegate.driver.metric.metric import CommittedBatch
 from tidegate.driver.options import RunOptions
 from tidegate.driver.outlet import Outlets
-from tidegate.driver.pace import RunPace
 from tidegate.driver.recovery import check_finished
 from tidegate.driver.replay import Replay, hopeless
 from tidegate.driver.subqueries import Subqueries
@@ -86,7 +86,7 @@ class Pipeline:
     ) -> None:
         self.plan = plan = fitting(plan, store)
         self.limit = options.limit_of(any(s.operator.traits.multiplies for s in plan.subqueries))
-        self.pace = RunPace(options.trigger_s, self.limit)
+        self.cadence = RunCadence(options.trigger_s, self.limit)
         self.rows_at_hand = 0
         """How many rows the batch that runs has, or may have while it is being cut."""
         self._options = options
@@ -278,7 +278,7 @@ class Pipeline:
         to begin.
         """
         whole = cut.rows >= self.limit.rows and not cut.exhausted
-        known = not self.limit.follows_output and not self.pace.trigger_s
+        known = not self.limit.follows_output and not self.cadence.trigger_s
         return whole and known and self._replay is None
 
     def _begin_next(self, runner: JobRunner, drafts: Sequence[Draft], cut: Cut) -> None:

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.elastic.auto.setting import pace_text
+from tidegate.elastic.auto.setting import cadence_text
 from tidegate.elastic.policy import Decision, Policy
 from tidegate.model.cost.calibration import JoinCosts
 from tidegate.model.join.batch_run import Course
 from tidegate.model.join.simulation import Counts, JoinModel
 from tidegate.model.join.trace import Trace
 from tidegate.model.observation import (
-    BatchPace,
+    BatchCadence,
     InputLoad,
     InstanceLoad,
     Observation,
@@ -120,15 +120,15 @@ class SimulatedQuery:
     faults: Sequence[SimulatedFault] = ()
 
     @property
-    def pace(self) -> BatchPace:
-        """The pace that it starts with."""
-        return BatchPace(
+    def cadence(self) -> BatchCadence:
+        """The cadence that it starts with."""
+        return BatchCadence(
             self.trigger_s, None if self.batch_tuples == inf else int(self.batch_tuples)
         )
 
     def start(self, instances: int) -> SimulatedState:
         course = Course(self.load.tuples, self.load.work_s, self.load.step_s)
-        return SimulatedState(self, course, even(_BUCKETS, instances), self.pace)
+        return SimulatedState(self, course, even(_BUCKETS, instances), self.cadence)
 
     def run(self, policy: Policy, *, instances: int = 1) -> list[SimulatedBatch]:
         """All batches of the load, with a policy that decides after each."""
@@ -159,7 +159,7 @@ class SimulatedState:
     query: SimulatedQuery
     course: Course
     mapping: Owners
-    pace: BatchPace
+    cadence: BatchCadence
     splits: bool = False
     share: float = 0.0
     batch: int = 0
@@ -181,7 +181,7 @@ class SimulatedState:
         """When the next batch starts."""
         taken, _ = self.course.until(self.taken_s)
         first_s = self.course.when(taken + 1.0)
-        return max(self.now_s, self.started_s + self.pace.trigger_s, first_s)
+        return max(self.now_s, self.started_s + self.cadence.trigger_s, first_s)
 
     @property
     def split(self) -> SplitSeen | None:
@@ -196,7 +196,7 @@ class SimulatedState:
         query, start_s = self.query, self.start_s
         second = self.course.interval(start_s)
         tuples0, work0_s = self.course.until(self.taken_s)
-        most = inf if self.pace.rows is None else self.pace.rows
+        most = inf if self.cadence.rows is None else self.cadence.rows
         until_s = min(start_s, self.course.when(tuples0 + most))
         tuples, work_s = self.course.until(until_s)
         tuples, work_s = tuples - tuples0, work_s - work0_s
@@ -270,8 +270,8 @@ class SimulatedState:
             state = state.after(decision, loads)
             if decision.share is not None:
                 whys.append(decision.share.why)
-            if decision.pace is not None:
-                whys.append(pace_text(decision.pace))
+            if decision.cadence is not None:
+                whys.append(cadence_text(decision.cadence))
             yield replace(batch, why=tuple(dict.fromkeys(whys)))
 
     def after(self, decision: Decision, loads: Sequence[float]) -> SimulatedState:
@@ -284,7 +284,7 @@ class SimulatedState:
             state = replace(state, share=decision.share.share or 0.0)
         if decision.splits is not None:
             state = replace(state, splits=decision.splits)
-        return state if decision.pace is None else replace(state, pace=decision.pace)
+        return state if decision.cadence is None else replace(state, cadence=decision.cadence)
 
     def _state_bytes(self, at_s: float) -> int:
         kept = self.query.load.state_bytes
@@ -341,8 +341,8 @@ class SimulatedState:
             taken=round(tuples),
             event_s=start_s - self.taken_s,
             latency_s=end_s - self.taken_s,
-            pace=self.pace,
-            own_pace=self.query.pace,
+            cadence=self.cadence,
+            own_cadence=self.query.cadence,
             split=self.split,
             state_bytes=self._state_bytes(start_s),
             memory_bytes=self.query.memory_bytes,

@@ -61,7 +61,7 @@ class ShedSeen:
 
 
 @dataclass(frozen=True)
-class BatchPace:
+class BatchCadence:
     """The least time between the starts of two batches, and the most rows that one may have.
 
     Without `rows` nothing limits them. No result depends on either.
@@ -100,9 +100,9 @@ class Observation:
     before the batch in which the query did not wait: it looked for input and kept its books.
 
     `latency_s` is that of the slowest tuple which the batch answered, None where it answered none
-    of a live source. `pace` is that of the batches now, and `own_pace` the one that the user asked
-    for, None where a policy cannot change it. `split` is None where the partitioner of the
-    subquery cannot be changed, `shed` where the share of the query cannot. `disturbed` says what
+    of a live source. `cadence` is that of the batches now, and `own_cadence` what the user asked
+    for, None where a policy cannot change it. `split` is None where the partitioner of the subquery
+    cannot be changed, and `shed` where the share of the query cannot. `disturbed` says what
     happened in the batch that is no work, as that a task was run again; None where nothing did.
     `limit` is how many instances all subqueries of the query may have together, None where nobody
     limits them. `state_bytes` is what all instances keep after the batch, and `memory_bytes` what
@@ -128,8 +128,8 @@ class Observation:
     others_s: float = 0.0
     between_s: float = 0.0
     latency_s: float | None = None
-    pace: BatchPace = BatchPace()
-    own_pace: BatchPace | None = None
+    cadence: BatchCadence = BatchCadence()
+    own_cadence: BatchCadence | None = None
     split: SplitSeen | None = None
     shed: ShedSeen | None = None
     disturbed: str | None = None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.elastic.auto.world import World
 from tidegate.elastic.auto.goal import LatencyGoal
 from tidegate.elastic.auto.remedy import MOST_ROWS, ORDER
-from tidegate.model.observation import BatchPace
+from tidegate.model.observation import BatchCadence
 
 GOAL = LatencyGoal(latency_s=2.0)
 GIB = 2**30
@@ -70,33 +70,33 @@ def test_keys_go_by_hash_again_when_none_was_split_for_a_while() -> None:
 
 
 def test_a_trigger_that_is_too_long_for_the_target_is_shortened() -> None:
-    made = World(GOAL, 2, pace=BatchPace(5.0), own_pace=BatchPace(5.0))
+    made = World(GOAL, 2, cadence=BatchCadence(5.0), own_cadence=BatchCadence(5.0))
     made.run([1.0], 120.0)
     assert kinds(made) == ["change batches"]
-    assert made.pace == BatchPace(1.0)
+    assert made.cadence == BatchCadence(1.0)
     assert made.latency_s <= 2.0
 
 
 def test_batches_that_are_too_small_for_the_rate_are_made_larger_and_small_again() -> None:
-    own = BatchPace(0.0, 2_000)
-    made = World(GOAL, 1, pace=own, own_pace=own, rate=20_000)
+    own = BatchCadence(0.0, 2_000)
+    made = World(GOAL, 1, cadence=own, own_cadence=own, rate=20_000)
     made.run([0.5], 20.0)
     assert not made.changes
     made.rate = 120_000  # a batch is 17 ms of input, and 20 ms by itself
     made.run([0.5], 20.0)
     assert kinds(made)[0] == "change batches"
-    assert made.pace.rows is not None
-    assert 2_000 < made.pace.rows <= MOST_ROWS
+    assert made.cadence.rows is not None
+    assert 2_000 < made.cadence.rows <= MOST_ROWS
     made.run([0.5], 20.0)
     assert made.latency_s <= 2.0
     made.rate = 20_000
     made.run([0.5], 120.0)
     assert kinds(made)[-1] == "own batches"
-    assert made.pace == own
+    assert made.cadence == own
 
 
 def test_batches_of_a_run_that_leaves_them_to_nobody_stay() -> None:
-    made = World(GOAL, 2, pace=BatchPace(5.0))
+    made = World(GOAL, 2, cadence=BatchCadence(5.0))
     made.run([0.9], 60.0)
     assert not made.changes, "more instances would not help"
     assert "cannot be held" in made.memory.stuck
@@ -139,12 +139,12 @@ def test_state_that_does_not_fit_anywhere_is_said() -> None:
 def test_a_load_that_stays_settles_whatever_has_to_be_changed(
     work: float, hottest: float, instances: int, trigger_s: float, rows: int | None, state: float
 ) -> None:
-    own = BatchPace(trigger_s, rows)
+    own = BatchCadence(trigger_s, rows)
     made = World(
         GOAL,
         instances,
-        pace=own,
-        own_pace=own,
+        cadence=own,
+        own_cadence=own,
         rate=20_000,
         hottest=hottest,
         splits=False,
@@ -162,7 +162,7 @@ def test_a_load_that_stays_settles_whatever_has_to_be_changed(
 @pytest.mark.parametrize("fraction", [0.3, 0.9])
 def test_the_memory_of_the_machine_goes_through_a_manifest(fraction: float) -> None:
     """A change of batches that waits for its outcome is restored as it was."""
-    made = World(GOAL, 2, pace=BatchPace(5.0), own_pace=BatchPace(5.0))
+    made = World(GOAL, 2, cadence=BatchCadence(5.0), own_cadence=BatchCadence(5.0))
     made.run([fraction], 12.0)
     assert kinds(made) == ["change batches"]
     restored = type(made.memory).restored(made.memory.recorded())

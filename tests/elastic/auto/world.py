@@ -12,7 +12,7 @@ from tidegate.elastic.auto.machine import Machine
 from tidegate.elastic.auto.memory import MachineMemory
 from tidegate.elastic.auto.remedy import RemedyChoice
 from tidegate.elastic.auto.setting import Setting
-from tidegate.model.observation import BatchPace, ShedSeen, SplitSeen
+from tidegate.model.observation import BatchCadence, ShedSeen, SplitSeen
 
 FIXED_S = 0.02
 SAVED = 0.8
@@ -35,8 +35,8 @@ class World:
     beside_saved: float = 0.0
     limit: int | None = None
     """What a budget leaves."""
-    pace: BatchPace = BatchPace(0.1)
-    own_pace: BatchPace | None = None
+    cadence: BatchCadence = field(default_factory=lambda: BatchCadence(0.1))
+    own_cadence: BatchCadence | None = None
     rate: float = 1_000.0
     hottest: float = 0.0
     """The part of the work that one key is, where keys may be split only `splits` it."""
@@ -66,11 +66,11 @@ class World:
         load *= self.skew
         load += self.beside * (1 - self.beside_saved * self.share)
         self.shed_batches += self.share > 0
-        most_s = inf if self.pace.rows is None else self.pace.rows / self.rate
+        most_s = inf if self.cadence.rows is None else self.cadence.rows / self.rate
         taken_s = min(self.cycle_s, most_s)
         batch_s = FIXED_S + load * taken_s
         self.latency_s = self.cycle_s + batch_s
-        passed_s = max(batch_s, self.pace.trigger_s)
+        passed_s = max(batch_s, self.cadence.trigger_s)
         self.cycle_s += passed_s - taken_s
         self.at_s += passed_s
         self.waited_s += passed_s
@@ -114,8 +114,8 @@ class World:
             ),
             backlog_s=self.cycle_s,
             ready_s=0.0,
-            pace=self.pace,
-            own_pace=self.own_pace,
+            cadence=self.cadence,
+            own_cadence=self.own_cadence,
             rate=self.rate,
             memory_bytes=self.memory_bytes,
             latency_s=self.latency_s,
@@ -135,7 +135,7 @@ class World:
             (self.instances,), self.share = chosen.setting.counts, chosen.setting.share
             if chosen.setting.splits is not None:
                 self.splits = chosen.setting.splits
-            self.pace = chosen.setting.pace or self.pace
+            self.cadence = chosen.setting.cadence or self.cadence
 
     @property
     def setting(self) -> Setting:

@@ -112,8 +112,8 @@ class Case:
 
     def is_undivided(self, setting: Setting) -> bool:
         """Whether most time goes to the driver, map tasks or the trigger, not to instances."""
-        pace = setting.pace or self.seen.pace
-        if pace.trigger_s >= self.goal.latency_s:
+        cadence = setting.cadence or self.seen.cadence
+        if cadence.trigger_s >= self.goal.latency_s:
             return True
         work = zip(self.work, setting.counts, strict=True)
         divided = sum(of * self.caution / count for of, count in work)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.model.observation import BatchPace, ShedSeen, SplitSeen
+from tidegate.model.observation import BatchCadence, ShedSeen, SplitSeen
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,19 @@ class Saved:
 class Evidence:
     """All subqueries of a query after an interval, in the order of the plan.
 
-    `at_s` is the time since the policy began, counted from batches. `backlog_s` is how many seconds
-    of input wait, and `ready_s` how long tuples wait until they are ready. `pace` is that of the
-    batches now, and `own_pace` what the user asked for, None where it cannot be changed; `rate` is
-    how many rows come in a second. `latency_s` is that of the slowest tuple of the interval, None
-    where none was answered. `doubt` is how far the work may
-    be off, as a part of it. `saved` is what shedding saves of the work of instances, and
-    `saved_beside` of what the driver and map tasks do for tuples; with `saving_known`, batches have
-    shown both. `shed` is None for a query that cannot shed, and `half_error` the error that
-    it has where half is shed, None where that was not seen yet. `limit` is how many instances the
-    budget of the session leaves now, None without one. `memory_bytes` is what an instance's process
-    may hold, None where that is not known.
+    - `at_s`: the time since the policy began, counted from batches
+    - `backlog_s`: how many seconds of input wait; `rate`: how many rows come in a second
+    - `ready_s`: how long tuples wait until they are ready
+    - `cadence`: that of the batches now; `own_cadence` is what the user asked for, None where it
+      cannot be changed
+    - `latency_s`: that of the slowest tuple of the interval, None where none was answered
+    - `doubt`: how far the work may be off, as a part of it
+    - `saved`: what shedding saves of the work of instances; `saved_beside`: what it saves of the
+      work of the driver and map tasks; with `saving_known`, batches have shown both
+    - `shed`: None for a query that cannot shed
+    - `half_error`: the error where half is shed, None where that was not seen yet
+    - `limit`: how many instances the budget of the session leaves now, None without one
+    - `memory_bytes`: what an instance's process may hold, None where that is not known
     """
 
     batch: int
@@ -72,10 +74,10 @@ class Evidence:
     subqueries: tuple[SubqueryEvidence, ...]
     backlog_s: float
     ready_s: float
-    pace: BatchPace
+    cadence: BatchCadence
     latency_s: float | None
     doubt: float
-    own_pace: BatchPace | None = None
+    own_cadence: BatchCadence | None = None
     rate: float = 0.0
     saved: Saved = Saved(0.8, 0.5)
     saved_beside: Saved = Saved(0.4, 0.0)

@@ -183,7 +183,7 @@ class Machine:
         """What is not needed any more: what costs accuracy, then the others, the last one first."""
         if seen.share > 0:
             return self._unshed(memory, seen)
-        if seen.own_pace is not None and seen.pace != seen.own_pace:
+        if seen.own_cadence is not None and seen.cadence != seen.own_cadence:
             memory, chosen = self._own_batches(memory, seen)
             if chosen is not None:
                 return memory, chosen
@@ -209,7 +209,7 @@ class Machine:
         if memory.grown_s > since_s:
             return memory, None
         case = self._case(memory, seen, tuple(of * FEWER for of in memory.highest(since_s)))
-        own = Setting(seen.counts, pace=seen.own_pace)
+        own = Setting(seen.counts, cadence=seen.own_cadence)
         if not case.holds(own):
             return memory, None
         why = f"the target was held for {memory.hold_s:.0f} s, and is with the batches asked for"

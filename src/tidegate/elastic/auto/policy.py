@@ -79,7 +79,7 @@ class ByTarget:
             after,
             share=_share(evidence, chosen),
             wanted=wanted,
-            pace=chosen.setting.pace,
+            cadence=chosen.setting.cadence,
             splits=chosen.setting.splits,
         )
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 from tidegate.elastic.auto.case import Case
 from tidegate.elastic.auto.setting import LatencyForecast, Setting, error_at
-from tidegate.model.observation import BatchPace
+from tidegate.model.observation import BatchCadence
 
 UNEVEN = 1.15
 """Evening loads is worth it where the busiest instance has so many times the mean."""
@@ -135,7 +135,7 @@ def _no_more(case: Case, found: Setting) -> str:
     """Why there is no reason to add instances."""
     if case.holds(found):
         return "there are enough"
-    if case.seen.pace.trigger_s >= case.goal.latency_s:
+    if case.seen.cadence.trigger_s >= case.goal.latency_s:
         return "the trigger alone is longer than the target"
     if case.is_undivided(case.standing):
         return "driver and map tasks take the time, more instances would hardly help"
@@ -174,25 +174,26 @@ class ChangeBatches:
     kind: ClassVar = "change batches"
 
     def proposed(self, case: Case) -> RemedyProposal:
-        if case.seen.own_pace is None:
+        if case.seen.own_cadence is None:
             return RemedyProposal(None, "batches of this run cannot be changed")
-        settings = [replace(case.standing, pace=pace) for pace in _paces(case)]
+        settings = [replace(case.standing, cadence=cadence) for cadence in _cadences(case)]
         if not settings:
             return RemedyProposal(None, "batches start at once, and are as large as they should be")
         best = min(settings, key=lambda of: case.forecast(of).latency_s)
         return RemedyProposal(next(filter(case.holds, settings), best))
 
 
-def _paces(case: Case) -> Iterator[BatchPace]:
-    """Other paces, those that are nearest to the one there is first."""
-    now, target_s = case.seen.pace, case.goal.latency_s
+def _cadences(case: Case) -> Iterator[BatchCadence]:
+    """Other cadences, those that are nearest to the one there is first."""
+    now, target_s = case.seen.cadence, case.goal.latency_s
     triggers = [now.trigger_s, *(t * target_s for t in _OFTEN if t * target_s < now.trigger_s)]
-    limits = [now.rows]
+    limits: list[int | None] = [now.rows]
     if now.rows is not None:
-        limits += [rows for times in _LARGER if (rows := times * now.rows) <= MOST_ROWS]
+        larger = [times * now.rows for times in _LARGER]
+        limits += [rows for rows in larger if rows <= MOST_ROWS]
     for rows, trigger_s in product(limits, triggers):
         if (trigger_s, rows) != (now.trigger_s, now.rows):
-            yield BatchPace(trigger_s, rows)
+            yield BatchCadence(trigger_s, rows)
 
 
 ORDER: tuple[Remedy, ...] = (

@@ -1,7 +1,7 @@
 """Forecasts what a setting of a query leads to: latency with an interval, load, memory and error.
 
 A batch takes what came while the one before it ran, as far as the limit of its rows allows. So the
-next batches follow from the input that waits, the load, the fixed cost of a batch and its pace
+next batches follow from the input that waits, the load, the fixed cost of a batch and its cadence
 (`model.pace`). The slowest tuple of a batch waits for all batches before it and for its own.
 """
 
@@ -12,7 +12,7 @@ from math import inf, sqrt
 from typing import Any
 
 from tidegate.elastic.auto.evidence import Evidence, Saved, SubqueryEvidence
-from tidegate.model.observation import BatchPace
+from tidegate.model.observation import BatchCadence
 
 MOST_LOAD = 0.98
 """A setting holds only where the load is below this at the upper end of its interval."""
@@ -36,7 +36,7 @@ class Setting:
     """What a query can be set to: instances of each subquery, and the share that it sheds.
 
     With `evened` the loads of its buckets are evened on the way. `splits` says whether partitioners
-    on standby may split keys, and `pace` how often batches start and how large they are; None
+    on standby may split keys, and `cadence` how often batches start and how large they are; None
     leaves each as it is.
     """
 
@@ -44,7 +44,7 @@ class Setting:
     share: float = 0.0
     evened: bool = False
     splits: bool | None = None
-    pace: BatchPace | None = None
+    cadence: BatchCadence | None = None
 
     @property
     def cost(self) -> int:
@@ -55,7 +55,7 @@ class Setting:
         return (
             (self.counts, self.share) == (seen.counts, seen.share)
             and self.splits in (None, seen.splits)
-            and self.pace in (None, seen.pace)
+            and self.cadence in (None, seen.cadence)
         )
 
     def undone(self, seen: Evidence) -> Setting:
@@ -64,7 +64,7 @@ class Setting:
             seen.counts,
             seen.share,
             splits=None if self.splits is None else seen.splits,
-            pace=None if self.pace is None else seen.pace,
+            cadence=None if self.cadence is None else seen.cadence,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -72,8 +72,8 @@ class Setting:
         told: dict[str, Any] = {"instances": list(self.counts), "share": self.share}
         if self.splits is not None:
             told["splits_keys"] = self.splits
-        if self.pace is not None:
-            told |= {"trigger_s": self.pace.trigger_s, "batch_rows": self.pace.rows}
+        if self.cadence is not None:
+            told |= {"trigger_s": self.cadence.trigger_s, "batch_rows": self.cadence.rows}
         return told
 
 
@@ -87,18 +87,18 @@ def change_text(before: Setting, after: Setting) -> str:
         parts.append(f"shed {before.share:.0%} -> {after.share:.0%}")
     if after.splits is not None and before.splits != after.splits:
         parts.append("keys may be split" if after.splits else "keys go by hash")
-    if after.pace is not None and before.pace != after.pace:
-        parts.append(pace_text(after.pace, before.pace))
+    if after.cadence is not None and before.cadence != after.cadence:
+        parts.append(cadence_text(after.cadence, before.cadence))
     return ", ".join(parts) or "the same instances with even loads"
 
 
-def pace_text(pace: BatchPace, before: BatchPace | None = None) -> str:
-    """A pace in words: all of it, or what is other than before."""
+def cadence_text(cadence: BatchCadence, before: BatchCadence | None = None) -> str:
+    """A cadence in words: all of it, or what is other than before."""
     parts = []
-    if before is None or pace.trigger_s != before.trigger_s:
-        parts.append(f"every {pace.trigger_s:g} s" if pace.trigger_s else "at once")
-    if before is None or pace.rows != before.rows:
-        parts.append("of any size" if pace.rows is None else f"of {pace.rows:,} rows at most")
+    if before is None or cadence.trigger_s != before.trigger_s:
+        parts.append(f"every {cadence.trigger_s:g} s" if cadence.trigger_s else "at once")
+    if before is None or cadence.rows != before.rows:
+        parts.append("of any size" if cadence.rows is None else f"of {cadence.rows:,} rows at most")
     return f"batches {', '.join(parts)}"
 
 
@@ -153,7 +153,7 @@ def forecast(
     `work` is that of each subquery if nothing is shed, in place of what is foreseen.
     """
     asked = work or tuple(one.highest for one in seen.subqueries)
-    pace = setting.pace or seen.pace
+    cadence = setting.cadence or seen.cadence
     # Subqueries have their turns in a batch; what is beside them was measured with each of them.
     fixed_s = max(one.fixed_s for one in seen.subqueries)
     beside = max(one.beside for one in seen.subqueries)
@@ -161,12 +161,12 @@ def forecast(
         work * _skew(one, count, setting) / count
         for one, work, count in zip(seen.subqueries, asked, setting.counts, strict=True)
     )
-    most_s = inf if pace.rows is None or seen.rate <= 0 else pace.rows / seen.rate
+    most_s = inf if cadence.rows is None or seen.rate <= 0 else cadence.rows / seen.rate
     ends = []
     for factor, worst in ((1 - seen.doubt, False), (1.0, False), (1 + seen.doubt, True)):
         load = beside * _left(seen.saved_beside, seen.share, setting.share, worst=worst)
         load += divided * factor * _left(seen.saved, seen.share, setting.share, worst=worst)
-        cycles = BatchCycles(fixed_s, load, pace.trigger_s, most_s)
+        cycles = BatchCycles(fixed_s, load, cadence.trigger_s, most_s)
         end_s = cycles.slowest_s(seen.backlog_s, horizon_s)
         ends.append((seen.ready_s + end_s, cycles.least_load))
     (low_s, _), (mid_s, load), (high_s, high_load) = ends

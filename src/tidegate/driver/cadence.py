@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from tidegate.driver.batch_limit import BatchLimit
-from tidegate.model.observation import BatchPace
+from tidegate.model.observation import BatchCadence
 
 
-class RunPace:
-    """The pace of a run; the policy may change it between two batches. Owned by the loop.
+class RunCadence:
+    """The cadence of a run; the policy may change it between two batches. Owned by the loop.
 
     A restart begins with what the user asked for: no row depends on it, so nothing is recorded.
     """
 
     def __init__(self, trigger_s: float | None, limit: BatchLimit) -> None:
         self.limit = limit
-        self.own = BatchPace(trigger_s or 0.0, limit.asked_rows)
+        self.own = BatchCadence(trigger_s or 0.0, limit.asked_rows)
         """What the user asked for."""
         self._trigger_s = self.own.trigger_s
 
@@ -24,14 +24,14 @@ class RunPace:
         return self._trigger_s
 
     @property
-    def now(self) -> BatchPace:
+    def now(self) -> BatchCadence:
         """That of the next batch."""
-        return BatchPace(self._trigger_s, self.limit.asked_rows)
+        return BatchCadence(self._trigger_s, self.limit.asked_rows)
 
-    def change(self, pace: BatchPace) -> None:
+    def change(self, cadence: BatchCadence) -> None:
         """Have another one from the next batch on; what fits into memory still limits its rows."""
-        self._trigger_s = pace.trigger_s
-        rows = self.own.rows if pace.rows is None else pace.rows
+        self._trigger_s = cadence.trigger_s
+        rows = self.own.rows if cadence.rows is None else cadence.rows
         assert rows is not None, "batches of a run have a limit"
         if rows != self.limit.asked_rows:
-            self.limit.pace(rows)
+            self.limit.cadence(rows)
