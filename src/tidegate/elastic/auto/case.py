@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -82,6 +83,9 @@ class Case:
         limits = [limit for limit in (self.goal.cost, most) if limit is not None]
         limit = min(limits, default=sum(one.most for one in seen.subqueries))
         counts = self._least(share, limit)
+        if len(counts) == 1:
+            most = min(limit, seen.subqueries[0].most)
+            return case._fewest_of_one(Setting((most,), share, evened=True, splits=splits), counts)
         tried = []
         while not case.holds(found := Setting(tuple(counts), share, evened=True, splits=splits)):
             tried.append(found)
@@ -94,6 +98,14 @@ class Case:
                 return next(filter(case.is_undivided, tried), found)
             counts[-max(gains)[1]] += 1
         return found
+
+    def _fewest_of_one(self, most: Setting, least: list[int]) -> Setting:
+        """The same for one subquery, by bisection: what holds with so many holds with more."""
+        counts = range(least[0], most.cost + 1)
+        settings = [replace(most, counts=(count,)) for count in counts] or [most]
+        suffices = self.holds if self.holds(settings[-1]) else self.is_undivided
+        place = bisect_left(settings, True, hi=len(settings) - 1, key=suffices)
+        return settings[place]
 
     def _least(self, share: float, limit: int) -> list[int]:
         """Where the search begins: fewer instances have more to do, or to keep, than they can."""

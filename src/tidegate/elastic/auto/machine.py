@@ -240,6 +240,9 @@ class Machine:
         found = case.fewest()
         if found.cost >= case.standing.cost or not case.holds(found):
             return memory, None
+        # While a backlog is worked off, fewer suffice each second: one switch at its end will do.
+        if found.cost > case.lean().cost:
+            return memory, None
         return self._given(memory, seen, case, found, "remove instances", why)
 
     @property
@@ -314,7 +317,7 @@ class Machine:
                 grown_s=at_s if more else memory.grown_s,
                 shrunk_s=at_s if fewer else memory.shrunk_s,
                 shed_s=at_s if after.share > 0 and before.share == 0 else memory.shed_s,
-                surplus=grown and after.share == 0 and case.lean().cost < after.cost,
+                surplus=grown and after.share == 0 and case.lean(splits=after.splits).cost < after.cost,
                 hold_s=min(memory.hold_s * 2, MOST_HOLD_S) if missed else memory.hold_s,
                 pending=PendingOutcome(
                     at_s=at_s,

@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any, ClassVar, Protocol
 
 from tidegate.elastic.auto.case import Case
-from tidegate.elastic.auto.setting import LatencyForecast, Setting, error_at
+from tidegate.elastic.auto.setting import MOST_LOAD, LatencyForecast, Setting, error_at
 from tidegate.model.observation import BatchCadence
 
 UNEVEN = 1.15
@@ -179,8 +179,13 @@ class ChangeBatches:
         settings = [replace(case.standing, cadence=cadence) for cadence in _cadences(case)]
         if not settings:
             return RemedyProposal(None, "batches start at once, and are as large as they should be")
-        best = min(settings, key=lambda of: case.forecast(of).latency_s)
+        best = min(settings, key=lambda of: _keeps_up(case.forecast(of)))
         return RemedyProposal(next(filter(case.holds, settings), best))
+
+
+def _keeps_up(expected: LatencyForecast) -> tuple[float, float, float]:
+    """Where no setting holds: first that it keeps up at all, then how late it is."""
+    return max(expected.load, MOST_LOAD), expected.latency_s, expected.load
 
 
 def _cadences(case: Case) -> Iterator[BatchCadence]:
