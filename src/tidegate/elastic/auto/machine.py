@@ -297,6 +297,7 @@ class Machine:
         more = after.cost > before.cost or chosen.kind in _UNPAID
         fewer = after.cost < before.cost or chosen.kind in _UNPAID.values()
         grown = after.cost > before.cost
+        lean = case.lean(splits=after.splits) if grown else after
         record = {
             "batch": seen.batch,
             "at_s": round(at_s, 1),
@@ -317,7 +318,7 @@ class Machine:
                 grown_s=at_s if more else memory.grown_s,
                 shrunk_s=at_s if fewer else memory.shrunk_s,
                 shed_s=at_s if after.share > 0 and before.share == 0 else memory.shed_s,
-                surplus=grown and after.share == 0 and case.lean(splits=after.splits).cost < after.cost,
+                surplus=grown and after.share == 0 and lean.cost < after.cost,
                 hold_s=min(memory.hold_s * 2, MOST_HOLD_S) if missed else memory.hold_s,
                 pending=PendingOutcome(
                     at_s=at_s,
