@@ -15,6 +15,7 @@ from tests.operate.aggregate.test_split_keys import node_of
 from tidegate.driver.batch_limit import BatchLimit
 from tidegate.driver.manager import _checked
 from tidegate.elastic.auto.policy import ByTarget
+from tidegate.elastic.fixed import Fixed
 from tidegate.elastic.policy import Decision
 from tidegate.errors import OptionError
 from tidegate.model.observation import BatchCadence, Observation
@@ -96,6 +97,19 @@ def test_what_a_policy_sees_of_batches_state_and_memory(tmp_path: Path) -> None:
     assert all((seen.memory_bytes or 0) > 2**20 for seen in policy.seen)
 
 
+def test_another_policy_begins_with_what_the_user_asked_for(tmp_path: Path) -> None:
+    policy = Asking({0: Decision(cadence=BatchCadence(0.5, 7))})
+    loop = loop_of(
+        plan_of(MEDIANS), [memory(*HOT[:100], end=True)], tmp_path, batch_rows=10, policy=policy,
+        clock=Watch(),
+    )  # fmt: skip
+    loop.step()
+    assert loop.pipeline.cadence.now == BatchCadence(0.5, 7)
+    loop.manager.use(Fixed())
+    assert loop.pipeline.cadence.now == BatchCadence(0.0, 10)
+    loop.close()
+
+
 @pytest.mark.parametrize("instances", [3, 4])
 def test_keys_are_split_once_that_is_allowed_and_the_rows_are_the_same(
     tmp_path: Path, instances: int
@@ -145,10 +159,10 @@ def test_a_latency_target_puts_the_partitioner_on_standby() -> None:
 def test_the_cadence_of_batches_keeps_to_what_comes_out() -> None:
     """Larger batches are asked for, and rows multiply: what comes out goes before it."""
     limit = BatchLimit(1_000_000, by_output=True, first_rows=8_192)
-    limit.cadence(2_000_000)
+    limit.allow(2_000_000)
     assert (limit.rows, limit.asked_rows) == (8_192, 2_000_000)
     asked = BatchLimit(100)
-    asked.cadence(400)
+    asked.allow(400)
     assert asked.rows == 400
 
 

@@ -64,7 +64,7 @@ class BatchLimit:
         """Ask for another number from now on."""
         self._asked_rows = self._fitting_rows = self._output_rows = rows
 
-    def cadence(self, rows: int) -> None:
+    def allow(self, rows: int) -> None:
         """Have at most so many from now on; fewer where what comes out of a row is many."""
         if not self._by_output:
             return self.ask(rows)

@@ -28,10 +28,14 @@ class RunCadence:
         """That of the next batch."""
         return BatchCadence(self._trigger_s, self.limit.asked_rows)
 
-    def change(self, cadence: BatchCadence) -> None:
-        """Have another one from the next batch on; what fits into memory still limits its rows."""
+    def change(self, cadence: BatchCadence | None) -> None:
+        """Have another one from the next batch on, None for what the user asked for.
+
+        What fits into memory still limits the rows of a batch.
+        """
+        cadence = cadence or self.own
         self._trigger_s = cadence.trigger_s
         rows = self.own.rows if cadence.rows is None else cadence.rows
         assert rows is not None, "batches of a run have a limit"
         if rows != self.limit.asked_rows:
-            self.limit.cadence(rows)
+            self.limit.allow(rows)

@@ -51,7 +51,7 @@ class Manager:
         shared: bool = False,
         shed: Callable[[ShareRequest], object] | None = None,
         budget: QueryBudget = NO_BUDGET,
-        cadence: Callable[[BatchCadence], object] | None = None,
+        cadence: Callable[[BatchCadence | None], object] | None = None,
         split: Callable[[bool], object] | None = None,
     ) -> None:
         self._policy = policy
@@ -99,8 +99,16 @@ class Manager:
         return isinstance(self._policy, Explaining) and self._policy.sheds
 
     def use(self, policy: Policy) -> None:
-        """Let another policy decide from the next batch on."""
+        """Let another policy decide from the next batch on.
+
+        Batches and partitioners are as the user asked for them again: the other policy may know
+        nothing of what this one has changed.
+        """
         self._policy = policy
+        if self._cadence is not None:
+            self._cadence(None)
+        if self._split is not None:
+            self._split(False)
         self.failure = self.remark = None
         self._batches, self._asked = 0, AskedInstances()
         self._budget.turn(claim_of(policy))

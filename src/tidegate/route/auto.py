@@ -43,6 +43,7 @@ class Auto(ByKeys):
 
     name: ClassVar[str] = "auto"
     remembers: ClassVar[str] = "choices"
+    choosing: ClassVar[str] = "each source chooses hash, cam, pk or shuffle for each window"
     settled_because: ClassVar[str] = "auto is hash, for a key is as much work as others"
     number: ClassVar[int] = CAM
     looks_back = True

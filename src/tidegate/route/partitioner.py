@@ -71,6 +71,9 @@ class Partitioner(Protocol):
     settled_because: ClassVar[str] = ""
     """Why `settled` gives another, in a plan."""
 
+    choosing: ClassVar[str] = ""
+    """How it chooses among others, in a plan."""
+
     def buckets(self, units: Units, mapping: Mapping) -> Int32s:
         """The bucket of each unit, from 0 on, or EVERY_BUCKET; costs O(rows)."""
 

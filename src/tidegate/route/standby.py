@@ -29,6 +29,7 @@ class Standby(Auto):
     """
 
     name: ClassVar[str] = "standby"
+    choosing: ClassVar[str] = "hash, until the policy auto has each source choose for each window"
     settled_because: ClassVar[str] = "standby is hash, for a key is as much work as others"
 
     @property
