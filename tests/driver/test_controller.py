@@ -172,3 +172,19 @@ def test_the_cadence_of_batches_keeps_to_what_comes_out() -> None:
 def test_a_cadence_that_batches_cannot_have_is_refused(cadence: Any) -> None:
     with pytest.raises(OptionError, match="decide: "):
         _checked(Decision(cadence=cadence))
+
+
+def test_a_checkpoint_that_began_by_hash_goes_on_by_hash(tmp_path: Path) -> None:
+    """A latency target may be added to a query that runs already: its state decides who places."""
+    stream, sink, seen = StreamDef("s", ("memory:s",), "ts", 0, None, SCHEMA), MemorySink(), []
+    for clause in ("", "WITH LATENCY 2 SECONDS"):
+        outputs = bind(read_script(f"{MEDIANS} {clause}"), {"s": stream})
+        loop = loop_of(
+            plan_for(outputs, Place("none")), [memory(*HOT[:9_000], end=True)], tmp_path, sink,
+            batch_rows=2_000, instances=None,
+        )  # fmt: skip
+        operator: Any = loop.plan.subqueries[0].operator
+        seen.append(operator.partitioner.name)
+        loop.step()
+        loop.close()
+    assert seen == ["hash", "hash"]
