@@ -173,7 +173,7 @@ class Subqueries:
     def _scheduled(
         self, batch: int, standing: Mapping[str, route.Mapping], at: float
     ) -> dict[str, WaitingRequest]:
-        """The requests that options (`--instances`, `--mapping`, schedules) make for a batch."""
+        """The requests that `--switch`, `--instances` and `--mapping` make for a batch."""
         found = {}
         for name, mapping in standing.items():
             answered = name in self._answered
