@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.clock import Clock
+from tidegate.driver.cadence import RunCadence
 from tidegate.driver.change import fitting
 from tidegate.driver.checkpoint import Checkpoint
 from tidegate.driver.commit import BatchWork, next_manifest
@@ -86,10 +87,10 @@ class Pipeline:
     ) -> None:
         self.plan = plan = fitting(plan, store)
         self.limit = options.limit_of(any(s.operator.traits.multiplies for s in plan.subqueries))
+        self.cadence = RunCadence(options.trigger_s, self.limit)
         self.rows_at_hand = 0
         """The rows of the current batch; while it is being cut, the most it may have."""
         self._options = options
-        self._timed = options.trigger_s is not None
         self._store = store
         self._clock = clock
         self._seen = seen
@@ -282,7 +283,7 @@ class Pipeline:
         batch must be known already, and no trigger may say when it begins.
         """
         whole = cut.rows >= self.limit.rows and not cut.exhausted
-        known = not self.limit.follows_output and not self._timed
+        known = not self.limit.follows_output and not self.cadence.trigger_s
         return whole and known and self._replay is None
 
     def _begin_next(self, runner: JobRunner, drafts: Sequence[Draft], cut: Cut) -> None:

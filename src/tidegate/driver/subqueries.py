@@ -20,6 +20,7 @@ from tidegate.driver.outlet import Outlets
 from tidegate.driver.replay import Replay
 from tidegate.driver.shedding import Shedding
 from tidegate.driver.source_watch import SourceBatch, SubqueryArrivals, given_to
+from tidegate.driver.standby import StandbyPartitioners
 from tidegate.driver.subquery import RunningSubquery
 from tidegate.driver.tables import Tables
 from tidegate.driver.window_log import WindowDigest
@@ -34,7 +35,8 @@ from tidegate.execute.runner import Draft, JobRunner, Outcomes
 from tidegate.execute.splits import telling_inputs
 from tidegate.gate.backlog import Backlog
 from tidegate.gate.intake import Cut
-from tidegate.plan.physical import QUERY_CLOUD, Plan
+from tidegate.model.observation import SplitSeen
+from tidegate.plan.physical import QUERY_CLOUD, Plan, Subquery
 from tidegate.route import mapping as route
 from tidegate.state.epoch import time_of
 from tidegate.state.manifest import Manifest
@@ -55,10 +57,10 @@ class Subqueries:
         self._local = store.files.local
         self.shedding = Shedding(plan)
         """The share that each subquery sheds, and the requests to change it."""
+        self.standby = StandbyPartitioners(plan)
+        """The partitioners that may split keys, and whether they do now."""
         self._all = [
-            RunningSubquery(
-                plan, number, store, telling, tables, self.shedding.applied, options.memory
-            )
+            RunningSubquery(plan, number, store, telling, tables, self._applied, options.memory)
             for number, telling in enumerate(telling_inputs(plan))
         ]
         self._streams = [stream.name for stream in plan.streams]
@@ -69,6 +71,9 @@ class Subqueries:
         self._answered: set[str] = set()
         """The subqueries that took such a request in this run."""
         options.memory.take()
+
+    def _applied(self, subquery: Subquery) -> Subquery:
+        return self.standby.applied(self.shedding.applied(subquery))
 
     def __iter__(self) -> Iterator[RunningSubquery]:
         return iter(self._all)
@@ -330,6 +335,17 @@ class Subqueries:
         """The changes that each subquery's operator made on its own in this run."""
         found = ((s.name, s.change_log.newest()) for s in self._all)
         return {name: newest for name, newest in found if newest}
+
+    def splits(self) -> dict[str, SplitSeen | None]:
+        """What a policy may know of each subquery's partitioner, by name."""
+        return {s.name: self.standby.seen(s.subquery.key, s.change_log.newest) for s in self._all}
+
+    def state_bytes(self, manifest: Manifest) -> dict[str, int]:
+        """The bytes of state of each subquery, by name; costs a look at each segment."""
+        found = dict.fromkeys(self.names, 0)
+        for key, segments in manifest.operators.items():
+            found[self._plan.names[key.partition("/")[0]]] += sum(s.bytes for s in segments)
+        return found
 
     def compact(self, manifest: Manifest, runner: JobRunner) -> None:
         """Start the compactions that pay; called after a commit."""

@@ -1,7 +1,7 @@
 """Runs jobs as rounds of plain tasks, which exchange rows by files of one host or directly.
 
 No row passes through the JVM. A job of plain tasks starts in a fraction of the time that Spark
-needs to plan a query with a shuffle (docs/performance.md has the numbers).
+needs to plan a query with a shuffle (docs/measured/engine.md has the numbers).
 """
 
 from __future__ import annotations
