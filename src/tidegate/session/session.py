@@ -383,14 +383,14 @@ class Session:
         """Start a query; instances and switches are for all subqueries, or by their names.
 
         Without `follow` and `available_now` it reads to the end of its input and finishes every
-        window. With `available_now` it takes what there is and leaves windows open: the next run on
-        the checkpoint goes on. `trigger` is the least time between the starts of two batches, as
-        `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in bytes.
-        `handover` is how buckets come to other instances: "shared", "state" or "window". `mapping`
-        has the owner of each bucket at the start. With `start_empty` a changed query may have
-        operators without state. `keep` is how long states of earlier batches stay, as `"24 hours"`;
-        `sign` is a PEM file with the key that signs each batch. `lineage` is a file or URL for
-        events, one in `lineage_every` (10 minutes). `dashboard` is the port of a page; True: any.
+        window. With `available_now` it reads what is there and leaves windows open for the next
+        run. `trigger` is the least time between the starts of two batches, as `"1 second"`.
+        `memory_limit` is what each process may hold, as `"2GB"` or in bytes. `handover` is how
+        buckets reach other instances: "shared", "state" or "window". `mapping` has the owner of
+        each bucket at the start. With `start_empty` new operators of a changed query begin without
+        state. `keep` is how long states of earlier batches are kept, as `"24 hours"`. `sign` is a
+        PEM file with the key that signs each batch. `lineage` is a file or URL for events, one in
+        `lineage_every` (10 minutes). `dashboard` is the port of a page; True means any free one.
         """
         options = run_options(
             instances,
