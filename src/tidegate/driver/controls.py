@@ -1,4 +1,4 @@
-"""What may be asked of a run while its batches go on, from any thread; it acts between batches."""
+"""Takes requests for a running query from any thread; they take effect between batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidegate.state.epoch import time_of
 
 
 class Controls:
-    """Other mappings, other sources and another size of batches, for the next batch on."""
+    """Changes of mappings, sources, shedding and batch size, from the next batch on."""
 
     def __init__(self, pipeline: Pipeline, clock: Clock, closed: Callable[[], bool]) -> None:
         self._pipeline = pipeline
@@ -82,5 +82,5 @@ class Controls:
 
     @property
     def rows_at_hand(self) -> int:
-        """How many rows the batch that runs has, or may have while it is being cut."""
+        """The rows of the current batch; while it is being cut, the most it may have."""
         return self._pipeline.rows_at_hand

@@ -1,4 +1,4 @@
-"""How a query is to be run, apart from what it says; checked before anything starts."""
+"""The options of a run, beside the query itself; checked before anything starts."""
 
 from __future__ import annotations
 
