@@ -69,11 +69,6 @@ def encoded(message: Mapping[str, Any]) -> bytes:
     return json.dumps(message, default=str).encode() + b"\n"
 
 
-def send(to: socket.socket, message: Mapping[str, Any]) -> None:
-    """Send a message; an OSError if the other side is gone or too slow."""
-    to.sendall(encoded(message))
-
-
 def receive(of: socket.socket) -> dict[str, Any]:
     """Wait for an answer.
 

@@ -51,11 +51,6 @@ class BatchLimit:
         return self._asked_rows
 
     @property
-    def tries(self) -> int:
-        """How often the current batch was cut smaller."""
-        return self._tries
-
-    @property
     def follows_output(self) -> bool:
         """Whether the output of the current batch may change the limit of the next."""
         return self._output_rows < self._fitting_rows

@@ -7,15 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
-from py4j.protocol import Py4JError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
-from tidegate.execute.spark.failure import first_line, without_stacks
+from tidegate.execute.spark.failure import LOST, first_line, without_stacks
 
 T = TypeVar("T")
 
-_GONE = (PySparkException, Py4JError, ConnectionError, EOFError)
+_GONE = (PySparkException, *LOST)
 
 
 class TaskGroup(Protocol):

@@ -6,7 +6,6 @@ import threading
 from concurrent.futures import Future
 from contextlib import suppress
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from tidegate import schedule
@@ -34,7 +33,7 @@ class JobGroup:
             self._context.cancelJobGroup(self._name)
 
 
-_GONE = (Py4JError, ConnectionError, EOFError, AttributeError)
+GONE = (*LOST, AttributeError)
 """The exceptions of a context that has ended, or is about to."""
 
 
@@ -69,7 +68,7 @@ class TaskProgress:
         try:
             tracker = self._context.statusTracker()
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        except _GONE:
+        except GONE:
             return TaskCounts(0, 0)
         known = [stage for stage in stages if stage is not None]
         return TaskCounts(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))
