@@ -127,9 +127,9 @@ class RunMetric:
       a batch adds; the checkpoint holds the sum over all runs.
     - `over` makes an empty `Fold` of its values over a run; without it, only reports have the
       metric. `kept` reads it from the state, so that it is known before the first batch of a run.
-    - `where` are the places that show it if it is not zero; those in `zero` always do. `line` writes
-      its line from the JSON of the summary if label and number are not enough. `part_of` is the
-      metric of which it is shown as a share.
+    - `where` are the places that show it if it is not zero; those in `zero` always do. `line`
+      writes its line from the JSON of the summary if label and number are not enough. `part_of` is
+      the metric of which it is shown as a share.
     - With `each` the summary has its sum for every instance.
     - `exports` are its families in /metrics.
     """
