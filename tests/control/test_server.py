@@ -22,7 +22,7 @@ from tidegate.control.address import (
     write_record,
 )
 from tidegate.control.client import ask
-from tidegate.control.message import receive, send
+from tidegate.control.message import encoded, receive
 from tidegate.control.server import LONGEST_PATH, ControlServer
 from tidegate.errors import CheckpointError, OptionError, RunError, TidegateError
 from tidegate.state.store import Store
@@ -52,7 +52,7 @@ def connected(server: ControlServer) -> socket.socket:
 
 def answered(server: ControlServer, question: Mapping[str, Any]) -> dict[str, Any]:
     with connected(server) as connection:
-        send(connection, question)
+        connection.sendall(encoded(question))
         return receive(connection)
 
 

@@ -32,8 +32,8 @@ MUTANTS = (
     Mutant(
         "a source that joins does not take back what was cut without it",
         "driver/inputs.py",
-        "            self._intake.drop_ahead()  # it may reach beyond what the source promises\n",
-        "",
+        "            self._intake.drop_ahead()\n            self._intake.join(\n",
+        "            self._intake.join(\n",
         _TESTS,
     ),
     Mutant(

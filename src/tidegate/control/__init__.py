@@ -1,1 +1,1 @@
-"""Commands to a running query from another process of the same user, over a socket on its host."""
+"""Sends commands to a running query from another process of the same user, over a local socket."""

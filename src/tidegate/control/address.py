@@ -1,8 +1,8 @@
 """Records where the control socket of a query is, and finds it again.
 
-The path of a socket must be short, and checkpoints have long ones or are elsewhere. So the socket
-is in a private folder of the temporary ones, and a small file says where: `control.json` in a local
-checkpoint; for one on another file system, a file of the user on the driver's host.
+The path of a Unix socket must be short. The path of a checkpoint may be long, or on another host.
+So the socket is in a private temporary folder, and a small file says where: `control.json` in a
+local checkpoint, or a file in the user's state folder on the driver's host for a remote one.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ RECORD = "control.json"
 
 SOCKET = "ctl"
 FOLDER = "tidegate-ctl-"
-"""The name of a socket, and how that of its folder begins."""
+"""The name of the socket, and the prefix of its folder's name."""
 
 
 @dataclass(frozen=True)
 class ControlAddress:
-    """The socket of a run, and whose it is.
+    """The socket of a run, with its process, host and user.
 
-    `folder` is the inode of a local checkpoint, so that a copy of it is known as one: what is asked
-    of the copy is not for the query that runs on the other.
+    `folder` is the inode of a local checkpoint. It tells the checkpoint from a copy, which has the
+    same `control.json`: a command for the copy must not reach the query on the original.
     """
 
     socket: str
@@ -50,17 +50,17 @@ class ControlAddress:
         return ControlAddress(path, os.getpid(), platform.node(), os.geteuid(), since)
 
     def of(self, store: Store) -> ControlAddress:
-        """The same for a run on a checkpoint."""
+        """The same address, bound to a checkpoint."""
         return replace(self, folder=_inode(store))
 
     @property
     def is_here(self) -> bool:
-        """Whether it is on this host."""
+        """Whether the run is on this host."""
         return self.host == platform.node()
 
 
 def record_path(store: Store) -> str | None:
-    """The file that has the address for a checkpoint; None for one in the memory of a process."""
+    """The file with the address of a checkpoint's run; None for a checkpoint in memory."""
     if store.files.local:
         return store.files.full(RECORD)
     if store.handle().token is not None:
@@ -70,13 +70,13 @@ def record_path(store: Store) -> str | None:
 
 
 def _state_folder() -> Path:
-    """The folder of this user for addresses, as the XDG rules have it."""
+    """The user's folder for addresses, by the XDG rules."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(home) / "tidegate" / "control"
 
 
 def write_record(path: str, address: ControlAddress) -> None:
-    """Let others of this user find an address, in the place of an older one."""
+    """Write an address for other processes of this user; replaces an older one."""
     disk.make_folders(os.path.dirname(path), 0o700)
     aside = temporary(path)
     try:
@@ -84,13 +84,13 @@ def write_record(path: str, address: ControlAddress) -> None:
             file.write(json.dumps(asdict(address)).encode() + b"\n")
         disk.current().replace(aside, path)
     except OSError:
-        with suppress(OSError):  # the first error is the one to tell
+        with suppress(OSError):  # the first error is the one to report
             disk.unlink_if_there(aside)
         raise
 
 
 def read_record(path: str, store: Store) -> ControlAddress | None:
-    """The address that a file has for a checkpoint; None where there is none, or something else."""
+    """The address in a file; None if there is none, it is damaged, or of another checkpoint."""
     try:
         found: Mapping[str, Any] = json.loads(disk.read(path))
         address = ControlAddress(**found)
@@ -105,13 +105,13 @@ def _inode(store: Store) -> int | None:
 
 
 def remove_record(path: str, store: Store, address: ControlAddress) -> None:
-    """Take an address back, unless another run has put its own in the place."""
+    """Remove the record of an address, unless another run has replaced it."""
     if read_record(path, store) == address:
         disk.unlink_if_there(path)
 
 
 def remove_left(address: ControlAddress) -> None:
-    """Remove the socket of a run of this host that did not do so itself, because it was killed."""
+    """Remove the socket of a run of this host that was killed and left it."""
     folder = os.path.dirname(address.socket)
     ours = address.is_here and address.user == os.geteuid()
     if ours and os.path.basename(folder).startswith(FOLDER):

@@ -1,6 +1,6 @@
-"""Asks a query that runs in another process, over its control socket; `tidegate ctl` does.
+"""Sends commands to a query in another process, over its control socket; for `tidegate ctl`.
 
-That a query has ended is said only when nobody listens at its socket any more.
+It reports that a query has ended only if nobody listens at the socket any more.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tidegate.errors import CheckpointError, OptionError, RunError, StateError, 
 from tidegate.state.store import Store
 
 _PATIENCE_S = 60.0
-"""How long an answer may take: a batch that runs does not hold it up, a machine that swaps may."""
+"""How long an answer may take. A running batch does not delay it, but a swapping machine may."""
 
 _REFUSED_S = 2.0
-"""How long a process that lives may refuse: where its queue is full, some systems do that."""
+"""How long a living process may refuse connections: some systems do that while a queue is full."""
 
 _AGAIN_S = 0.02
 
@@ -31,9 +31,9 @@ _MUST_ANSWER = "the query must answer"
 
 
 def ask(location: str, question: Mapping[str, Any]) -> Any:
-    """The answer of the query that runs on a checkpoint; what it refuses is raised here.
+    """Ask the query that runs on a checkpoint, and return its answer; raises what it refuses.
 
-    A CheckpointError where none runs, or none that this user can reach from this host.
+    Raises a CheckpointError if no query runs there that this user can reach from this host.
     """
     sent = encoded(question)
     if len(sent) > MOST_ASKED_BYTES:
@@ -43,7 +43,7 @@ def ask(location: str, question: Mapping[str, Any]) -> Any:
     address, connection = _reached(store)
     try:
         with connection:
-            with suppress(BrokenPipeError):  # who does not read on may have said why
+            with suppress(BrokenPipeError):  # if the query stops reading, its answer says why
                 connection.sendall(sent)
             answer = receive(connection)
     except TimeoutError as error:
@@ -59,7 +59,7 @@ def ask(location: str, question: Mapping[str, Any]) -> Any:
 
 
 def _reached(store: Store) -> tuple[ControlAddress, socket.socket]:
-    """A connection to the query of a checkpoint; waits while others are before it."""
+    """A connection to the query of a checkpoint; waits while its queue is full."""
     clock = schedule.current().clock
     since = clock.now()
     while True:
@@ -92,7 +92,7 @@ def _connected(address: ControlAddress) -> socket.socket:
 
 
 def _listens(address: ControlAddress) -> bool:
-    """Whether somebody is at a socket still, although a connection to it was ended."""
+    """Whether a process still listens at a socket, after a connection to it broke."""
     try:
         _connected(address).close()
     except (BlockingIOError, TimeoutError):
@@ -103,7 +103,7 @@ def _listens(address: ControlAddress) -> bool:
 
 
 def _lives(process: int) -> bool:
-    """Whether there is a process of this number; it may be another one by now."""
+    """Whether a process with this number lives; the number may have been used again."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
@@ -119,7 +119,7 @@ def _silent(store: Store, address: ControlAddress) -> RunError:
 
 
 def _address(store: Store) -> ControlAddress:
-    """Where the query of a checkpoint listens, as far as this user may know."""
+    """The address of the query of a checkpoint; an error if this user may not use it."""
     path = record_path(store)
     try:
         address = None if path is None else read_record(path, store)
@@ -158,13 +158,13 @@ def _not_running(store: Store) -> CheckpointError:
 
 
 def _ended(store: Store, address: ControlAddress) -> CheckpointError:
-    """A run that has left its address behind: it was killed, or is ending just now."""
+    """The error for a run that left its address behind: it was killed, or is just ending."""
     said = f"has ended (process {address.process}, without a word)"
     return CheckpointError(store.location, _REQUIREMENT, *_state(store, said))
 
 
 def _removed(store: Store, address: ControlAddress) -> CheckpointError:
-    """A run whose socket is gone, while a process of its number lives."""
+    """The error for a run whose socket is gone although a process with its number lives."""
     return CheckpointError(
         store.location,
         _REQUIREMENT,
@@ -175,10 +175,10 @@ def _removed(store: Store, address: ControlAddress) -> CheckpointError:
 
 
 def _state(store: Store, ended: str) -> tuple[str, str]:
-    """What has become of a query that does not run, and what to do."""
+    """What happened to a query that does not run, and the remedy."""
     try:
         newest = store.latest() if store.files.local else None
-    except StateError:  # of no interest here; a restart tells
+    except StateError:  # of no interest here; a restart reports it
         newest = None
     if newest is not None and newest.finished:
         return "one whose query has finished", "There is nothing left to change."

@@ -16,7 +16,7 @@ from tidegate.errors import OptionError, UserError, near
 
 BY = "ctl"
 PAGE = "page"
-"""Who has asked, in the timeline."""
+"""The names of the askers in the timeline: `tidegate ctl`, and the page."""
 
 Arguments = Mapping[str, Any]
 
@@ -28,7 +28,7 @@ CHANGES: dict[str, Callable[[Arguments], MappingChange]] = {
     ),
     "switch": lambda given: Switch(*owners_of(given.get("mapping"))),
 }
-"""What changes mappings, by the name of the command."""
+"""The commands that change mappings, by name."""
 
 _ANY = ("command", "by", "from")
 _OF = ("subquery", "why")
@@ -48,10 +48,10 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 def answer(loop: Loop, question: Arguments) -> dict[str, Any]:
-    """Do what a question asks of a query; what cannot be done is a UserError.
+    """Run a command on a query and return the answer; a UserError if it is refused.
 
-    Called by the thread of the socket, or of a page, while batches run in another. What changes
-    something is noted in the journal, with who asked and what became of it.
+    Called by the thread of the socket or of a page, while batches run in another thread. The
+    journal gets each command that changes something, with who asked and the result.
     """
     command = text_of(question.get("command"), "ctl", "command")
     if command in FIELDS:
@@ -135,4 +135,4 @@ ACTIONS: dict[str, Callable[[Loop, Arguments], dict[str, Any]]] = {
     RESUME: _resume,
     STOP: _stop,
 }
-"""What changes something else, by the name of the command."""
+"""The other commands that change something, by name."""

@@ -1,8 +1,7 @@
-"""The control socket of a running query: other processes of its user ask, the query answers.
+"""Serves the control socket of a running query to other processes of the same user.
 
-One thread attends to all connections together, so that one who is slow, or says nothing, delays no
-other. Whoever asks has five seconds to do it. Nothing that a batch needs is held, and the thread
-ends with the run.
+One thread serves all connections without blocking, so that a slow one delays no other. Each has
+five seconds. The thread holds no lock that a batch needs, and ends with the run.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from tidegate.state.epoch import time_of
 _log = logging.getLogger(__name__)
 
 LONGEST_PATH = 103
-"""Bytes of the path of a socket, on every system."""
+"""The longest path of a Unix socket in bytes that every system allows."""
 
 MOST_CONNECTIONS = 128
-"""So many are attended to at once; the system lets others wait."""
+"""The most connections that are served at a time; the system queues others."""
 
 PATIENCE_S = 5.0
-"""How long a connection may take, from when it is accepted until its answer is sent."""
+"""How long a connection may take, from its acceptance until its answer is sent."""
 
 _PAUSE_S = 0.05
-"""Where a connection cannot be accepted, because too many files are open for example."""
+"""The pause after a connection could not be accepted, for example with too many open files."""
 
 Answer = Callable[[Mapping[str, Any]], Any]
-"""What is done with a question; gives JSON values, or raises a TidegateError."""
+"""Answers a question with JSON values, or raises a TidegateError."""
 
 
 class ControlServer:
-    """Listens from when it is made, answers once `start` is called, and is gone after `close`.
+    """Listens from its construction on, answers after `start`, and is gone after `close`.
 
-    Grows with its connections, of which there are MOST_CONNECTIONS at most.
+    Grows with its connections; there are at most MOST_CONNECTIONS.
     """
 
     def __init__(self, answer: Answer, patience_s: float = PATIENCE_S) -> None:
@@ -69,12 +68,12 @@ class ControlServer:
             raise
 
     def start(self) -> None:
-        """Answer from now on."""
-        # A daemon, so that a program whose main thread has ended is not kept alive by it.
+        """Start to answer."""
+        # A daemon thread does not keep a program alive whose main thread has ended.
         self._thread = schedule.current().start("tidegate-control", self._serve, daemon=True)
 
     def close(self) -> None:
-        """Answer no more; waits for the answer at hand. May be called again."""
+        """Stop answering; waits for the current answer. May be called again."""
         if self._listening.fileno() < 0:
             return
         self._write_end.close()  # wakes the thread
@@ -94,7 +93,7 @@ class ControlServer:
                 connection.socket.close()
 
     def _attend(self, selector: selectors.BaseSelector) -> bool:
-        """Wait for whoever is ready, and do what can be done now; False when the run has ended."""
+        """Wait until a connection is ready and serve it; return False when the run has ended."""
         for key, _ in selector.select(self._until_next_s(selector)):
             if key.fileobj is self._read_end:
                 return False
@@ -113,7 +112,7 @@ class ControlServer:
         return True
 
     def _listen(self, selector: selectors.BaseSelector, wanted: bool) -> None:
-        """Look for new connections, or leave them waiting."""
+        """Accept new connections, or leave them in the system's queue."""
         if wanted == (self._listening in selector.get_map()):
             return
         if wanted:
@@ -122,14 +121,14 @@ class ControlServer:
             selector.unregister(self._listening)
 
     def _until_next_s(self, selector: selectors.BaseSelector) -> float | None:
-        """How long to wait at most: until the first connection has taken too long."""
+        """The time until the first connection has taken too long; None without connections."""
         ends = [connection.ends_at for connection in _connections(selector)]
         return max(min(ends) - self._clock.now(), 0.0) if ends else None
 
     def _accept(self, selector: selectors.BaseSelector) -> None:
         try:
             asking, _ = self._listening.accept()
-        except BlockingIOError:  # who asked is gone
+        except BlockingIOError:  # the other side is gone
             return
         except OSError as error:
             _log.debug("control socket: %s", error)
@@ -144,7 +143,7 @@ class ControlServer:
         return self._answer(question)
 
     def _remove(self) -> None:
-        with suppress(OSError):  # somebody may have cleaned the folder of temporary files
+        with suppress(OSError):  # temporary files may have been cleaned up
             os.unlink(self.address.socket)
         with suppress(OSError):
             os.rmdir(self._folder)
@@ -160,7 +159,7 @@ def _end(selector: selectors.BaseSelector, connection: ControlConnection) -> Non
 
 
 def peer_of(connection: socket.socket) -> int | None:
-    """The user at the other end; None where the system does not say, and file modes must do."""
+    """The user at the other end; None if the system does not say, and only file modes protect."""
     kind = getattr(socket, "SO_PEERCRED", None)
     if kind is None:
         return None
@@ -170,7 +169,7 @@ def peer_of(connection: socket.socket) -> int | None:
 
 
 def check_peer(user: int | None) -> None:
-    """Refuse other users; root may do what it likes anyway."""
+    """Refuse other users; root may do anything anyway."""
     own = os.geteuid()
     if user not in (None, own, 0):
         raise UserError(

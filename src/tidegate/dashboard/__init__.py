@@ -1,1 +1,1 @@
-"""A page for a browser that shows queries at work, and the server behind it."""
+"""Shows running queries on a page in a browser, and serves that page."""

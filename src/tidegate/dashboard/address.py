@@ -1,4 +1,4 @@
-"""Where a dashboard listens: `8123`, `0.0.0.0:8123`, `[::1]:8123`; 0 is any port that is free."""
+"""Reads where a dashboard listens: `8123`, `0.0.0.0:8123`, `[::1]:8123`; 0 means any free port."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class DashboardAddress:
-    """A host and a port of it."""
+    """A host and a port."""
 
     host: str = LOOPBACK
     port: int = 0
 
     @staticmethod
     def parse(text: str | int, where: str) -> DashboardAddress:
-        """OptionError for what is neither a port nor HOST:PORT."""
+        """The address in a text; an OptionError if it is neither a port nor HOST:PORT."""
         host, colon, port = str(text).rpartition(":")
         whole = port.isascii() and port.isdigit() and int(port) <= 65_535
         bare = host if not host.startswith("[") else host.removeprefix("[").removesuffix("]")

@@ -1,4 +1,4 @@
-"""Who may ask the server what: names of this host, pages of its own, and a token for changes."""
+"""Decides which requests the server answers: by host name, by origin, and by token for changes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tidegate import disk
 from tidegate.whole_file import whole_file
 
 TOKEN = "TIDEGATE_DASHBOARD_TOKEN"
-"""The variable with the token, where somebody wants to choose it."""
+"""The environment variable for a token of the user's choice."""
 
 
 class DeniedError(Exception):
-    """A request that is not answered: the status of HTTP, and why."""
+    """A request is refused: the HTTP status, and why."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -28,8 +28,9 @@ class DeniedError(Exception):
 class Guard:
     """The rules of one server.
 
-    On the loopback interface only names of this host are taken for it: a page of somebody else that
-    has its own name lead here reads nothing. Changes need the token, and come from this page.
+    On the loopback interface it accepts only names of this host. That stops DNS rebinding: a
+    foreign page whose own name resolves to 127.0.0.1 reads nothing. A change needs the token and
+    must come from this page.
     """
 
     def __init__(self, token: str, host: str) -> None:
@@ -55,7 +56,7 @@ class Guard:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is this host's own."""
+    """Whether a name or address is the loopback interface."""
     if host.lower() == "localhost":
         return True
     try:
@@ -65,7 +66,7 @@ def is_loopback(host: str) -> bool:
 
 
 def user_token() -> tuple[str, str]:
-    """The token of this user, and where it is: a variable, or a file that is made once."""
+    """The token of this user, and where it is from: the variable, or a file that is made once."""
     chosen = os.environ.get(TOKEN)
     if chosen:
         return chosen, TOKEN

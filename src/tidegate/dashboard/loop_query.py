@@ -1,4 +1,4 @@
-"""A query of this process, as a page sees it."""
+"""Shows a query of this process on a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from tidegate.json_text import json_text
 
 
 class LoopQuery:
-    """A query of this process, made before it begins. Its batches pay for metrics once asked."""
+    """A query of this process; made before the query begins.
+
+    It counts metrics only after the first request for them, so that other queries pay nothing.
+    """
 
     def __init__(self, loop: Loop, title: str) -> None:
         self.title = title

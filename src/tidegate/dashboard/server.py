@@ -1,6 +1,6 @@
-"""The server of the page: files, status and batches as JSON, events, and changes with a token.
+"""Serves the page: its files, status and batches as JSON, a stream of events, and changes by POST.
 
-Threads of its own answer; nothing that a batch needs is held. Nothing changes by GET.
+Threads of its own answer, and they hold no lock that a batch needs. A GET changes nothing.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from tidegate.driver.exposition.observer import MetricsObserver
 
 PICTURE_S = 1.0
-"""How old a picture may be that several readers share."""
+"""The largest age of a picture that readers share."""
 
 PICTURE_SHARE = 0.01
-"""Pictures are made less often where they would take more than this share of the time."""
+"""Pictures may take at most this share of the time; slow ones are made less often."""
 
 _EVENTS_S = 0.1
-"""How long a stream of events rests after each look: no eye sees more, and tiny batches come by
-the hundred a second."""
+"""The pause of a stream of events after each look: there may be hundreds of tiny batches a second,
+and nobody can see more."""
 
 _AT_ONCE = 256
-"""So many batches are read at once for a stream of events."""
+"""The most batches that a stream of events reads at once."""
 
 MOST_STREAMS = 32
-"""So many pages may be open at once."""
+"""The most pages that may be open at a time."""
 
 _MOST_ASKED_BYTES = 2 * 2**20
 _PATIENCE_S = 30.0
@@ -67,7 +67,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PageRequest:
-    """What was asked: parameters of the path, headers, and the body of a POST."""
+    """A request: the parameters of its path, its headers, and the body of a POST."""
 
     parameters: Mapping[str, str]
     headers: Message
@@ -83,7 +83,7 @@ class PageRequest:
 
 @dataclass(frozen=True)
 class PageAnswer:
-    """A body, or pieces of one that come one after the other."""
+    """An answer, whole or as pieces that are sent one after another."""
 
     type: str
     body: bytes | Iterator[bytes]
@@ -92,15 +92,14 @@ class PageAnswer:
 
 @dataclass
 class ShownQuery:
-    """A query on a page, and a picture of it that several readers share while it is recent."""
+    """A query on a page, and a recent picture of it that all readers share."""
 
     query: WatchedQuery
     clock: Clock
     _made: tuple[float, Mapping[str, Any]] | None = None
 
     def picture(self) -> Mapping[str, Any]:
-        """At most PICTURE_S old, or older where it takes long to make; the same object for all who
-        ask meanwhile."""
+        """The shared picture: at most PICTURE_S old, or older if making it takes long."""
         now, made = self.clock.now(), self._made
         if made is None or now >= made[0]:
             picture = self.query.picture()
@@ -109,14 +108,14 @@ class ShownQuery:
         return made[1]
 
     def ask(self, question: Mapping[str, Any]) -> Any:
-        """What is done is in the next picture."""
-        self._made = None
+        """Pass a command to the query."""
+        self._made = None  # so that the next picture shows its effect
         return self.query.ask(question)
 
 
 @dataclass
 class Dashboard:
-    """The queries that a server shows, in the order in which they came; grows with them."""
+    """The queries that a server shows, in the order in which they were added."""
 
     guard: Guard
     queries: list[ShownQuery] = field(default_factory=list)
@@ -124,7 +123,7 @@ class Dashboard:
     streams: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(MOST_STREAMS))
 
     def observers(self) -> dict[str, MetricsObserver]:
-        """Who counts for `/metrics`, by names that tell queries of the same title apart."""
+        """The observers for `/metrics`, by the title of the query; equal titles get a number."""
         found: dict[str, MetricsObserver] = {}
         for query in [shown.query for shown in self.queries]:
             if (metrics := query.metrics()) is not None:
@@ -133,7 +132,7 @@ class Dashboard:
         return found
 
     def shown(self, request: PageRequest) -> ShownQuery:
-        """The query that is asked for; the first where none is named."""
+        """The query that a request names by number; the first by default."""
         number = request.number("query", 0)
         if not 0 <= number < len(self.queries):
             raise DeniedError(404, f"there is no query {number}; there are {len(self.queries)}")
@@ -184,7 +183,7 @@ def _events(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
 
 
 def _told(dashboard: Dashboard, shown: ShownQuery, after: int) -> Iterator[bytes]:
-    """Batches as they come, and the picture once a second while it changes; until the end."""
+    """The events of a query until it ends: each new batch, and the picture when it changes."""
     told: Mapping[str, Any] | None = None
     try:
         while not dashboard.closing.is_set():
@@ -200,7 +199,7 @@ def _told(dashboard: Dashboard, shown: ShownQuery, after: int) -> Iterator[bytes
                 yield b"event: end\ndata: {}\n\n"
                 return
             if not lines:
-                yield b": at work\n\n"  # finds out whether anybody reads on
+                yield b": at work\n\n"  # fails if the reader is gone, which frees its place
                 shown.query.wait(after, _LOOK_S)
             elif len(lines) < _AT_ONCE:
                 dashboard.closing.wait(_EVENTS_S)
@@ -244,7 +243,7 @@ def page_files() -> list[str]:
 
 
 def _metrics(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
-    """Those of the queries of this process that run."""
+    """The metrics of the running queries of this process."""
     form = wanted(request.headers.get("Accept", ""))
     return PageAnswer(form.content_type, written(dashboard.observers(), form).encode())
 
@@ -260,7 +259,7 @@ POST: dict[str, Route] = {"/api/control": _control}
 
 
 class DashboardServer:
-    """Listens from when it is made, until `close`; others of this process add queries."""
+    """Listens from its construction until `close`; `add` shows a query of this process."""
 
     def __init__(self, address: DashboardAddress, token: str, where: str = "dashboard") -> None:
         self.dashboard = Dashboard(Guard(token, address.host))
@@ -289,7 +288,7 @@ class DashboardServer:
         self.dashboard.queries.append(ShownQuery(query, schedule.current().clock))
 
     def close(self) -> None:
-        """PageAnswer no more. Streams of events end by themselves within a second."""
+        """Stop answering. Streams of events end by themselves within a second."""
         self.dashboard.closing.set()
         self._server.shutdown()
         self._server.server_close()

@@ -1,6 +1,6 @@
-"""A query as a page sees it; here the checkpoint of one that another process runs or ran.
+"""The interface of a query on a page, and the query of another process, read from its checkpoint.
 
-Imports nothing of the engine: to look at a journal is the work of a moment. A query of this process
+Imports nothing of the engine, so that `tidegate dashboard` starts at once. A query of this process
 is a `LoopQuery`.
 """
 
@@ -21,46 +21,46 @@ if TYPE_CHECKING:
     from tidegate.driver.exposition.observer import MetricsObserver
 
 KILLED = "ended without a word"
-"""The state of a run that says it runs, and that nobody answers for."""
+"""The state of a run whose journal says that it runs, although its process is gone."""
 
 SILENT_S = 4 * ALIVE_S
-"""How long a run on another host may have written nothing."""
+"""A run on another host counts as gone if it has written nothing for so long."""
 
 MOST_BATCHES = 10_000
-"""So many of the newest batches are told of one query."""
+"""The most batches of a query that a page gets: the newest."""
 
 _RUNNING = re.compile("running|paused")
 
 
 class WatchedQuery(Protocol):
-    """What a page may ask of a query; any thread may."""
+    """What a page asks of a query; called by any thread."""
 
     title: str
     checkpoint: str | None
 
     def picture(self) -> Mapping[str, Any]:
-        """Its status, its plan, its buckets, as they are now."""
+        """The status, plan and buckets of the query as they are now."""
 
     def batches(self, after: int, most: int) -> list[bytes]:
         """The first `most` records after a batch, oldest first, each a line of JSON.
 
-        What is before the newest MOST_BATCHES is left out.
+        Only the newest MOST_BATCHES records are there.
         """
 
     def wait(self, after: int, seconds: float) -> None:
-        """Block until there may be a batch after one, or the time is over."""
+        """Block until there may be a batch after `after`, or the time is over."""
 
     def ask(self, question: Mapping[str, Any]) -> Any:
-        """Have it do what a question of `tidegate ctl` asks; raises what it refuses."""
+        """Run a command of `tidegate ctl`; raises what the query refuses."""
 
     def metrics(self) -> MetricsObserver | None:
-        """Who counts for `/metrics`; None where it has ended, or another process counts."""
+        """The observer for `/metrics`; None if the query has ended or is of another process."""
 
 
 class CheckpointQuery:
-    """The query of a checkpoint, from its journal; asked over its control socket, where it runs.
+    """The query of a checkpoint: shown from its journal, commanded over its control socket.
 
-    What a page shows of it is some seconds old.
+    What a page shows of it may be some seconds old.
     """
 
     def __init__(self, location: str, clock: Clock) -> None:

@@ -17,7 +17,7 @@ from tidegate.gate.extent import Holder
 from tidegate.plan.physical import Plan
 
 SILENT_S = 10.0
-"""A source that holds the watermark back is named after so long."""
+"""A silent source that holds the watermark back is named after so long."""
 
 _LOOK_S = 1.0
 
@@ -25,10 +25,10 @@ _log = logging.getLogger(__name__)
 
 
 class InputAdvice(BatchObserver):
-    """Lines for people, in the log once and in the status and the view while they hold.
+    """Makes lines of advice: once in the log, and in status and live view while they apply.
 
-    `late_level` is the level at which the log tells of late rows: low where a summary soon will.
-    Grows with the streams of a query and the sources that were silent.
+    `late_level` is the log level for late rows; it is low if a summary will soon report them. Grows
+    with the streams of a query and the sources that were silent.
     """
 
     def __init__(self, plan: Plan, inputs: Inputs, clock: Clock, late_level: int) -> None:
@@ -42,13 +42,13 @@ class InputAdvice(BatchObserver):
         self._told: set[str] = set()
 
     def lines(self) -> list[str]:
-        """What is to be said now; any thread may ask."""
+        """The current lines; called by any thread."""
         silent = self._silent
         told = [] if silent is None else [self._silence(silent)]
         return [*(self._disorder or ()), *told]
 
     def committed(self, batch: CommittedBatch) -> None:
-        """After the first batch that has rows: whether a partition or a file is out of order."""
+        """Check the first batch with rows for partitions or files that are out of order."""
         if self._disorder is None and batch.manifest.counters.get("rows_in", 0):
             self._disorder = late_advice(batch.manifest.sides, batch.manifest.counters)
             for line in self._disorder:
@@ -56,7 +56,7 @@ class InputAdvice(BatchObserver):
         self.look()
 
     def look(self) -> None:
-        """See whether a source is silent, now and then; also called while there are no batches."""
+        """Check for a silent source, at most once a second; also called between batches."""
         now = self._clock.now()
         if now - self._looked_at < _LOOK_S:
             return

@@ -1,31 +1,31 @@
-"""How many rows the next batch may have, by what the user asked for, what fits, and what comes out.
+"""Decides how many rows the next batch may have: by the user's wish, by memory, and by the output.
 
-The output is the same for any cut, so the limit may change at any batch.
+The limit may change at any batch, because the output is the same for any cut.
 """
 
 from __future__ import annotations
 
 MOST_TRIES = 10
-"""So often a batch is cut to half before the run fails."""
+"""A batch is halved at most so often before the run fails."""
 
 STEADY = 16
-"""After so many batches in a row that fit, the next may have twice as many rows again."""
+"""After so many batches in a row that fit, a halved limit is doubled again."""
 
 FIRST_ROWS = 8_192
-"""The first batch of a query whose rows may multiply: all pairs of so many are some millions."""
+"""The rows of the first batch of a query that may multiply rows: all their pairs are millions."""
 
 MOST_OUTPUT_ROWS = 8_000_000
-"""About how many rows a batch should give, of all its subqueries."""
+"""About how many rows all subqueries of a batch together should emit at most."""
 
 _GROWTH = 4
 
 
 class BatchLimit:
-    """Starts with what was asked for, is halved where memory did not suffice, and grows again.
+    """The limit: starts as asked for, is halved if memory runs out, and grows again.
 
-    With `by_output` it also follows how many rows come out for a row that goes in, and starts with
-    at most `first_rows`, because that is not known yet. Batches that the user has sized are not cut
-    by their output: what is to happen at a batch is said by its number.
+    With `by_output` it also follows the output rows per input row. That ratio is unknown at first,
+    so it then starts with at most `first_rows`. Do not use `by_output` if the user has set the size
+    of batches: options such as `--switch` name batches by their numbers.
     """
 
     def __init__(
@@ -51,17 +51,12 @@ class BatchLimit:
         return self._asked_rows
 
     @property
-    def tries(self) -> int:
-        """How often the batch at hand was cut smaller."""
-        return self._tries
-
-    @property
     def follows_output(self) -> bool:
-        """Whether what comes out of the batch at hand may change the limit of the next."""
+        """Whether the output of the current batch may change the limit of the next."""
         return self._output_rows < self._fitting_rows
 
     def ask(self, rows: int) -> None:
-        """Ask for another number from now on."""
+        """Set another number from now on."""
         self._asked_rows = self._fitting_rows = self._output_rows = rows
 
     def allow(self, rows: int) -> None:
@@ -72,7 +67,7 @@ class BatchLimit:
         self._output_rows = min(self._output_rows, rows)
 
     def shrink(self, rows: int) -> bool:
-        """After a batch of so many rows did not fit; False where it is not to be tried again."""
+        """Halve the limit after `rows` rows did not fit; return False to give up."""
         if rows <= 1 or self._tries >= MOST_TRIES:
             return False
         self._tries += 1
@@ -81,7 +76,7 @@ class BatchLimit:
         return True
 
     def fitted(self, rows: int = 0, output_rows: int = 0) -> None:
-        """After a batch did: so many rows went in, and so many came out."""
+        """Note that a batch fitted, with its input and output rows."""
         self._tries = 0
         self._fitted += 1
         if self._fitted >= STEADY and self._fitting_rows < self._asked_rows:

@@ -1,4 +1,4 @@
-"""The interface of those who keep books about batches: each is told of every batch that counts."""
+"""The interface of observers, which see every committed batch of a run."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from tidegate.driver.metric.metric import CommittedBatch
 
 
 class BatchObserver:
-    """Derive from it, and put the observer where it belongs in the tuple of `Books`.
+    """Base class of observers; put a new one at its place in the tuple of `Books`.
 
-    All calls come from the thread of the loop. What `committed` raises ends the run, but the batch
-    counts: the next run goes on after it.
+    The thread of the loop makes all calls. An exception from `committed` ends the run, but the
+    batch counts: the next run continues after it.
     """
 
     def started(self) -> None:
-        """When `Loop.run` begins; a loop whose batches somebody else asks for never does."""
+        """Called when `Loop.run` begins; never for a loop that is driven by `step`."""
 
     def committed(self, batch: CommittedBatch) -> None:
-        """After each batch that counts, once it is published; costs time of every batch."""
+        """Called after each batch was published. It must be fast: every batch waits for it."""
 
     def ended(self, failure: BaseException | None) -> None:
-        """When `Loop.run` has ended, after `close`; what it raised, but for an abort asked for."""
+        """Called when `Loop.run` has ended, after `close`, with its error; None after an abort."""
 
     def close(self) -> None:
-        """When the run ends, before the runner and the parts of the pipeline are closed."""
+        """Called when the run ends, before the runner and the pipeline are closed."""

@@ -1,4 +1,4 @@
-"""Keeps the books of a run: after each batch its observers measure, warn, report and decide."""
+"""Keeps the books of a run: after each commit its observers measure, warn, report and decide."""
 
 from __future__ import annotations
 
@@ -41,52 +41,50 @@ from tidegate.state.epoch import epoch_text, time_of
 _log = logging.getLogger(__name__)
 
 _BUSY_S = 0.25
-"""How often it is worked out, at most, how busy instances are, for those who watch."""
+"""The least time between two computations of how busy instances are, for the live view."""
 
 MANY_ROWS = 1_000
-"""So many rows for each that a subquery takes are worth a warning."""
+"""The output rows per input row of a subquery from which on it gets a warning."""
 
 LEAST_ROWS = 1_000_000
-"""A batch with fewer rows is no trouble, whatever they come from."""
+"""A batch with fewer output rows gets no such warning."""
 
 
 class LoadWatch(BatchObserver):
-    """The load of the newest batch; stands behind the observer that ends its time."""
+    """Measures the load of the newest batch; must come after the observer that ends its time."""
 
     def __init__(self, subqueries: Subqueries, clock: Clock) -> None:
         self._subqueries = subqueries
         self._clock = clock
         self._ended_at = math.inf
-        """When the newest batch of this run ended."""
+        """The clock's time at the end of the newest batch of this run."""
         self._waited = False
         self._measured: list[MeasuredBatch] = []
-        """What was measured in it."""
+        """What was measured in the newest batch."""
         self._sources = SourceWatch()
         self.busy: tuple[float, ...] = ()
-        """How busy each instance of each subquery is, not older than a moment."""
+        """The utilisation of each instance, subquery by subquery; at most `_BUSY_S` old."""
         self._busy_at = -math.inf
 
     @property
     def measured(self) -> Sequence[MeasuredBatch]:
-        """What was measured in the newest batch, by subquery."""
+        """What was measured in the newest batch, in the order of the subqueries."""
         return self._measured
 
     @property
     def observed(self) -> tuple[Observation, ...]:
-        """What the newest batch showed of the load of each subquery, in the order of the plan."""
+        """The load of each subquery in the newest batch, in the order of the plan."""
         return observed_of(self._measured)
 
     def waited(self) -> None:
-        """Since the newest batch there was nothing to do, or not yet."""
+        """Note that the loop waited since the newest batch: it had no work, or not yet."""
         self._waited = True
 
     def committed(self, batch: CommittedBatch) -> None:
-        """Take in what a batch showed of the load.
-
-        How busy all instances are is for people, and not worked out for every batch.
-        """
+        """Measure a batch. Utilisation is for people, so it is not computed for every batch."""
         work, seconds = batch.work, batch.seconds
         before_s = max(batch.started - self._ended_at, 0.0)
+        # Time between batches is the engine's own cost only if input was there all the while.
         between_s = 0.0 if self._waited else before_s
         if between_s:
             batch.spans.spans_ms[BETWEEN] = round(between_s * 1e3, 3)
@@ -108,9 +106,9 @@ class LoadWatch(BatchObserver):
 
 
 class Books:
-    """What is known of the batches of one run, and the observers that find it out.
+    """The observers of one run, and what they know of its batches.
 
-    Grows with what its parts say they grow with, never with the batches done.
+    Grows as its parts say; nothing grows with the batches done.
     """
 
     def __init__(
@@ -149,6 +147,8 @@ class Books:
         self.newest_rows = NewestRows(clock)
         self.requests = RequestLog()
         self.summary.latencies = self.latency.as_dict
+        # The order counts: an observer reads what those before it have put into the batch.
+        # `_Progress` ends the batch's time, `_Summing` makes the report that later ones pass on.
         self.observers: tuple[BatchObserver, ...] = (
             _Latencies(self.latency),
             _Consumption(pipeline, runner),
@@ -165,7 +165,7 @@ class Books:
         )
 
     def observe(self, observer: BatchObserver) -> None:
-        """Have one more observer, behind the others: batches that it sees are reported."""
+        """Add an observer after all others, so that it sees the finished report of each batch."""
         self.observers = (*self.observers, observer)
 
     def started(self) -> None:
@@ -179,24 +179,24 @@ class Books:
             observer.ended(failure)
 
     def ready(self, spans: Spans) -> None:
-        """The runner was started for the first batch; that is not counted as its time."""
+        """End the span in which the runner started; it does not count as time of the batch."""
         spans.mark(START)
         self.latency.ready(self._clock.now())
 
     def committed(self, batch: CommittedBatch) -> None:
-        """Tell every observer of a batch, in their order."""
+        """Pass a committed batch to every observer, in order."""
         for observer in self.observers:
             observer.committed(batch)
 
     def close(self) -> None:
-        """The run ends; its summary stays. What one observer raises keeps no other from it."""
-        with ExitStack() as closing:  # the last first
+        """Close every observer, even if one of them fails; the summary stays readable."""
+        with ExitStack() as closing:  # callbacks run in reverse order
             for observer in reversed(self.observers):
                 closing.callback(observer.close)
 
 
 class _Latencies(BatchObserver):
-    """Measures from arrival to commit."""
+    """Measures the latency of each batch."""
 
     def __init__(self, latency: LatencyLog) -> None:
         self._latency = latency
@@ -207,7 +207,7 @@ class _Latencies(BatchObserver):
 
 
 class _Consumption(BatchObserver):
-    """Lets go of what the batch has made superfluous, and starts compactions that are worth it."""
+    """Drops consumed input, queues deletions and starts compactions that pay."""
 
     def __init__(self, pipeline: Pipeline, runner: Callable[[], JobRunner]) -> None:
         self._pipeline = pipeline
@@ -222,7 +222,7 @@ class _Consumption(BatchObserver):
 
 
 class _FanOut(BatchObserver):
-    """Warns once in a run where a subquery gives very many rows for each that it takes."""
+    """Warns once in a run if a subquery emits very many rows per input row."""
 
     def __init__(self) -> None:
         self._told = False
@@ -246,7 +246,7 @@ class _FanOut(BatchObserver):
 
 
 class _Progress(BatchObserver):
-    """Notes how far the inputs are; the time that the batch took ends here."""
+    """Notes how far the inputs are read, and ends the time of the batch."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
@@ -259,7 +259,7 @@ class _Progress(BatchObserver):
 
 
 class _Forecasts(BatchObserver):
-    """Sets what the model expects beside what was measured."""
+    """Compares the model's forecast with what was measured."""
 
     def __init__(self, books: Books) -> None:
         self._books = books
@@ -321,7 +321,7 @@ class _Decisions(BatchObserver):
 
 
 class _SharesToShed(BatchObserver):
-    """Has the share of a query with SHED UP TO follow the backlog."""
+    """Adapts the shed share of a query with SHED UP TO to the backlog."""
 
     def __init__(self, shedding: Shedding, manager: Manager) -> None:
         self._shedding = shedding
@@ -341,7 +341,7 @@ class _SharesToShed(BatchObserver):
 
 
 class _Summing(BatchObserver):
-    """Makes the report of the batch, for the summary, the log and those who watch."""
+    """Makes the report of the batch and adds it to the summary and the log."""
 
     def __init__(self, books: Books, pipeline: Pipeline) -> None:
         self._books, self._summary = books, books.summary

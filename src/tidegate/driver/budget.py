@@ -1,4 +1,4 @@
-"""Keeps the subqueries of a run within the budget of its session, at the begin of each batch."""
+"""Keeps the instances of a run within the budget of its session, batch by batch."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tidegate.elastic.switchboard import Counts, Taken, WaitingRequest
 from tidegate.state.epoch import time_of
 
 BUDGET = "budget"
-"""Who asks, in the timeline, where nobody else has."""
+"""The asker in the timeline of a switch that only the budget caused."""
 
 
 class BudgetGuard:
-    """Between the subqueries of a query, with instances each, and its part of the budget, a number.
+    """Translates between the instances of each subquery and the query's one share of the budget.
 
-    With `shared` instances those of all subqueries are the same.
+    With `shared`, all subqueries run on the same instances, which count once.
     """
 
     def __init__(self, budget: QueryBudget, subqueries: int, *, shared: bool) -> None:
@@ -29,9 +29,9 @@ class BudgetGuard:
         self._shared = shared
 
     def enter(self, counts: Counts, claim: Claim, *, by: str | None, again: bool) -> None:
-        """A run goes on with so many instances, which somebody may have asked for by an option.
+        """Claim the instances with which a run starts; `by` names the option that asked for them.
 
-        With `again` its first batch has to have as many.
+        With `again` the first batch repeats one and needs exactly as many.
         """
         first = self._total(counts)
         self._budget.enter(self._least, first, claim, needed=first if again else self._least)
@@ -39,9 +39,9 @@ class BudgetGuard:
             self._budget.check(first, by)
 
     def allow(self, request: Request, counts: Counts) -> None:
-        """Refuse what there is no room for, where it was asked for by hand.
+        """Reserve the instances of a request; refuse a user's request that the budget cannot hold.
 
-        What a policy has asked for is cut down when the batch begins.
+        A policy's request is cut down when the batch begins instead.
         """
         total = self._total(counts)
         if not request.by.startswith("policy "):
@@ -49,7 +49,7 @@ class BudgetGuard:
         self._budget.reserve(total)
 
     def begin(self, taken: Mapping[str, Taken], at: float) -> dict[str, WaitingRequest]:
-        """A batch begins: what is to be in the place of what was asked for where it is too much."""
+        """Begin a batch; return smaller requests for the subqueries that ask for too much."""
         counts = {name: of.mapping.instances for name, of in taken.items()}
         total = self._total(counts)
         left = self._budget.begin(total)
@@ -68,7 +68,7 @@ class BudgetGuard:
         self._budget.leave()
 
     def admits(self) -> bool:
-        """Whether there are instances for the first batch."""
+        """Whether the budget has instances for the first batch."""
         return self._budget.admit()
 
     def _total(self, counts: Counts) -> int:
@@ -82,10 +82,10 @@ class BudgetGuard:
 
 
 def _cut(of: Taken, most: int, name: str, stands: str, at: float) -> WaitingRequest:
-    """What was asked of a subquery with fewer instances, and why."""
+    """The request for a subquery, cut down to `most` instances, with the reason added."""
     change: MappingChange = ScaleEvenly(most)
     if most == of.before.instances:
-        change = Scale(most)  # with the mapping there is
+        change = Scale(most)  # keeps the current mapping
     if of.asked is None:
         return WaitingRequest(Request(change, name, BUDGET, stands), at, time_of(utc_now()))
     before = of.asked.request

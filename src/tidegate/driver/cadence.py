@@ -7,9 +7,9 @@ from tidegate.model.observation import BatchCadence
 
 
 class RunCadence:
-    """The cadence of a run; the policy may change it between two batches. Owned by the loop.
+    """The cadence of a run; a policy may change it between two batches. Owned by the loop.
 
-    A restart begins with what the user asked for: no row depends on it, so nothing is recorded.
+    It is not recorded, because no row depends on it: a restart begins with the user's wish.
     """
 
     def __init__(self, trigger_s: float | None, limit: BatchLimit) -> None:
@@ -25,13 +25,13 @@ class RunCadence:
 
     @property
     def now(self) -> BatchCadence:
-        """That of the next batch."""
+        """The cadence of the next batch."""
         return BatchCadence(self._trigger_s, self.limit.asked_rows)
 
     def change(self, cadence: BatchCadence | None) -> None:
-        """Have another one from the next batch on, None for what the user asked for.
+        """Change the cadence from the next batch on; None returns to the user's wish.
 
-        What fits into memory still limits the rows of a batch.
+        Memory still limits the rows of a batch.
         """
         cadence = cadence or self.own
         self._trigger_s = cadence.trigger_s

@@ -1,7 +1,7 @@
-"""The query of a run beside the one that made the state of its checkpoint.
+"""Compares the query of a run with the one that made the state of its checkpoint.
 
-A query may be changed where its state does not notice: from the next batch on its rows are those of
-the new one. The manifest says which query made it, so that a crash on the way leaves no doubt.
+A query may be changed if its state stays valid: from the next batch on, rows are those of the new
+query. Each manifest records the query that made it, so a crash in between leaves no doubt.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
 QUERY = "query"
-"""The member of meta.json with the query that a checkpoint was made with."""
+"""The key in meta.json of the query that the checkpoint was made with."""
 
 MOST_CHANGES = 20
-"""So many changes of a query are remembered."""
+"""The most changes of a query that a manifest keeps."""
 
 _ALLOWED = (
     "What may change is what follows the state: HAVING, ORDER BY, LIMIT, the select list, and "
@@ -39,20 +39,20 @@ _log = logging.getLogger(__name__)
 
 
 def fitting(plan: Plan, store: Store) -> Plan:
-    """The plan of a query that reads the state there is; nothing is locked or refused yet."""
+    """The plan that can read the state of the checkpoint; locks and refuses nothing yet."""
     meta = store.meta()
     old = None if meta is None else made_by(meta, _newest(store))
     return plan if old is None else fitted(plan, old)
 
 
 def made_by(meta: Mapping[str, Any], manifest: Manifest | None) -> RecordedQuery | None:
-    """The query that made a state; None where an earlier version did not record it."""
+    """The query that made a state; None if an earlier version did not record it."""
     recorded = (manifest.query if manifest is not None else None) or meta.get(QUERY)
     return RecordedQuery.from_dict(recorded) if recorded else None
 
 
 def check_newest(store: Store, meta: Mapping[str, Any], plan: Plan, start_empty: bool) -> None:
-    """Before a checkpoint is taken over: as `check_query`, of its newest state."""
+    """As `check_query` for the newest state, before the checkpoint is taken over."""
     check_query(store.location, meta, _newest(store), plan, start_empty)
 
 
@@ -63,10 +63,9 @@ def check_query(
     plan: Plan,
     start_empty: bool,
 ) -> None:
-    """Refuse a checkpoint whose state this plan cannot go on with.
+    """Refuse a checkpoint whose state this plan cannot use.
 
-    With `start_empty` subqueries and functions that are new begin without state; without, they are
-    refused.
+    New subqueries and functions start empty with `start_empty`; without it they are refused.
     """
     old, new = made_by(meta, manifest), plan.recorded
     if old is None or new is None:
@@ -100,7 +99,7 @@ def _refused(location: str, change: QueryChange, got: str, allowed: str = "") ->
 
 
 class QueryLog:
-    """Says in every manifest which query made it; one for each run."""
+    """Records in every manifest which query made it; one object per run."""
 
     def __init__(self, location: str, meta: Mapping[str, Any], plan: Plan) -> None:
         self._location, self._meta, self._plan = location, meta, plan
@@ -108,14 +107,14 @@ class QueryLog:
         self._query = {} if now is None or now == meta.get(QUERY) else now
 
     def change_of(self, manifest: Manifest) -> QueryChange | None:
-        """What is different from the query that made a state; None where it is this one."""
+        """The difference to the query that made a state; None if it is this query."""
         old, new = made_by(self._meta, manifest), self._plan.recorded
         if old is None or new is None or old.fingerprint == new.fingerprint:
             return None
         return compared(old, new)
 
     def tell(self, manifest: Manifest) -> None:
-        """At a start: log what has changed since a state."""
+        """Log at a start what has changed since a state."""
         change = self.change_of(manifest)
         if change is not None:
             first = manifest.batch + 1
@@ -127,14 +126,14 @@ class QueryLog:
             )
 
     def signed(self, previous: Manifest, current: Manifest) -> Manifest:
-        """The manifest of a batch, with the query that made it and how that came to be."""
+        """The manifest of a batch with its query, and with the change if it is the first of it."""
         change, changes = self.change_of(previous), previous.changes
         if change is not None:
             changes = (*changes, {"batch": current.batch, "changed": change.text})
         return replace(current, query=self._query, changes=changes[-MOST_CHANGES:])
 
     def refuse_replay(self, manifest: Manifest, reason: LostOutputError) -> None:
-        """Output of the newest batch is lost: only the query that made it can make it again."""
+        """Refuse to repeat a lost batch with another query than the one that made it."""
         change = self.change_of(manifest)
         if change is None and not manifest.was_cut_over:
             return

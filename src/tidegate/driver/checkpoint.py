@@ -1,4 +1,4 @@
-"""Holds the checkpoint of a run: entered by one process, committed to, cleaned up, released."""
+"""Holds the checkpoint of a run: enters it, commits to it, deletes old files, releases it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
 MOST_PENDING = 8
-"""So many batches may wait for their deletions; the next one waits with them."""
+"""The most batches whose deletions may be pending; with more the loop waits for the oldest."""
 
 
 class Retirement:
-    """Deletes what each commit has made superfluous, in the order of the commits.
+    """Deletes the files that each commit made unnecessary, in the order of the commits.
 
-    A batch is published first and waits for no deletion. What fails is raised once, by the next
-    call; the state is whole all the same, and the next start deletes what was left. Holds a few
-    manifests at most.
+    A thread of its own deletes, after the batch was published; no batch waits for its own
+    deletions. If a deletion fails, the next call raises its error once. The state is complete all
+    the same, and the next start deletes what is left. Holds at most `MOST_PENDING` manifests.
     """
 
     def __init__(self, store: Store) -> None:
@@ -40,34 +40,34 @@ class Retirement:
     def retire(
         self, previous: Manifest, current: Manifest, replaced: Manifest | None = None
     ) -> None:
-        """After `current` was published: delete what neither manifest needs, soon."""
+        """Queue the deletion of files that neither manifest needs; call after `current` counts."""
         while len(self._pending) >= MOST_PENDING:
             self._pending.popleft().result()
         try:
             done = self._line.submit(self._store.retire, previous, current, replaced)
             self._pending.append(done)
-        except RuntimeError:  # Python is ending, and no more is taken: this is the last batch
+        except RuntimeError:  # the interpreter shuts down and takes no more work: the last batch
             self.wait()
             self._store.retire(previous, current, replaced)
 
     def check(self) -> None:
-        """Raise the StateError of a deletion that has failed; does not wait."""
+        """Raise the StateError of a failed deletion, if any; does not wait."""
         while self._pending and self._pending[0].done():
             self._pending.popleft().result()
 
     def wait(self) -> None:
-        """Block until all that was asked for is deleted."""
+        """Block until all queued deletions are done."""
         while self._pending:
             self._pending.popleft().result()
 
     def close(self) -> None:
-        """Wait for all deletions, then raise where one has failed."""
+        """Wait for all deletions, then raise the first error."""
         self._line.shutdown(wait=True)
         self.wait()
 
 
 class Checkpoint:
-    """The store of a query with its lock, and the deletions that follow commits."""
+    """The store of a query, its lock, and the deletions that follow its commits."""
 
     def __init__(self, store: Store, keep_us: int | None = None) -> None:
         self._store = store
@@ -76,42 +76,42 @@ class Checkpoint:
         self._lock = Lock(store)
         self.retirement = Retirement(store)
         self.query: QueryLog | None = None
-        """The query of this run beside those before it, once it has entered."""
+        """How the query of this run differs from earlier ones; None before `enter`."""
 
     def enter(self, outlets: Outlets, plan: Plan, options: RunOptions, first: Manifest) -> Manifest:
-        """The newest manifest, or `first` where there is none yet; see `recovery.enter`."""
+        """Take the checkpoint over (`recovery.enter`); return its newest manifest, or `first`."""
         entered = enter(self._store, self._lock, outlets, plan, options, first)
         self.query = QueryLog(self._store.location, self._store.meta() or {}, plan)
         return entered
 
     @property
     def alone(self) -> bool:
-        """Whether no other run can be at work in it."""
+        """Whether the lock excludes every other run; false where the file system has no locks."""
         return self._lock.held
 
     def clean(self) -> None:
-        """When all is ready to start: remove what crashes left."""
+        """Remove what crashes left; called at a start, after every check has passed."""
         self._store.clean()
 
     def withdraw(self) -> None:
-        """When a start is refused: leave it as it was."""
-        with suppress(StateError, OSError):  # the refusal is the one to tell
+        """Undo `enter` after the start was refused, so that an earlier run may go on."""
+        with suppress(StateError, OSError):  # the refusal is the error to report
             self._store.withdraw()
 
     def completed(self, previous: Manifest, current: Manifest) -> Manifest:
-        """A manifest with the query that made it, and its oldest epochs in a file."""
+        """The manifest with the query that made it; its oldest epochs move to a file."""
         assert self.query is not None, "only who has entered commits"
         return shortened(self._store, self.query.signed(previous, current))
 
     def commit(self, manifest: Manifest, due: Due) -> None:
-        """Make a batch count, after what is due; one that ran again counts as it is now."""
+        """Sync what is due, then write the manifest; a batch that ran again gets a new one."""
         self._store.publish(manifest, due)
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Where something fails because another run has taken the checkpoint over, say that.
+        """Turn any failure into a FencedError if another run has taken the checkpoint over.
 
-        Such a run removes what this one has left, so that files are missing here and there.
+        That run deletes files of this one, so the first symptom here may be any missing file.
         """
         try:
             yield
@@ -120,10 +120,10 @@ class Checkpoint:
                 self._store.check_owner()
             except FencedError as fenced:
                 raise fenced from error
-            except (TidegateError, OSError):  # then the first failure is the one to tell
+            except (TidegateError, OSError):  # the first failure is the error to report
                 raise error from None
             raise
 
     def release(self) -> None:
-        """Let another process have it."""
+        """Release the lock."""
         self._lock.release()

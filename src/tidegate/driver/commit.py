@@ -1,4 +1,4 @@
-"""Makes the manifest that a batch commits, from the one before it and what its tasks report."""
+"""Makes the manifest that a batch commits, from the previous manifest and the tasks' outcomes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tidegate.state.segment import Segment
 
 @dataclass(frozen=True)
 class BatchWork:
-    """One batch that was run and staged, and is not committed yet."""
+    """A batch that was run and staged but is not committed yet."""
 
     cut: Cut
     jobs: Sequence[Job]
@@ -38,7 +38,7 @@ class BatchWork:
 
     @property
     def rows_made(self) -> int:
-        """The rows that all subqueries have given, to outputs and to each other."""
+        """The rows that all subqueries emitted, to outputs and to each other."""
         return sum(o.counts["outputs"] for found in self.outcomes for o in found)
 
 
@@ -54,9 +54,10 @@ def next_manifest(
     shedding: Mapping[str, Any],
     at_us: int = 0,
 ) -> Manifest:
-    """The state after a batch; `policy` is what a policy remembers, of the batch before.
+    """The state after a batch.
 
-    `at_us` is the time where earlier states are kept, else 0.
+    `policy` is what the policy remembers; it was saved before this batch was observed. `at_us` is
+    the wall time if the checkpoint keeps earlier states, else 0.
     """
     cut = work.cut
     counters = _counters(previous, work, subqueries)
@@ -93,7 +94,10 @@ def next_manifest(
 def _written(
     previous: Manifest, receipts: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> dict[str, list[int]]:
-    """By output the newest two batches that have parts; most of a quiet stream have none."""
+    """By output, the newest two batches that wrote parts.
+
+    Recorded because most batches of a quiet stream write none.
+    """
     return {
         name: [previous.batch + 1, *previous.written_of(name)][:2]
         if parts
@@ -103,7 +107,10 @@ def _written(
 
 
 def _digests(previous: Manifest, added: Mapping[str, Digest]) -> dict[str, Mapping[str, Any]]:
-    """By output the digest of all rows; none where rows before this batch were not counted."""
+    """By output, the digest of all its rows.
+
+    Absent if the output has rows from before digests were kept: they cannot be added later.
+    """
     before = {name: Digest.from_dict(saved) for name, saved in previous.digests.items()}
     new = [name for name in added if previous.batch < 0 or name not in previous.outputs]
     before |= {name: Digest() for name in new}
@@ -113,7 +120,7 @@ def _digests(previous: Manifest, added: Mapping[str, Digest]) -> dict[str, Mappi
 def _counters(
     previous: Manifest, work: BatchWork, subqueries: Iterable[RunningSubquery]
 ) -> dict[str, int]:
-    """The sums over all batches, with those of this one."""
+    """The counters over all batches, this one included."""
     counters = Counter(previous.counters)
     added = {metric.name: metric.count(work) for metric in COUNTERS if metric.count is not None}
     counters.update({name: count for name, count in added.items() if count is not None})
@@ -125,7 +132,10 @@ def _counters(
 def epoch_of(
     subquery: str, batch: int, taken: Taken, switch_ms: float, now: float
 ) -> dict[str, Any]:
-    """The entry of an epoch that begins with a batch; `now` is on the clock of who asked."""
+    """The history entry of an epoch that begins with a batch.
+
+    `now` must come from the clock that stamped the request (`WaitingRequest.at`).
+    """
     mapping, asked = taken.mapping, taken.asked
     entry: dict[str, Any] = {
         "subquery": subquery,
@@ -152,10 +162,10 @@ def epoch_of(
 def completed(
     epochs: Iterable[Mapping[str, Any]], finishing: Mapping[str, EpochId | None]
 ) -> tuple[Mapping[str, Any], ...]:
-    """The history as a batch commits it: what has no more to wait for is completed now.
+    """The epochs with a time in `completed` for each switch that is complete after this batch.
 
-    `finishing` has by subquery the oldest epoch whose owners still finish windows after the batch;
-    switches after that epoch wait for them.
+    `finishing` names, by subquery, the oldest epoch whose owners still have windows to finish. All
+    switches after that epoch wait for those owners.
     """
     now = time_of(utc_now())
 

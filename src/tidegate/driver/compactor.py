@@ -1,4 +1,4 @@
-"""Compaction beside the loop: small or half-dead segments are rewritten while batches go on."""
+"""Compacts segments beside the loop: rewrites small or half-dead ones while batches go on."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from tidegate.state.store import Store
 
 TASK_ROWS = 262_144
 TASK_BYTES = 32 * 2**20
-"""Groups with as many rows or bytes are rewritten by a task, and take no memory of the driver."""
+"""A group of at least so many rows or bytes is rewritten by a task, not in the driver's memory."""
 
 FEW_SEGMENTS, FEW_ROWS = 12, 4_096
-"""Fewer new segments with fewer rows are left until there are more: to look at them all costs a
-small batch more than it gains."""
+"""Fewer new segments with fewer rows wait for more: a look at all segments would cost a small batch
+more than it gains."""
 
 Group = tuple[Segment, ...]
 Rewrite = tuple[Group, Segment | None]
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SegmentRewrite:
-    """One group to be rewritten as the segment `name`, by a thread of the driver or by a task."""
+    """One group of segments to rewrite as the segment `name`; run by a thread or by a task."""
 
     store: StoreHandle
     keeper: Keeper
@@ -58,7 +58,7 @@ class SegmentRewrite:
         return rows >= TASK_ROWS or size >= TASK_BYTES
 
     def run(self) -> Segment | None:
-        """The segment of the group's live rows, written by this process; None without any."""
+        """Write the segment of the group's live rows; None if there are none."""
         self.memory.take()
         return compact(
             self.store.open(),
@@ -75,18 +75,19 @@ class SegmentRewrite:
 
     def _arranged(self, rows: pa.Table) -> pa.Table:
         if not self.keeper.grouped and not _in_sequence(self.group):
-            # After a switch some segments of one instance are side by side. Rows that are not
-            # sorted by bucket are tuples; where they are equal, they are to be in the total order.
+            # After a switch, segments of one instance may cover the same times, so that putting
+            # them one behind the other breaks the order. Ungrouped rows are tuples: sort them into
+            # the total order, on which the order of equal rows in the output depends.
             rows = rows.take(pa.array(np.lexsort([ints(rows, c) for c in reversed(ORDER)])))
         return self.keeper.arrange(rows)
 
 
 @dataclass(eq=False)
 class _Piece:
-    """What one thread is at: to choose among the segments that were `considered`, and to rewrite.
+    """The work of one thread: choose groups among the `considered` segments and rewrite them.
 
-    `large` are the names of all segments that it rewrites, once it knows that there is a large
-    group among them; then it takes long.
+    If one of its groups is large, the work takes long. `large` then has the names of all segments
+    that it rewrites; else it is None.
     """
 
     considered: tuple[Segment, ...]
@@ -97,10 +98,11 @@ class _Piece:
 class Compactor:
     """Rewrites segments in a thread; the loop puts the result into the next manifest.
 
-    Rows keep their order and no arithmetic happens, so results do not depend on when it runs, or
-    where: large groups are rewritten by tasks. A task that dies leaves its group as it was, for a
-    later batch to choose again. While a large group is rewritten, the small segments of new batches
-    are not left to pile up: who takes buckets over would have to open them all.
+    Rewriting keeps the order of rows and computes nothing. So the results of the query do not
+    depend on when or where it runs. Tasks rewrite large groups; if a task dies, its group stays as
+    it was, and a later batch chooses again. While a large group is rewritten, a second thread keeps
+    compacting small new segments: otherwise they would pile up, and an instance that takes buckets
+    over would have to open them all. The loop's thread calls the public methods.
     """
 
     def __init__(
@@ -117,18 +119,18 @@ class Compactor:
         self._pieces: list[_Piece] = []
         """At most two: one with a large group, and one without."""
         self._seen: frozenset[str] = frozenset()
-        """What was there when it looked last."""
+        """The names of the segments at the last look."""
         self._placed: list[Segment | None] = []
-        """What `apply` put into the state of the batch that is running."""
+        """The rewritten segments that `apply` put into the state of the current batch."""
         self._removals: deque[Future[None]] = deque()
 
     def live(self, segments: Sequence[Segment], frontier_us: int, tuples: int = 0) -> list[Segment]:
-        """The segments that hold a row some window may still need."""
+        """The segments with a row that some window may still need."""
         horizon = self._keeper.horizon(frontier_us, tuples, segments)
         return [s for s in segments if not horizon.passed(s)]
 
     def is_due(self, segments: Sequence[Segment]) -> bool:
-        """Whether there is enough that was not there when it looked last."""
+        """Whether enough segments or rows are new since the last look."""
         new = [s.rows for s in segments if s.name not in self._seen]
         return len(new) >= FEW_SEGMENTS or sum(new) >= FEW_ROWS
 
@@ -142,17 +144,17 @@ class Compactor:
         runner: JobRunner | None = None,
         since: int = MIN_US,
     ) -> None:
-        """Start rewriting where it is worth it; what is under way is not looked at again.
+        """Start a thread that rewrites what is worth it; segments being rewritten are left out.
 
-        Without a runner this process does all of it. What is stored below `since`, a time or
-        a number of tuples, is not all with these `owners`.
+        Without a runner this process does all of the work. State below `since` (a time, or a number
+        of tuples) may still be with other owners than `owners`.
         """
         if not segments or not self._may_begin():
             return
         self._seen = frozenset(s.name for s in segments)
         busy = frozenset[str]().union(*(piece.large or () for piece in self._pieces))
         piece = _Piece(tuple(s for s in segments if s.name not in busy))
-        # What is needed is found by the thread as well: it costs a look at every segment.
+        # The thread itself finds out what is still needed: that costs a look at every segment.
         horizon = partial(self._keeper.horizon, frontier_us, tuples, piece.considered)
         alike = partial(self._keeper.kin, piece.considered, owners, since)
         small = bool(self._pieces)
@@ -163,9 +165,10 @@ class Compactor:
             self._pieces.append(piece)
 
     def _may_begin(self) -> bool:
-        """Whether nothing is under way, or one that takes long and leaves room beside it.
+        """Whether another thread may start: none runs, or just one that rewrites a large group.
 
-        Where the order of segments counts there is none: those around it are not neighbours.
+        If the order of segments counts (`grouped`), there is room for one only: segments on the two
+        sides of a group under way are no neighbours.
         """
         if not self._pieces:
             return True
@@ -173,7 +176,7 @@ class Compactor:
         return first.large is not None and not others and not self._keeper.grouped
 
     def apply(self, segments: Sequence[Segment]) -> tuple[Segment, ...]:
-        """The same state with finished rewrites in place; called before a batch is planned."""
+        """The segments with finished rewrites in place; called before a batch is drafted."""
         while self._removals and self._removals[0].done():
             self._removals.popleft().result()
         current = tuple(segments)
@@ -183,13 +186,15 @@ class Compactor:
         return current
 
     def _with(self, piece: _Piece, current: tuple[Segment, ...]) -> tuple[Segment, ...]:
-        """The same state with what a piece of work has made."""
+        """The segments with the results of one thread in place."""
         failure = piece.running.exception()
         if failure is not None:
             if all(s in current for s in piece.considered):
                 raise failure
-            return current  # what it read was purged meanwhile
+            return current  # it read a segment that has been deleted meanwhile
         for group, made in piece.running.result():
+            # Batches went on meanwhile. If one of them dropped a segment of the group, the rewrite
+            # would bring its rows back.
             if all(s in current for s in group):
                 put = replace if self._keeper.grouped else replace_any
                 current = put(current, group, made)
@@ -199,27 +204,27 @@ class Compactor:
         return current
 
     def settle(self, segments: Sequence[Segment]) -> None:
-        """After a commit that lists these segments: remove rewrites that it had no use for."""
+        """Remove rewrites that the committed manifest does not list."""
         if self._placed:
             listed = {s.name for s in segments}
             self._remove_later([s for s in self._placed if s is not None and s.name not in listed])
         self._placed = []
 
     def wait(self) -> None:
-        """Block until the work under way is done; the next `apply` puts the result in place."""
+        """Block until all threads are done; the next `apply` puts their results in place."""
         schedule.wait([*self._removals, *(piece.running for piece in self._pieces)])
 
     def close(self) -> None:
-        """Wait for the work under way and remove what no manifest will ever list."""
+        """Wait for all threads and remove their results, which no manifest will list."""
         self.wait()
         pieces, self._pieces = self._pieces, []
         for piece in pieces:
             if piece.running.exception() is None:
-                with suppress(StateError):  # an orphan then, and the next start removes it
+                with suppress(StateError):  # the next start removes an orphan
                     self._remove(made for _, made in piece.running.result())
 
     def _remove_later(self, segments: Sequence[Segment | None]) -> None:
-        """Let a thread delete files; the next `apply` tells where that fails."""
+        """Let a thread delete files; a later `apply` raises its error."""
         if not segments:
             return
         removal = beside("tidegate-remove", partial(self._remove, segments))
@@ -242,7 +247,7 @@ class Compactor:
         runner: JobRunner | None,
         small: bool,
     ) -> list[Rewrite]:
-        """Choose groups and rewrite them, `small` ones only where a large one is under way."""
+        """Choose groups and rewrite them; with `small`, leave out large groups."""
         horizon = horizon_of()
         works = [
             SegmentRewrite(
@@ -259,7 +264,7 @@ class Compactor:
             works = [work for work in works if not work.is_large]
         elif any(work.is_large for work in works):
             piece.large = frozenset(s.name for work in works for s in work.group)
-        # Tasks are started first: they run while this thread does the rest.
+        # Start tasks first: they run while this thread rewrites the small groups.
         tasks = {
             work.name: runner.submit(work.run)
             for work in works
@@ -296,7 +301,7 @@ class Compactor:
             )
 
     def _live_rows(self, segment: Segment, horizon: Horizon) -> int:
-        """How many rows of a segment are needed; reads it where its bounds do not tell."""
+        """The number of live rows of a segment; reads it only if its bounds do not say."""
         if horizon.whole(segment):
             return segment.rows
         columns = list(dict.fromkeys(("bucket", self._keeper.order, *self._keeper.dies_by)))
@@ -305,5 +310,5 @@ class Compactor:
 
 
 def _in_sequence(group: Sequence[Segment]) -> bool:
-    """Whether segments follow each other."""
+    """Whether each segment ends before the next one begins."""
     return all(a.high < b.low for a, b in pairwise(group))

@@ -1,4 +1,4 @@
-"""Opens what a query reads: a connector for each URI of its streams."""
+"""Opens the sources of a query: a connector for each URI of its streams."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tidegate.query.node import StreamDef
 from tidegate.source.registry import open_uri
 
 IN_PROGRAM = ("memory:", "frame:")
-"""How the names of sources begin that are objects of the program and not places."""
+"""The prefix of the names of sources that are objects of the program, without a URI."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """One URI of a stream, opened; no URI for what only this process can open."""
+    """One opened source of a stream; the URI is None if only this process can open it."""
 
     stream: int
     connector: Connector
@@ -26,7 +26,7 @@ class Connection:
 
 
 def opened(uri: str, stream: StreamDef, options: RunOptions) -> Connector:
-    """What a URI of a stream stands for, in a run with these options."""
+    """Open a URI of a stream for a run with these options."""
     lasts = options.follow or options.available_now
     connector = open_uri(uri, stream.name, stream.time, lasts, stream.reading)
     if options.available_now:

@@ -1,4 +1,4 @@
-"""What may be asked of a run while its batches go on, from any thread; it acts between batches."""
+"""Takes requests for a running query from any thread; they take effect between batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidegate.state.epoch import time_of
 
 
 class Controls:
-    """Other mappings, other sources and another size of batches, for the next batch on."""
+    """Changes of mappings, sources, shedding and batch size, from the next batch on."""
 
     def __init__(self, pipeline: Pipeline, clock: Clock, closed: Callable[[], bool]) -> None:
         self._pipeline = pipeline
@@ -24,25 +24,26 @@ class Controls:
         self._closed = closed
 
     def ask(self, request: Request) -> dict[str, Taken]:
-        """Ask for other mappings from the next batch on, for one subquery or all.
+        """Request other mappings from the next batch on, for one subquery or all.
 
-        It replaces what waits for these subqueries. What cannot be is an OptionError at once, and
-        the query goes on as it would have. Gives by subquery what it would make now.
+        Replaces a request that waits for these subqueries. An impossible request raises an
+        OptionError, and the query goes on as before. Returns, by subquery, the switch as it would
+        be now.
         """
         self.refuse_ended(str(request.change).partition(" ")[0])
         return self._pipeline.subqueries.ask(request, self._clock.now())
 
     def shed(self, asked: ShareRequest) -> dict[str, dict[str, float]]:
-        """Ask that another share of the tuples be shed, from the next batch on.
+        """Request another share of tuples to shed, from the next batch on.
 
-        By subquery what is shed now and will be. What cannot be is an OptionError at once.
+        Returns the old and the new share by subquery. Raises an OptionError if it is impossible.
         """
         self.refuse_ended(SHED)
         timed = replace(asked, time=time_of(utc_now()))
         return self._pipeline.subqueries.shedding.ask(timed)
 
     def refuse_ended(self, where: str) -> None:
-        """What asks something of batches to come is an OptionError where there are none."""
+        """Raise an OptionError if no more batches will come."""
         finished = self._pipeline.manifest.finished
         if finished or self._closed():
             raise OptionError(
@@ -53,15 +54,15 @@ class Controls:
             )
 
     def waiting(self) -> dict[str, WaitingRequest]:
-        """By subquery what was asked for and waits for the next batch."""
+        """By subquery, the request that waits for the next batch."""
         return self._pipeline.subqueries.waiting()
 
     def announce(self, connection: Connection, promised_us: int | None = None) -> None:
         """Let a source join at the next batch; it promises event times from `promised_us` on.
 
-        Without a promise from the frontier on. The next commit makes it part of the checkpoint:
-        a restart opens its URI again; without one it has to be announced again, and until then it
-        holds the frontier. Announcing what is there already changes nothing.
+        The default promise is the frontier. The next commit makes the source part of the
+        checkpoint. A restart opens its URI again; a source without a URI must be announced again,
+        and until then it holds the frontier back. To announce a source twice changes nothing.
         """
         if self._pipeline.manifest.finished:
             raise OptionError(
@@ -73,14 +74,14 @@ class Controls:
         self._pipeline.inputs.join(connection, promised_us)
 
     def remove(self, source_id: str) -> None:
-        """Let a source leave at the next batch; what was read of it is flushed."""
+        """Let a source leave at the next batch; what was read of it is still processed."""
         self._pipeline.inputs.remove(source_id)
 
     def ask_rows(self, rows: int) -> None:
-        """Ask for another number of rows in a batch, from the next on."""
+        """Set the number of rows in a batch, from the next batch on."""
         self._pipeline.limit.ask(rows)
 
     @property
     def rows_at_hand(self) -> int:
-        """How many rows the batch that runs has, or may have while it is being cut."""
+        """The rows of the current batch; while it is being cut, the most it may have."""
         return self._pipeline.rows_at_hand

@@ -1,4 +1,4 @@
-"""Holds the gate and the connections of a query, and cuts its batches from what they read."""
+"""Holds the gate and the connections of a query, and cuts its batches."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
 _LEAST_WAIT_S = 0.001
-"""What comes within a millisecond is taken together, when there was nothing to do before."""
+"""An idle loop waits at least so long, so that rows of one millisecond come in one batch."""
 
 
 class Inputs:
-    """The gate of a query with its connections; calls may come from several threads.
+    """The gate of a query with its connections; called by several threads.
 
-    The loop calls it between batches, programs when sources join and leave, and a thread of its own
-    reads ahead. `wake` is called, in any thread, when there is something new to look at.
+    The loop calls it between batches, user threads when sources join or leave, and a thread of its
+    own reads ahead. `wake` is called in any thread when new input may be there.
     """
 
     def __init__(
@@ -50,22 +50,22 @@ class Inputs:
         self._lock = threading.Lock()
         self._closing: list[Callable[[], None]] = []
         self._goal: Goal | None = None
-        """Where the next batch has to end, where it is one that was committed before."""
+        """Where the next batch must end, if it repeats a committed one."""
 
     def restore(self, manifest: Manifest) -> None:
-        """Go on where a manifest says; before `let_in`."""
+        """Continue at the positions of a manifest; call before `let_in`."""
         self._intake.restore(manifest.frontier_us, manifest.sources, self._store)
 
     def rewind(self, before: Manifest, last: Manifest) -> None:
-        """Go on where a manifest says, with batches up to that of another; before `let_in`.
+        """Continue at the positions of `before`, to repeat batches up to `last`.
 
-        `repeat` says where each of them ends.
+        Call it before `let_in`; then `repeat` before each batch says where it ends.
         """
         entries = rewound(before.sources, last.sources, self._store)
         self._intake.restore(before.frontier_us, entries, self._store)
 
     def repeat(self, before: Manifest, after: Manifest) -> None:
-        """Let the next batch be the one between two manifests, to exactly where it ended."""
+        """Make the next batch the one between two manifests; it ends exactly where it did."""
         self._goal = Goal.of(
             after.sources,
             rows=after.counters["rows_in"] - before.counters.get("rows_in", 0),
@@ -74,7 +74,7 @@ class Inputs:
         )
 
     def let_in(self, connections: Sequence[Connection]) -> None:
-        """Open what the query starts with, and what joined an earlier run under a URI."""
+        """Open the sources of the query, and those that joined an earlier run under a URI."""
         for connection in connections:
             stream = self._plan.streams[connection.stream]
             self._attach(connection.connector)
@@ -100,7 +100,8 @@ class Inputs:
         stream = self._plan.streams[connection.stream]
         self._attach(connection.connector)
         with self._alone():
-            self._intake.drop_ahead()  # it may reach beyond what the source promises
+            # A batch cut ahead may have moved the frontier beyond what the source promises.
+            self._intake.drop_ahead()
             self._intake.join(
                 connection.stream,
                 connection.connector,
@@ -120,7 +121,7 @@ class Inputs:
         self._wake()
 
     def cut(self, limit_rows: int, now: float) -> Cut | None:
-        """The next batch, which may have been cut ahead; None where nothing would change."""
+        """The next batch, which may have been cut ahead; None if it would change nothing."""
         with self._alone():
             ahead = self._intake.take_ahead(limit_rows)
             if ahead is not None:
@@ -131,24 +132,24 @@ class Inputs:
             return self._intake.next_cut(limit_rows, now)
 
     def expected_s(self) -> float:
-        """How long to wait, at most, until it is worth looking for input again."""
+        """The longest time to wait before looking for input again."""
         connectors = [inlet.connector for inlet in self._intake.inlets]
         asked = [c.expected_s() for c in connectors]
         known = [seconds for seconds in asked if seconds is not None]
         return max(min([self._options.poll_s, *known]), _LEAST_WAIT_S)
 
     def arriving(self) -> bool:
-        """Whether input that was there when the run started has not come yet."""
+        """Whether input that existed when the run started has not been delivered yet."""
         connectors = [inlet.connector for inlet in self._intake.inlets]
         return any(c.arriving() for c in connectors)
 
     def new_sources(self) -> list[str]:
-        """The sources with tuples that no run has read yet."""
+        """The names of sources with tuples that no run has read."""
         with self._alone():
             return self._intake.new_sources()
 
     def undo(self) -> None:
-        """Take back the newest cut, of which nothing was committed."""
+        """Take back the newest cut, which was not committed."""
         with self._lock:
             self._intake.undo()
 
@@ -159,14 +160,14 @@ class Inputs:
         until_at_work: Callable[[], None],
         cut: Callable[[Cut], None] | None = None,
     ) -> Iterator[None]:
-        """Read the next batch's event times while the tasks of this one run.
+        """Read the next batch's event times in a thread while the tasks of this batch run.
 
-        With `cut` the next batch is also cut, if it has all the rows that it may have, and `cut` is
-        called with it. What fails here fails again, and is told, when the next batch is cut.
+        With `cut` the thread also cuts the next batch, if it is full, and calls `cut` with it.
+        Errors are dropped: they come again, and are raised, when the loop cuts the next batch.
         """
 
         def look() -> None:
-            until_at_work()  # they come first: Python runs one thread at a time
+            until_at_work()  # sending the tasks comes first: Python runs one thread at a time
             with suppress(Exception):
                 with self._alone():
                     if cut is None:
@@ -186,27 +187,27 @@ class Inputs:
                 schedule.wait([looking])
 
     def standing(self) -> tuple[Extent | None, Holder | None]:
-        """How much of the input is read, and who holds the frontier back; after a cut."""
+        """How much of the input is read, and which source holds the frontier back; after a cut."""
         with self._newest():
             return self._intake.standing()
 
     def silent(self, now: float, after_s: float) -> Holder | None:
-        """The source that holds the frontier back and has said nothing for so long."""
+        """The source that holds the frontier back and was silent for `after_s`; else None."""
         with self._newest():
             return silent_of(self._intake.inlets, now, after_s)
 
     def reaches(self) -> tuple[InletReach, ...]:
-        """How far each URI of each stream is; after a cut."""
+        """How far each URI of each stream is read; call after a cut."""
         with self._newest():
             return reaches_of(self._intake.inlets)
 
     def backlog(self) -> Backlog | None:
-        """What has arrived and was not taken; None where no source is live."""
+        """What has arrived and is not read yet; None if no source is live."""
         with self._newest():
             return self._intake.backlog()
 
     def saved(self, batch: int) -> tuple[tuple[Mapping[str, Any], ...], tuple[str, ...]]:
-        """What the manifest of a batch keeps of all sources, and the files that it needs for it."""
+        """The sources' part of the manifest of a batch, and the files that it refers to."""
         with self._newest():
             # A batch that runs again leaves the file of its names alone: until the new manifest
             # is there, the old one counts and needs it as it is.
@@ -215,7 +216,7 @@ class Inputs:
             return self._intake.saved(), names
 
     def forget(self) -> None:
-        """Let go of what is consumed; after a commit."""
+        """Drop consumed input; called after a commit."""
         with self._newest():
             self._goal = None
             self._intake.answered()
@@ -233,7 +234,7 @@ class Inputs:
 
     @contextmanager
     def _newest(self) -> Iterator[None]:
-        """Have the gate alone, as the newest batch has left it, whatever was cut ahead."""
+        """Lock the gate and show it as the newest batch left it, without what was cut ahead."""
         with self._alone(), self._intake.before_ahead():
             yield
 

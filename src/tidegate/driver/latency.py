@@ -1,6 +1,6 @@
-"""End-to-end latency: from the arrival of tuples to the commit of the batch that answers them.
+"""Measures end-to-end latency: from the arrival of a tuple to the commit that answers it.
 
-What is measured, what it includes and what not, is in docs/operations.md and decision 0035.
+docs/operations.md and decision 0035 say what it includes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from tidegate.gate.answer_time import AnsweredTuples
 
 RELATIVE_ERROR = 0.01
-"""How far a quantile over a run may be from a latency that was measured."""
+"""The relative error of a quantile over a run."""
 
 RECENT_BATCHES = 100
-"""How many of the newest batches a status is over: as many as Spark keeps the progress of."""
+"""The status covers so many of the newest batches; Spark keeps the progress of as many."""
 
 _LEAST_S, _MOST_S = 1e-6, 1e6
-"""Below and above, all latencies are in the first and the last bucket: a microsecond, 11 days."""
+"""The range of the buckets, from a microsecond to 11 days; values outside go to the end buckets."""
 
 _RATIO = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 _BUCKETS = math.ceil(math.log(_MOST_S / _LEAST_S) / math.log(_RATIO)) + 1
@@ -33,7 +33,7 @@ _BUCKETS = math.ceil(math.log(_MOST_S / _LEAST_S) / math.log(_RATIO)) + 1
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Latencies of so many tuples, in milliseconds; 95 of 100 are at most `p95_ms`."""
+    """Quantiles of the latencies of `tuples` tuples, in milliseconds."""
 
     tuples: int
     p50_ms: float
@@ -47,12 +47,12 @@ class Quantiles:
         return Quantiles(tuples, p50, p95, p99, most)
 
     def percentiles(self) -> list[tuple[str, float]]:
-        """Their names and milliseconds, as they are shown."""
+        """The names and milliseconds as they are shown."""
         names = ("p50", "p95", "p99", "max")
         return list(zip(names, (self.p50_ms, self.p95_ms, self.p99_ms, self.max_ms), strict=True))
 
     def as_dict(self) -> dict[str, float]:
-        """As summary and status have it."""
+        """The form of summary and status."""
         return {**dict(self.percentiles()), "tuples": self.tuples}
 
 
@@ -61,7 +61,7 @@ _SHARES = (0.5, 0.95, 0.99, 1.0)
 
 @dataclass(frozen=True)
 class LatencyBins:
-    """The latencies of a batch, counted in the buckets of a sketch."""
+    """The latencies of one batch, counted in the buckets of a sketch."""
 
     buckets: Int64s
     counts: Int64s
@@ -69,7 +69,7 @@ class LatencyBins:
 
     @staticmethod
     def of(seconds: Floats, counts: Int64s) -> LatencyBins:
-        """Latencies, each so often."""
+        """Count latencies, each `counts` times; both arrays have the same length."""
         logs = np.log(np.maximum(seconds, _LEAST_S) / _LEAST_S) / math.log(_RATIO)
         places = np.minimum(np.ceil(logs).astype(np.int64), _BUCKETS - 1)
         buckets, back = np.unique(places, return_inverse=True)
@@ -79,11 +79,11 @@ class LatencyBins:
 
 
 class Sketch:
-    """Counts of latencies in buckets whose bounds grow by 2 percent; 11 kB, however many there are.
+    """Counts latencies in buckets whose bounds grow by 2 percent: 11 kB for any number of tuples.
 
-    A quantile is within RELATIVE_ERROR of the latency that has its rank, down to a microsecond; the
-    largest is kept as it is. `tests/driver/test_latency.py` checks both against a sorted list. With
-    `newest`, only so many of the newest batches count, and these are held too.
+    A quantile is within RELATIVE_ERROR of the latency with its rank, down to a microsecond; the
+    maximum is exact. `tests/driver/test_latency.py` checks both against a sorted list. With
+    `newest`, only that many of the newest batches count; their bins are held as well.
     """
 
     def __init__(self, newest: int | None = None) -> None:
@@ -93,7 +93,7 @@ class Sketch:
         self._length = newest or 0
 
     def add(self, batch: LatencyBins) -> None:
-        """Take in the latencies of a batch."""
+        """Add the latencies of a batch."""
         self._counts[batch.buckets] += batch.counts
         self._most_s = max(self._most_s, batch.most_s)
         if self._newest is not None:
@@ -111,7 +111,7 @@ class Sketch:
         return upto[places.astype(np.int64)].tolist(), int(upto[-1])
 
     def quantiles(self) -> Quantiles | None:
-        """Over all that counts; None where that is nothing."""
+        """The quantiles of all counted latencies; None if there are none."""
         upto = np.cumsum(self._counts)
         total = int(upto[-1])
         if not total:
@@ -122,11 +122,11 @@ class Sketch:
 
 
 class LatencyLog:
-    """The latencies of one run: of each batch as they are, over the run in sketches.
+    """The latencies of one run: exact for each batch, in sketches over the run.
 
-    What arrived before the run could take it counts from `ready` on: it cannot be faster than that
-    with what was there, or came while Spark was starting. Costs some thousand numbers per batch and
-    source, however many tuples there are.
+    Tuples that arrived before `ready` count from `ready` on: the run could not have answered input
+    that was already there, or that came while Spark started. Costs some thousand numbers per batch
+    and source, for any number of tuples.
     """
 
     def __init__(self, now: float) -> None:
@@ -135,14 +135,14 @@ class LatencyLog:
         self._run, self._later, self._recent = Sketch(), Sketch(), Sketch(RECENT_BATCHES)
         self._total_s = 0.0
         self.newest_sum: tuple[float, int] = 0.0, 0
-        """Of the newest batch: the latencies of its tuples added up in seconds, and how many."""
+        """The sum of the latencies of the newest batch in seconds, and its tuples."""
 
     def ready(self, now: float) -> None:
-        """From now on the run can take what arrives; called before any batch is committed."""
+        """Note that the run can take input from now on; called before the first commit."""
         self._ready_at = now
 
     def committed(self, completed: Sequence[AnsweredTuples], at: float) -> Quantiles | None:
-        """The latencies of a batch that was committed at a time; None where it answers nothing."""
+        """Add the latencies of a batch that was committed at `at`; None if it answers nothing."""
         arrived = [np.maximum(one.arrived_at, self._ready_at) for one in completed]
         seconds = np.maximum(at - np.concatenate([np.empty(0), *arrived]), 0.0)
         counts = np.concatenate([np.empty(0, np.int64), *(one.counts for one in completed)])
@@ -155,22 +155,21 @@ class LatencyLog:
         return found
 
     def upto(self, bounds_s: Sequence[float]) -> tuple[list[int], int, float]:
-        """How many tuples of the run took at most each of these times, how many there are, and
-        their latencies added up in seconds; called by any thread."""
+        """The tuples of the run that took at most each of these times, all tuples, and the sum of
+        their latencies in seconds; called by any thread."""
         return *self._run.upto(bounds_s), self._total_s
 
     def recent(self) -> Quantiles | None:
-        """The latencies of recent batches; None where there were none to measure.
+        """The latencies of recent batches; None if none were measured.
 
-        Those of the first batch count only while there is no other: it pays for the start.
+        The first batch counts only while there is no other: it pays for the start.
         """
         return self._recent.quantiles() or self._first
 
     def as_dict(self) -> dict[str, dict[str, float] | None]:
-        """As summary and status have them, None where there are none; called by any thread.
+        """The form of summary and status; called by any thread.
 
-        The first batch that has answered tuples is told apart: it often pays for what is loaded and
-        compiled.
+        The first batch is separate: it often pays for loading and compiling.
         """
         named = {
             "latency_ms": self._run.quantiles(),
@@ -182,7 +181,7 @@ class LatencyLog:
 
 
 def exact(seconds: Floats, counts: Int64s) -> Quantiles | None:
-    """The quantiles of latencies that count several times: the least that so many do not exceed."""
+    """The exact quantiles of latencies with their counts; None if there are none."""
     if not len(seconds):
         return None
     order = np.argsort(seconds)

@@ -1,4 +1,4 @@
-"""Runs the batches of a query one after the other, from where its checkpoint ends."""
+"""Runs the batches of a query one after another, starting where its checkpoint ends."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from tidegate.state.manifest import Manifest
 from tidegate.state.store import Store
 
 _PAUSED_LOOK_S = 0.5
-"""How often a run that is paused looks whether it goes on."""
+"""A run that is paused, or waits for its budget, checks this often whether it may go on."""
 
 
 class Loop:
-    """Decides when the next batch starts, and has it prepared, committed, published and booked.
+    """Decides when the next batch starts, and takes it through its steps.
 
-    `step` runs one batch; `run` goes on until the input ends or `stop` is called. Not for several
-    threads, except `stop` and `pause`, which take effect after the batch, `resume`, `abort`, and
-    `controls`. With `until` it does not `run`: `repeat` runs batches again, up to that one.
+    `step` runs one batch. `run` runs batches until the input ends or `stop` is called. One thread
+    owns the loop. Other threads may call `stop` and `pause` (both take effect after the current
+    batch), `resume`, `abort`, `tasks` and `controls`. A loop that was given `until` must not `run`:
+    its caller uses `repeat` to run committed batches again, up to that manifest.
     """
 
     def __init__(
@@ -58,10 +59,10 @@ class Loop:
         self._on_rows = on_rows or (lambda output, rows: None)
         self._started = False
         self._started_at = -math.inf
-        """When the newest batch was started, on the clock."""
+        """The clock's time when the newest batch started."""
         self._stop = threading.Event()
         self._news = threading.Event()
-        """Given when there may be something to do before the next look for input."""
+        """Wakes the loop early: input has arrived, or the run was resumed or stopped."""
         self._closed = False
         self._aborted = False
         self._paused = False
@@ -99,18 +100,19 @@ class Loop:
 
     @property
     def manifest(self) -> Manifest:
-        """The newest committed manifest; batch -1 before the first."""
+        """The newest committed manifest; its batch is -1 before the first commit."""
         return self.pipeline.manifest
 
     @property
     def state(self) -> str:
-        """How the run is, for people: as the journal has it, or paused."""
+        """The state of the run as people see it: the journal's word, or `paused`."""
         return self.books.journal.shown_state(self._paused)
 
     def run(self) -> Summary:
-        """Batches until the input ends, or `stop`; what is committed stays either way.
+        """Run batches until the input ends or `stop` is called; committed batches stay either way.
 
-        A run over what is available now ends when it has taken that, and leaves windows open.
+        With `available_now` the run ends when it has read what was there at its start. It leaves
+        the windows open that are not final yet.
         """
         try:
             self._run()
@@ -144,7 +146,7 @@ class Loop:
         self.summary.finished |= enough()
 
     def _next_start(self) -> bool:
-        """Wait until the next batch may start; false where it is not to."""
+        """Wait until the next batch may start; return false if the run was stopped instead."""
         self._news.clear()  # before the look: what comes after it is not slept through
         if trigger_s := self.pipeline.cadence.trigger_s:
             wait_s = self._started_at + trigger_s - self._clock.now()
@@ -161,7 +163,7 @@ class Loop:
         return not self._stop.is_set()
 
     def step(self) -> BatchReport | None:
-        """One batch; None when there is nothing to do now, or ever again."""
+        """Run one batch. Return None if there is no work now, or the query has finished."""
         if self.manifest.finished:
             return None
         with self.pipeline.checkpoint.in_use():
@@ -169,7 +171,7 @@ class Loop:
             return self._step()
 
     def repeat(self, after: Manifest) -> BatchReport:
-        """A batch that was committed once more; for a loop with `until` at it or later."""
+        """Run a committed batch again; `until` of this loop must be that batch or a later one."""
         self.pipeline.repeat(after)
         report = self.step()
         assert report is not None, "its input is there, or it is refused"
@@ -194,7 +196,10 @@ class Loop:
         return batch.reported
 
     def _start(self, drafts: Sequence[Draft], spans: Spans) -> JobRunner:
-        """With the first batch, after everything else was found good; Spark takes its time."""
+        """Start the runner with the first batch.
+
+        Starting Spark takes seconds, so it comes after all checks that can refuse the run.
+        """
         if not self._started:
             deferred, self.runner = self.runner, self.runner.connected()
             if self.runner.start(drafts) or self.runner is not deferred:
@@ -206,57 +211,60 @@ class Loop:
         self._observe(step, batch)
 
     def close(self) -> None:
-        """Let go of threads, the sink, the runner and the checkpoint.
+        """Release the threads, the sinks, the runner and the checkpoint.
 
-        Each of them also where one before has failed, as with the StateError of a deletion after
-        the last batch: that is raised when all is let go.
+        All are released even if one of them fails, for example because a deletion after the last
+        batch failed. The error is raised at the end.
         """
         self._closed = True
-        with ExitStack() as closing:  # the last first
+        with ExitStack() as closing:  # callbacks run in reverse order
+            # The lock goes last: until then something here may write to the checkpoint, and the
+            # next run would take unfinished files for what a crash left.
             closing.callback(self.pipeline.checkpoint.release)
             closing.callback(self._let_go)
             closing.callback(self.pipeline.close)
-            closing.callback(self.runner.close)  # subqueries wait for what it still has of theirs
+            # Before the pipeline: its compactors wait for tasks that they gave to the runner.
+            closing.callback(self.runner.close)
             closing.callback(self.books.close)
             closing.callback(self.pipeline.checkpoint.retirement.close)
 
     def on_run(self, action: Callable[[], None]) -> None:
-        """Something to do when `run` begins; what it raises ends the run."""
+        """Call `action` when `run` begins; an exception from it ends the run."""
         self._opening.append(action)
 
     def on_close(self, action: Callable[[], None]) -> None:
-        """Something to do when the loop is closed."""
+        """Call `action` when the loop is closed."""
         self._closing.append(action)
 
     def pause(self) -> None:
-        """Begin no batch after the one that is running, until `resume`; input waits where it is."""
+        """Start no batch after the current one until `resume`; input stays in its sources."""
         self._paused = True
 
     def resume(self) -> None:
-        """Go on with batches."""
+        """Undo `pause`."""
         self._paused = False
         self._news.set()
 
     def stop(self) -> None:
-        """End after the batch that is running."""
+        """End the run after the current batch."""
         self._stop.set()
         self._news.set()
 
     def tasks(self) -> TaskCounts | None:
-        """How far the tasks of the batch are; for those who watch, from any thread."""
-        return self.runner.tasks()  # which the first batch may have replaced
+        """How many tasks of the current batch are done, and how many there are; any thread."""
+        return self.runner.tasks()  # not kept in a variable: the first batch may replace the runner
 
     def abort(self) -> bool:
-        """Break off the batch that is running; false where its runner cannot.
+        """Break off the current batch; return false if its runner cannot.
 
-        Nothing of it counts. `run` then raises what the batch has failed with.
+        Nothing of the batch counts. `run` then raises the error that the batch failed with.
         """
         self._aborted = True
         self.stop()
         return self.runner.abort()
 
     def abandon(self) -> None:
-        """Remove what only this run could use, when its batch cannot be waited for."""
+        """Run the actions of `on_close` without waiting for the current batch."""
         self.books.ended(None)
         self._let_go()
 

@@ -1,4 +1,4 @@
-"""Asks the policy after each batch, and hands its requests to the next one."""
+"""Asks the policy after each batch, and passes its requests to the next batch."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from tidegate.model.operation import Operation
 _log = logging.getLogger(__name__)
 
 _SEEN_BATCHES = 2
-"""After so many batches a policy is asked what it has to say: in the first, rates are not known."""
+"""A policy is asked for its remark after so many batches: in the first, rates are unknown."""
 
 
 class Manager:
-    """Asks a policy after every batch, passes its requests on, and keeps what it remembers.
+    """Asks a policy after every batch, passes its requests on, and keeps its memory.
 
-    - `waiting` gives the subqueries for which a request waits.
-    - `slots` gives how many instances run at once, None where that is not known; asked once.
-    - With `shared` instances, those of all subqueries are the same: the policy sees one subquery,
-      whose load is that of all, and what it asks for is for all.
-    - `shed`, `cadence` and `split` take what it asks for beside instances: another share to shed,
-      other batches, and whether keys may be split.
-    - `budget` is the part of the query in the budget of its session.
+    - `waiting` returns the subqueries for which a request waits.
+    - `slots` returns how many instances can run at once, None if unknown; it is called once.
+    - With `shared`, all subqueries run on the same instances: the policy sees one subquery with the
+      load of all, and its requests are for all.
+    - `shed`, `cadence` and `split` take its other requests: another share to shed, other batches,
+      and whether keys may be split.
+    - `budget` is the query's part of the session's budget.
 
-    Owned by the loop; `use` may be called by any thread.
+    Owned by the loop; any thread may call `use`.
     """
 
     def __init__(
@@ -68,21 +68,21 @@ class Manager:
         self._memory: Mapping[str, Any] = {}
         self._batches = 0
         self.failure: str | None = None
-        """The first that went wrong with the policy in this run."""
+        """The policy's first failure in this run."""
         self.remark: str | None = None
-        """What the policy has to say of the query, if anything."""
+        """The policy's remark about the query, if any."""
 
     def status(self) -> dict[str, Any]:
-        """Who decides, what went wrong, and what the policy has to say, as plain data."""
+        """The policy's name, its failure and its remark, as plain data."""
         told = {"name": self._policy.name, "failure": self.failure, "remark": self.remark}
         return {**told, **(self.explained() or {})}
 
     def within(self) -> dict[str, Any] | None:
-        """What the query wants and may have of the budget of its session; None without one."""
+        """What the query wants and gets of the session's budget; None without a budget."""
         return self._budget.told()
 
     def explained(self) -> dict[str, Any] | None:
-        """What the policy aims at and has decided; None of one that does not tell."""
+        """The policy's aim and its decisions; None if it does not explain itself."""
         policy = self._policy
         if not isinstance(policy, Explaining):
             return None
@@ -90,12 +90,12 @@ class Manager:
 
     @property
     def decides(self) -> bool:
-        """Whether it wants to see batches."""
+        """Whether the policy decides anything, so that it must see batches."""
         return not isinstance(self._policy, Fixed)
 
     @property
     def sheds(self) -> bool:
-        """Whether the policy chooses the share to shed, so that the backlog does not."""
+        """Whether the policy chooses the share to shed, in place of the backlog rule."""
         return isinstance(self._policy, Explaining) and self._policy.sheds
 
     def use(self, policy: Policy) -> None:
@@ -114,22 +114,19 @@ class Manager:
         self._budget.turn(claim_of(policy))
 
     def enter(self, recorded: Mapping[str, Any]) -> None:
-        """Go on with what a manifest has; it counts for a policy of the same name."""
+        """Restore the memory in a manifest; it counts for a policy of the same name."""
         if recorded:
             self._remembers, self._memory = recorded["name"], recorded["memory"]
 
     def recorded(self) -> dict[str, Any]:
-        """What the next manifest has of the policy."""
+        """The policy's part of the next manifest."""
         name = self._policy.name
         if not self.decides:
             return {}
         return {"name": name, "memory": self._memory if name == self._remembers else {}}
 
     def after_batch(self, observed: Sequence[Observation]) -> None:
-        """Let the policy decide; whatever it does, the query goes on.
-
-        A policy is the user's code, and may raise anything.
-        """
+        """Let the policy decide. It is the user's code: whatever it raises, the query goes on."""
         policy = self._policy
         if not observed:
             return
@@ -167,12 +164,12 @@ class Manager:
         return self._find_slots()
 
     def _is_forestalled(self, request: Request) -> bool:
-        """Whether a user has asked for something else while the batch ran: that goes before it."""
+        """Whether a request already waits, for example a user's, which goes before the policy's."""
         waiting = self._waiting()
         return bool(waiting) if request.subquery is None else request.subquery in waiting
 
     def _signed(self, request: Request, name: str) -> Request:
-        """A request as the timeline has it, whoever the policy says that it is."""
+        """The request with the policy as the asker, whatever the policy wrote there."""
         named = None if self._shared else request.subquery
         return replace(request, subquery=named, by=f"policy {name}")
 
@@ -182,7 +179,7 @@ class Manager:
             _log.warning("policy %s: %s.", policy.name, self.remark)
 
     def _note(self, name: str, batch: int, error: Exception) -> None:
-        """Say once what is wrong; a policy may fail after every batch of a run without end."""
+        """Log the first failure only: a policy may fail after every batch of an endless run."""
         said = str(error) if isinstance(error, TidegateError) else _told(error)
         if self.failure is None:
             own = not isinstance(error, TidegateError)
@@ -198,7 +195,7 @@ class Manager:
 
 
 def together(observed: Sequence[Observation]) -> Observation:
-    """Subqueries on the same instances as one, with the load of all."""
+    """Subqueries that share their instances, as one subquery with the load of all."""
     first = observed[0]
     rows = zip(*(one.instances for one in observed), strict=True)
     return replace(
@@ -227,9 +224,10 @@ def together(observed: Sequence[Observation]) -> Observation:
 
 
 def _checked(decision: object) -> tuple[list[Request], Mapping[str, Any]]:
-    """What a policy asks for, and a copy of its memory as the manifest will give it back.
+    """The requests of a decision, and its memory after a trip through JSON.
 
-    A manifest that could not be written would end the query: OptionError.
+    The memory goes into the manifest. An OptionError here is better than a manifest that cannot be
+    written, which would end the query.
     """
     if not isinstance(decision, Decision):
         raise OptionError("decide", "must return a Decision", repr(decision))

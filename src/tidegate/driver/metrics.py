@@ -1,4 +1,4 @@
-"""The report of each batch and the summary of a run, both read off the table of metrics."""
+"""Makes the report of each batch and the summary of a run, both from the table of metrics."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from tidegate.state.manifest import Manifest
 
 KEPT_REPORTS = 4_096
 KEPT_BYTES = 8 * 2**20
-"""How many batches of a run the percentiles are over, at most, and what their reports may take.
+"""The most reports that are kept for percentiles, and the most memory that they may take.
 
 With two instances a report takes about 5 kB, with sixty-four about 70 kB."""
 
 _REPORT_BYTES, _COUNTS_BYTES, _COUNT_BYTES, _FLOAT_BYTES = 400, 180, 100, 32
-"""What a report takes, each mapping in it, each entry of one, and each entry of a tuple; measured,
-see the tests."""
+"""The measured bytes of a report, of each dict in it, of each entry of a dict, and of each entry of
+a tuple (see the tests)."""
 
 _OF_BATCHES = tuple(
     (m.name, PLACES[m.name]) for m in METRICS if m.over is not None and m.kept is None
@@ -50,9 +50,9 @@ that are read off the state."""
 
 @dataclass(frozen=True)
 class BatchReport:
-    """One committed batch: the value of each metric, in the order of the table.
+    """The value of each metric for one committed batch, in the order of the table.
 
-    They are attributes too, by their names: `report.rows_in`.
+    Each is also an attribute: `report.rows_in`.
     """
 
     values: tuple[Any, ...]
@@ -94,12 +94,12 @@ class Reports(Sequence[BatchReport]):
 
 
 def size_bytes(report: BatchReport) -> int:
-    """About how much memory a report takes."""
+    """About how many bytes a report takes."""
     return _REPORT_BYTES + sum([_size_bytes(v) for v in report.values if type(v) in _SIZED])
 
 
 def _size_bytes(value: Any) -> int:
-    """What a value takes beside its place, where it holds several."""
+    """The bytes of a container value, besides its slot."""
     if type(value) is dict:
         return _COUNTS_BYTES + _COUNT_BYTES * len(value)
     if type(value) is Backlog:
@@ -116,28 +116,29 @@ _SIZED = frozenset((dict, tuple, Backlog))
 class Summary:
     """The counts since the checkpoint began, and the speed of this run.
 
-    A run may go on for ever, so only the newest batches are kept, and percentiles, medians and what
-    is said of instances are over them. What batches add up to is in `folds`, by metric.
+    A run may be endless, so only the newest reports are kept; percentiles, medians and figures of
+    instances cover only those. Totals over all batches are in `folds`, by metric.
     """
 
     manifest: Manifest = field(default_factory=lambda: Manifest(-1, {}, MIN_US))
-    """The newest manifest that is in the counts: whoever sees its batch finds its rows too."""
+    """The newest manifest that is counted. It is set last, so that a reader who sees its batch also
+    sees its rows."""
     counters: dict[str, int] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
-    """What a person calls the subqueries, by what a checkpoint does."""
+    """The names of the subqueries by their keys in the checkpoint."""
     sides: Mapping[str, Any] = field(default_factory=dict)
-    """Who was late, and the first row that was rejected: see `driver.side`."""
+    """The record of late and rejected rows: see `driver.side`."""
     places: Mapping[str, str] | None = None
-    """What becomes of late and of rejected rows, where that is known."""
+    """Where late and rejected rows go, if that is known."""
     epochs: Sequence[Mapping[str, Any]] = ()
     """The newest epochs; the checkpoint has the `epochs_logged` before them in files."""
     epochs_logged: int = 0
     digests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By output the digest of all its rows since the checkpoint began."""
+    """The digest of all rows of each output since the checkpoint began."""
     reports: Reports = field(default_factory=Reports)
     finished: bool = False
     up_to_date: bool = False
-    """Whether this run has taken all that was available, and left windows open."""
+    """Whether this run has read all that was available and left windows open."""
     batches: int = 0
     rows: int = 0
     seconds: float = 0.0
@@ -145,21 +146,21 @@ class Summary:
         default_factory=lambda: {m.name: m.over() for m in METRICS if m.over is not None}
     )
     latencies: Callable[[], Mapping[str, Any]] = LatencyLog(0.0).as_dict
-    """Gives how long tuples of this run took from arrival to commit, where they are live."""
+    """Returns the latencies of this run, if its sources are live."""
     load: Callable[[], Mapping[str, RecentLoad]] = dict
-    """Gives the load of each subquery over recent batches of this run."""
+    """Returns the load of each subquery over recent batches of this run."""
     windows: Callable[[], Mapping[str, WindowDigest]] = dict
-    """Gives the figures of the windows of each subquery in this run, where some were told."""
+    """Returns the figures of the windows of each subquery in this run, if there are any."""
     changes: Callable[[], Changes] = dict
-    """Gives what the tasks of each subquery have changed by themselves in this run."""
+    """Returns the changes that operators made on their own in this run."""
     forecast: Callable[[], ForecastSummary] = ForecastSummary
-    """Gives what was predicted of this run, where its input is live."""
+    """Returns the model's forecasts for this run, if its input is live."""
     controller: Callable[[], Mapping[str, Any] | None] = lambda: None
-    """Gives what the policy aims at and has decided, where it tells that."""
+    """Returns the aim and the decisions of the policy, if it explains itself."""
     budget: Callable[[], Mapping[str, Any] | None] = lambda: None
-    """Gives what the query wants and has of the budget of its session, where that has one."""
+    """Returns what the query wants and gets of the session's budget, if there is one."""
     lineage: Callable[[], Mapping[str, int]] = dict
-    """Gives how many lineage events were sent and lost, where they were asked for."""
+    """Returns how many lineage events were sent and lost, if there are any."""
 
     def __repr__(self) -> str:
         counts = self.counters
@@ -176,7 +177,7 @@ class Summary:
         return self.text()
 
     def count(self, manifest: Manifest) -> None:
-        """Say what a manifest says."""
+        """Take over the counts of a manifest."""
         self.counters = dict(manifest.counters)
         self.sides = manifest.sides
         self.epochs = [
@@ -193,13 +194,13 @@ class Summary:
 
     @property
     def state(self) -> str:
-        """How the run has ended, in a word or two."""
+        """How the run has ended: `finished`, `up to date` or `stopped`."""
         if self.finished:
             return "finished"
         return "up to date" if self.up_to_date else "stopped"
 
     def add(self, report: BatchReport) -> None:
-        """Count a batch of this run."""
+        """Add the report of a batch of this run."""
         self.reports.append(report)
         self.batches += 1
         self.rows += report.rows_in

@@ -1,4 +1,4 @@
-"""Decides how buckets come to their new owners at a switch: by state, by window, or shared."""
+"""Decides how buckets reach their new owners at a switch: by state, by window, or shared."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ State = Mapping[str, Sequence[Segment]]
 
 @dataclass(frozen=True)
 class InputProgress:
-    """How far the input of a subquery has come, and what of it one batch brought.
+    """How far the input of a subquery is, and how fast it moves.
 
-    `counts` are the tuples of parts of its state, `before` those before that batch, which was
-    `lasted_us` of event time; 0 where that is not known, as in the first batches of a run.
+    `counts` are the tuples counted in each part of its state; `before` are the counts before the
+    newest batch. That batch covered `lasted_us` of event time; 0 if unknown, as at a start.
     """
 
     frontier_us: int
@@ -43,9 +43,9 @@ class InputProgress:
     lasted_us: int
 
     def wait_us(self, migration: Migration) -> int | None:
-        """About how long it takes, in event time, until former owners are done.
+        """About how much event time passes until former owners are done.
 
-        None where nobody knows how soon tuples come that their windows count.
+        None if that is unknown because their windows count tuples and no rate is known.
         """
         began_us = migration.until_us if self.frontier_us == MIN_US else self.frontier_us
         waits = [migration.over_us - began_us]
@@ -58,7 +58,7 @@ class InputProgress:
 
 
 def reach_of(operator: Operator) -> Reaching | None:
-    """How far back the state of an operator reaches; None where it has none."""
+    """How far back the state of an operator reaches; None if it keeps none."""
     return operator.state.reach if operator.state.keepers else None
 
 
@@ -73,10 +73,10 @@ def handed_over(
     asked: str,
     site: Site,
 ) -> tuple[route.Mapping, dict[str, Any]]:
-    """The mapping of a new epoch, and what its record says of how buckets are handed over.
+    """Choose the handover of a switch; return the mapping of the new epoch, and its record.
 
-    `before` has the formers that are not done at the frontier, `state` is what is stored, `batch`
-    the first of the epoch.
+    `before` must have only the former owners that are not done yet. `state` are the stored
+    segments. `batch` is the first of the new epoch.
     """
     moved = BucketSet.where(before.owner_array != after.owner_array)
     size = stored_bytes(state, moved)
@@ -105,10 +105,10 @@ def handed_over(
 
 
 def loaded_bytes(before: route.Mapping, job: Job, outcomes: Sequence[Outcome]) -> int:
-    """How many bytes instances have loaded of buckets that they had not in the mapping `before`.
+    """The bytes that instances loaded of buckets that they did not own in the mapping `before`.
 
-    What they had, and load because they run elsewhere now, does not count. Where a segment has
-    buckets of both kinds, all are taken to have as many bytes.
+    Buckets that an instance owned before, and loads because it runs on another host now, do not
+    count. All buckets of a segment are assumed to have the same size.
     """
     moved, reads = 0.0, job.operator.state.reads
     for what, segments in job.state.items():
@@ -123,7 +123,7 @@ def loaded_bytes(before: route.Mapping, job: Job, outcomes: Sequence[Outcome]) -
 
 
 def stored_bytes(state: State, buckets: BucketSet) -> int:
-    """About how many bytes are stored of some buckets, if all buckets of a segment have as many."""
+    """About how many bytes some buckets have, if all buckets of a segment have the same size."""
     shares = (
         segment.bytes * len(segment.buckets & buckets) / len(segment.buckets)
         for segments in state.values()

@@ -1,7 +1,7 @@
 """Measures the load of a subquery from its committed batches, for policies, status and summary.
 
-A batch leaves a few numbers of it. What they mean for each bucket is worked out when somebody asks,
-or for several batches at a time: small batches are not to wait for it.
+Each batch records a few numbers. The load of each bucket is computed from them only when somebody
+asks, or for several batches at a time, so that small batches do not wait for it.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from tidegate.plan.physical import Subquery
 from tidegate.route.mapping import Mapping
 
 _MOST_WAITING = 32
-"""After so many batches their loads are worked out, asked for or not."""
+"""After so many batches their loads are computed even if nobody asks; this bounds the memory."""
 
 
 @dataclass(frozen=True)
 class MeasuredBatch:
-    """One batch of one subquery, as it was measured; `counts` and `work` are those of instances.
+    """The measurements of one batch of one subquery.
 
-    They count by name: `cpu_us` and `map_cpu_us`, times of CPU; `tuples` and `outputs`; `taken`,
-    the tuples that map tasks took; `left` and `right`, those of a join's sides; `comparisons`, and
-    `compared`, the pairs that were looked at; `closed`, the groups of windows that ended.
+    `counts` and `work` are by instance. The names in `counts`: `cpu_us` and `map_cpu_us` (CPU
+    times), `tuples`, `outputs`, `taken` (tuples that map tasks read), `left` and `right` (tuples of
+    a join's sides), `comparisons`, `compared` (pairs that were looked at), and `closed` (groups of
+    windows that ended).
 
-    `between_s` is the part of the period before it in which there was input already. `span_us` are
-    the frontiers before and after it, `arriving` is what came to it.
+    `between_s` is the time before the batch in which input was already waiting. `span_us` are the
+    frontiers before and after it. `arriving` is what arrived for it.
     """
 
     subquery: Subquery
@@ -59,9 +60,9 @@ class MeasuredBatch:
         arriving: SubqueryArrivals,
         backlog: Backlog | None = None,
     ) -> MeasuredBatch:
-        """`outcomes` are those of all its instances, in their order.
+        """Measure a job; `outcomes` are those of all its instances, in their order.
 
-        `times` are its seconds, its period, and what of that was between batches.
+        `times` are the batch's seconds, its period, and the part of that between batches.
         """
         seconds, period_s, between_s = times
         return MeasuredBatch(
@@ -84,15 +85,14 @@ class MeasuredBatch:
         return max(counts["cpu_us"] for counts in self.counts) / 1e6
 
     def total(self, name: str) -> int:
-        """What all instances counted under a name."""
+        """The sum of a count over all instances."""
         return sum(counts[name] for counts in self.counts)
 
     def observation(self) -> Observation:
-        """What it says of instances and buckets.
+        """The load of instances and buckets.
 
-        What map tasks did is no instance's and moves with no bucket: each instance, and so each of
-        its buckets, has an even part of it. Instances that only finish what they began before a
-        switch have no buckets, and are left out.
+        The work of map tasks belongs to no instance and does not move with a bucket, so it is
+        divided evenly. Former owners have no buckets and are left out.
         """
         instances = self.mapping.instances
         owning = self.counts[:instances]
@@ -117,13 +117,13 @@ class MeasuredBatch:
 
     @property
     def made(self) -> int:
-        """What it did: comparisons of a join, tuples of another operator."""
+        """The work done: comparisons of a join, tuples of any other operator."""
         joins = self.subquery.operator.operation.windows
         return self.total("comparisons" if joins else "taken")
 
     @property
     def due(self) -> WorkCounts:
-        """What it has to be paid for."""
+        """The counts that the cost model charges for."""
         closes = self.subquery.operator.operation.slide_s
         return WorkCounts(
             self.total("taken"),
@@ -132,7 +132,7 @@ class MeasuredBatch:
         )
 
     def came(self) -> ArrivalCounts:
-        """What came in, and nothing else of it."""
+        """The arrivals of the batch, without anything about its work."""
         operation = self.subquery.operator.operation
         inputs = inputs_of(self.subquery, self.arriving, operation)
         sides = self._sides if operation.windows else ()
@@ -151,7 +151,7 @@ class MeasuredBatch:
         return (frontier_us - previous_us) / 1e6 if known else None
 
     def in_full(self) -> Observation:
-        """The same with what came in, for those who decide or predict by it."""
+        """The observation with the arrivals, for policies and predictions."""
         operation = self.subquery.operator.operation
         return replace(
             self.observation(),
@@ -178,14 +178,14 @@ class LoadLog:
         self._load: RecentLoad | None = None
 
     def add(self, measured: MeasuredBatch) -> None:
-        """One more batch, which was committed."""
+        """Add a committed batch."""
         with self._lock:
             self._waiting.append(measured)
             if len(self._waiting) >= _MOST_WAITING:
                 self._take_in()
 
     def load(self) -> RecentLoad | None:
-        """With all batches so far; None before the first."""
+        """The load over all batches so far; None before the first."""
         with self._lock:
             self._take_in()
             return self._load
@@ -198,7 +198,7 @@ class LoadLog:
 
 
 def waiting_rows(backlog: Backlog | None) -> int | None:
-    """The tuples that wait; None where no source is live, or only bytes or files are known."""
+    """The tuples that wait; None if no source is live, or only their bytes or files are known."""
     if backlog is None:
         return None
     rows, others = backlog.total["rows"], backlog.total["bytes"] + backlog.total["files"]

@@ -1,4 +1,4 @@
-"""How a query is to be run, apart from what it says; checked before anything starts."""
+"""The options of a run, beside the query itself; checked before anything starts."""
 
 from __future__ import annotations
 
@@ -32,26 +32,25 @@ MAX_BUCKETS = 65_536
 class RunOptions:
     """Validated options of one run.
 
-    `instances` is what the user asked for, None to go on with what the checkpoint has, or with
-    `default_instances` at the start. `mapping` says instead which instance has which bucket when
-    the run begins. `switches` maps a batch to the number of instances asked for from that batch on.
-    Both are for every subquery; `subquery_instances` and `subquery_switches`
-    are for one, by its name, and go before them. `memory` is what each process that runs tasks
-    may hold. `batch_rows` is how many rows every batch has; None for DEFAULT_BATCH_ROWS, and fewer
-    where a row gives many.
-    `trigger_s` is the least time between the starts of two batches; without it a batch starts when
-    there is input and the one before it is done. Where there is none, `poll_s` is how long a run
-    waits at most until it looks again; sources that tell, or know when more is due, cut it short.
-    `policy` decides about instances after every batch, besides what the user asks for; `slots` is
-    how many of them run at once, None where only the runner knows. `budget` is the part of this run
-    in those of its session.
-    A run that neither follows its input nor takes what is `available_now` reads to the end of it
-    and finishes every window. `handover` is how buckets come to other instances at a switch
-    (`elastic.handover`), and `one_host` whether all instances are on the driver's. With
-    `start_empty` a changed query may have subqueries of which its checkpoint has no state.
-    `whole_table_bytes` is how large a table may be that every task holds; a `memory` for which less
-    is left in caches lowers it. `keep_us` is how long the states of earlier batches are kept; None
-    where they are not. `sign` is the key that each batch is signed with, where they are.
+    - `instances` is the user's number; None continues with that of the checkpoint, or starts with
+      `default_instances`. `mapping` sets the owner of each bucket at the start instead. `switches`
+      maps a batch to the number of instances from that batch on. `subquery_instances` and
+      `subquery_switches` are for single subqueries, by name, and take precedence.
+    - `memory` is what each process that runs tasks may hold. `batch_rows` are the rows of every
+      batch; None is DEFAULT_BATCH_ROWS, or fewer if one row makes many.
+    - `trigger_s` is the least time between the starts of two batches. Without it a batch starts
+      when the one before is done and there is input. Without input the run looks again after at
+      most `poll_s`; a source that knows when input comes wakes it earlier.
+    - `policy` decides about instances after every batch, besides the user. `slots` is how many
+      instances can run at once; None if only the runner knows. `budget` is this run's part of the
+      session's budget.
+    - Without `follow` and `available_now` the run reads to the end and finishes every window.
+    - `handover` is how buckets reach other instances at a switch (`elastic.handover`). `one_host`
+      says that all instances run on the driver's host.
+    - `start_empty` lets a changed query have subqueries without state in the checkpoint.
+    - `whole_table_bytes` is the largest table that every task holds; a small `memory` lowers it.
+    - `keep_us` is how long the states of earlier batches are kept; None keeps none.
+    - `sign` is the key that signs each batch, if batches are signed.
     """
 
     instances: int | None = None
@@ -151,17 +150,17 @@ class RunOptions:
             )
 
     def instances_at(self, batch: int, subquery: str) -> int | None:
-        """The instances asked for a subquery at a batch; None where nothing was asked."""
+        """The instances that options ask for a subquery at a batch; None if none do."""
         due = self.due_at(batch, subquery)
         return None if due is None else due[1]
 
     def due_at(
         self, batch: int, subquery: str, since: int | None = None, answered: bool = False
     ) -> tuple[str, int] | None:
-        """The option that counts for a subquery at a batch, and the instances it asks for.
+        """The option that applies to a subquery at a batch, and its number of instances.
 
-        `since` is the batch at which somebody has asked for something else: switches of later
-        batches count again. With `answered` that was in this run, which began with `instances`.
+        `since` is the batch at which a user or a policy switched; only switches of later batches
+        apply after it. With `answered` that was in this run, and `instances` no longer applies.
         """
         own = self.subquery_switches.get(subquery, {})
         past = [b for b in (*self.switches, *own) if b <= batch]
@@ -173,10 +172,7 @@ class RunOptions:
         return None if asked is None or answered else ("--instances", asked)
 
     def called(self, names: Mapping[str, str]) -> RunOptions:
-        """The same by the names of subqueries, where some are called as a checkpoint does.
-
-        `names` has the names by those.
-        """
+        """The options with keys of subqueries replaced by their names; `names` maps key to name."""
         return replace(
             self,
             subquery_instances=_called("--instances", self.subquery_instances, names),
@@ -186,7 +182,7 @@ class RunOptions:
     def check_subqueries(self, known: Sequence[str], shared: bool = False) -> None:
         """Refuse names of subqueries that the query does not have.
 
-        With `shared`, all subqueries have the same instances, and none can be named.
+        With `shared`, all subqueries run on the same instances, so no name is allowed.
         """
         for option, named in (
             ("--instances", self.subquery_instances),
@@ -201,7 +197,7 @@ class RunOptions:
                     )
 
     def limit_of(self, multiplies: bool) -> BatchLimit:
-        """How many rows batches may have; `multiplies` says that a row may give very many."""
+        """The limit of rows per batch; `multiplies`: one row may become very many."""
         if self.batch_rows is not None:
             return BatchLimit(self.batch_rows)
         first = FIRST_ROWS if multiplies else None
@@ -209,13 +205,13 @@ class RunOptions:
 
     @property
     def table_limit(self) -> TableLimit:
-        """How large tables may be; who limits the memory has larger ones than caches hold read by
-        key."""
+        """How large tables may be. With a memory limit, tables that do not fit into caches are
+        read by key."""
         most, cached = self.whole_table_bytes, self.memory.cache_bytes
         return TableLimit(most if cached is None else min(most, cached), most)
 
     def first_mapping(self, subquery: str | None = None) -> route.Mapping:
-        """The mapping that a subquery of a new checkpoint begins with, or one without a name."""
+        """The first mapping of a subquery in a new checkpoint; without a name, of any."""
         due = None if subquery is None else self.due_at(0, subquery)
         if due is not None:
             return route.even(self.buckets, due[1])
@@ -225,13 +221,13 @@ class RunOptions:
 
     @property
     def first_instances(self) -> int:
-        """How many instances a query starts with when nothing else was asked for."""
+        """The number of instances a query starts with by default."""
         return min(self.default_instances, self.buckets)
 
 
 @contextmanager
 def read_as(option: str) -> Iterator[None]:
-    """What is wrong with a mapping is told of the option that gave it."""
+    """Make errors about a mapping name the option that gave it."""
     try:
         yield
     except OptionError as error:
@@ -255,7 +251,7 @@ def _called(option: str, asked: Mapping[str, T], names: Mapping[str, str]) -> di
 
 
 def one_number(where: str, name: str) -> OptionError:
-    """What to say of instances for one subquery where all have the same."""
+    """The error for naming one subquery if all run on the same instances."""
     return OptionError(
         where,
         "the strategy query-cloud has one number of instances for the whole query",

@@ -1,4 +1,4 @@
-"""Writes the rows of a batch to the sinks of a query: staged before the commit, then published."""
+"""Writes the rows of a batch to the sinks: stages them before the commit, publishes them after."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tidegate.state.store import Store
 def collected(
     order: OutputOrder, number: int, port: Port, outcomes: Sequence[Outcome]
 ) -> BatchOutput:
-    """What an output of the query gets of a batch through a port, without side outputs."""
+    """The rows of an output in a batch, merged in order; without side outputs."""
     if any(o.receipts is not None for o in outcomes):
         tables = [o.pieces[number].load().select(port.schema.names) for o in outcomes]
         receipts = tuple(r for o in outcomes for r in o.receipts or ())
@@ -40,7 +40,7 @@ def collected(
 def side_outputs(
     outcomes: Sequence[Sequence[Outcome]],
 ) -> tuple[dict[str, pa.Table], pa.Table | None]:
-    """The late tuples by stream and the rejected ones, in the order of their sources."""
+    """The late tuples by stream, and the rejected ones; in the order of their splits."""
     side: list[Parcel] = []
     for found in outcomes:
         side += sorted((p for o in found for p in o.side), key=lambda p: p.split)
@@ -57,10 +57,10 @@ def side_outputs(
 
 @dataclass(frozen=True)
 class StagedBatch:
-    """A batch that its sinks have, invisibly: what each output got, and the receipts.
+    """A batch that was written to the sinks but is not visible yet.
 
-    `receipts` are as in a manifest: all parts of an output, side outputs after its rows. `places`
-    says where those are whose sinks have a URI. `digests` are of the rows of this batch alone.
+    `receipts` are those for the manifest: all parts of each output, side outputs after its rows.
+    `places` are the URIs of sinks that have one. `digests` are of the rows of this batch alone.
     """
 
     outputs: tuple[BatchOutput, ...]
@@ -70,7 +70,7 @@ class StagedBatch:
 
 
 class Outlets:
-    """The sinks of a query by output, and the part writers of the batch that is running."""
+    """The sinks of a query by output, and the part writers of the current batch."""
 
     def __init__(self, plan: Plan, sinks: Mapping[str | None, Sink], store: Store) -> None:
         self._plan = plan
@@ -86,7 +86,7 @@ class Outlets:
         self._batch = -1
 
     def sink_of(self, output: str | None) -> Sink:
-        """The sink of an output; the only one where no name is given."""
+        """The sink of an output; without a name, the only sink."""
         names = [name for name in self._sinks if name is not None]
         if output is None and not names:
             return self._sinks[None]
@@ -96,10 +96,10 @@ class Outlets:
         return self._sinks[output]
 
     def open(self, manifest: Manifest | None, owner: int = 0, checkpoint: str = "") -> None:
-        """Open every sink; the newest manifest is None before the first batch.
+        """Open every sink; `manifest` is the newest, or None before the first batch.
 
-        `owner` is the number of this run in the checkpoint, greater than those of all before it;
-        `checkpoint` tells the checkpoint from all others.
+        `owner` is the number of this run, greater than those of all earlier runs of the checkpoint.
+        `checkpoint` is the checkpoint's own id.
         """
         committed = None if manifest is None else BatchId(manifest.batch)
         for target in self._plan.targets:
@@ -114,7 +114,8 @@ class Outlets:
     def begin(self, batch: int, replay: Replay | None = None) -> None:
         """Get a part writer of every sink for a batch.
 
-        In one that runs again sinks that lost nothing of it have no part: what they have stays.
+        If the batch runs again, a sink that lost nothing gets a writer that only counts: what it
+        has stays.
         """
         self._batch, self._replay = batch, replay
         self._writers = {name: self._writer(name) for name in self._sinks}
@@ -126,7 +127,7 @@ class Outlets:
         return ChangeParts(writer, self._keys[name]) if name in self._keys else writer
 
     def for_tasks(self, target: Target | None) -> PartWriter | None:
-        """What tasks may write the rows of an output with, in the batch that is running."""
+        """The writer that tasks may use for the rows of an output; None if they may not write."""
         if target is None:
             return None
         parallel = self._sinks[target.name].parallel and target.name not in self._keys
@@ -135,9 +136,9 @@ class Outlets:
         return self._writers[target.name]
 
     def stage(self, outcomes: Outcomes) -> StagedBatch:
-        """Put the rows of every output in their order and write what tasks have not written.
+        """Merge the rows of every output and write those that tasks have not written.
 
-        The first output has the side outputs too.
+        The side outputs go to the first output's sink.
         """
         late, rejected = side_outputs(outcomes)
         outputs: list[BatchOutput] = []
@@ -164,7 +165,7 @@ class Outlets:
         return StagedBatch(tuple(outputs), receipts, places, digests)
 
     def publish(self, manifest: Manifest) -> None:
-        """Make the batch that was committed visible."""
+        """Make the committed batch visible; a LostOutputError if a staged part is gone."""
         for name in self._sinks:
             if self._takes_part(name):
                 try:
@@ -177,7 +178,10 @@ class Outlets:
         self._replay = None
 
     def publish_again(self, manifest: Manifest) -> dict[str | None, LostOutputError]:
-        """At a start: make the newest batch visible where it is not; what is lost of it, if any."""
+        """Make the newest batch visible in sinks that do not show it yet; called at a start.
+
+        Returns the errors of outputs that lost parts.
+        """
         lost = {}
         for name in self._sinks:
             try:
@@ -191,7 +195,7 @@ class Outlets:
             sink.close()
 
     def _takes_part(self, name: str | None) -> bool:
-        """Whether the batch that is running is written to an output."""
+        """Whether the current batch is written to an output."""
         return self._replay is None or name in self._replay.lost
 
     def _publish(self, name: str | None, manifest: Manifest) -> None:
@@ -200,9 +204,9 @@ class Outlets:
             self._sinks[name].publish(BatchId(manifest.batch), receipts)
 
     def _write(self, name: str | None, output: BatchOutput) -> Sequence[Receipt]:
-        """The receipts of all parts of an output, after writing those that no task has written.
+        """Write the parts that no task has written; return the receipts of all parts.
 
-        Without rows there is no part of them.
+        An output without rows gets no part for them.
         """
         writer, sink = self._writers[name], self._sinks[name]
         receipts = list(output.receipts or ())
@@ -223,15 +227,15 @@ def _upserts(sink: Sink) -> bool:
 
 
 def _checked_key(plan: Plan, target: Target) -> tuple[str, ...]:
-    """The key of an output whose sink keeps the newest row of each; refused where it has none."""
+    """The key by which a sink upserts the rows of an output; an error if the output has none."""
     where = "sink" if target.name is None else f"sink of {target.name}"
     check_key(where, plan.port(target.edge).schema, target.key.names, target.key.lack)
     return target.key.names
 
 
 class StoreKeep:
-    """What sinks keep in the checkpoint: files that `Store.clean` spares while their batch is the
-    newest, because their names begin with its number."""
+    """The files of sinks in the checkpoint. Their names begin with the number of their batch, so
+    that `Store.clean` spares them while that batch is the newest."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

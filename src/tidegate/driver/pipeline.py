@@ -1,8 +1,9 @@
-"""Carries one batch after the other from the sources of a query to its sinks and its checkpoint.
+"""Takes each batch from the sources of a query to its sinks and its checkpoint.
 
-A batch is cut by the gate, run by tasks and staged in the sinks (`prepare`); it counts when its
-manifest is in the checkpoint (`commit`), and is shown after that (`publish`). Nothing before the
-commit can be seen from outside, so a crash anywhere leaves the batch before it, or this one.
+`prepare` lets the gate cut the batch, runs its tasks and stages the rows in the sinks. `commit`
+writes its manifest to the checkpoint; from then on the batch counts. `publish` makes the rows
+visible. Nobody sees anything of a batch before its commit. After a crash the checkpoint therefore
+holds either the batch before or this one, never a part.
 """
 
 from __future__ import annotations
@@ -45,19 +46,19 @@ from tidegate.state.store import Store
 _log = logging.getLogger(__name__)
 
 StepSeen = Callable[[str, int], None]
-"""Called with the name of each step of a batch as it is reached, and the batch."""
+"""Called with the name of each step that a batch reaches, and the number of the batch."""
 
 RowsSeen = Callable[[str | None, pa.Table], None]
-"""Called with the name of each output and its rows of a batch, or the last of them where tasks have
-written them, when they are published."""
+"""Called for each output when a batch is published, with its name and its rows; if tasks have
+written the rows, with only the last of them."""
 
 Start = Callable[[Sequence[Draft], Spans], JobRunner]
-"""Gives what runs the tasks, ready for these jobs; called when everything else was found good."""
+"""Returns the runner, ready for these jobs. Called after all checks that can refuse the batch."""
 
 
 @dataclass(frozen=True)
 class PreparedBatch:
-    """A batch that was run and staged: committing `manifest` after `due` makes it count."""
+    """A batch that was run and staged. It counts once `due` is synced and `manifest` committed."""
 
     manifest: Manifest
     work: BatchWork
@@ -66,11 +67,11 @@ class PreparedBatch:
 
 
 class Pipeline:
-    """Inputs, subqueries, outlets and the checkpoint of one run, in the order of the flow.
+    """The inputs, subqueries, outlets and checkpoint of one run.
 
-    Call `recover` and `open` once, then for each batch `prepare`, `commit` and `publish`, and
-    `close` at the end. One with `until` runs batches again that ended there or before, each after
-    `repeat`. Not for several threads, but for what its parts say.
+    Call `recover` and `open` once, then `prepare`, `commit` and `publish` for each batch, and
+    `close` at the end. With `until` it only runs committed batches again, up to that manifest; call
+    `repeat` before each. For one thread, except where a part says otherwise.
     """
 
     def __init__(
@@ -88,40 +89,42 @@ class Pipeline:
         self.limit = options.limit_of(any(s.operator.traits.multiplies for s in plan.subqueries))
         self.cadence = RunCadence(options.trigger_s, self.limit)
         self.rows_at_hand = 0
-        """How many rows the batch that runs has, or may have while it is being cut."""
+        """The rows of the current batch; while it is being cut, the most it may have."""
         self._options = options
         self._store = store
         self._clock = clock
         self._seen = seen
         self._replay: Replay | None = None
         self._until = until
-        """Where it ends, where all it does is to run batches again."""
+        """The last batch to run again; None for an ordinary run."""
         self.checkpoint = Checkpoint(store, options.keep_us)
         self.outlets = Outlets(plan, sinks, store)
         self.inputs = Inputs(plan, store, clock, options, wake)
         self.tables = Tables(plan, store, clock, options.table_limit)
         self.subqueries = Subqueries(plan, store, options, self.tables)
         self.manifest = self.subqueries.first_manifest()
-        """The newest that was committed; batch -1 before the first."""
+        """The newest committed manifest; its batch is -1 before the first commit."""
         limits = [plan.subqueries[t.edge.subquery].operator.traits.limit for t in plan.targets]
         self._most_rows = None if None in limits else sum(n for n in limits if n is not None)
 
     def recover(self, on_close: Callable[[Callable[[], None]], None]) -> Manifest:
-        """Enter the checkpoint, and publish its newest batch again; its manifest is returned.
+        """Enter the checkpoint, publish its newest batch again, and return its manifest.
 
-        Where output of that batch was lost, the run goes on from the state before it: it runs
-        again.
+        If output of that batch was lost, the run goes back to the state before it, and the batch
+        runs again.
         """
         self.subqueries.check_options()
         first = self.manifest
         newest = self.checkpoint.enter(self.outlets, self.plan, self._options, first)
         clear_all(self._store, self.checkpoint.alone)
-        on_close(lambda: clear_all(self._store))  # what a batch left that failed
+        on_close(lambda: clear_all(self._store))  # what a failed batch left
         self.manifest = newest
         if newest.batch < 0:
             if self._until is not None:
                 self.inputs.rewind(newest, self._until)
             return newest
+        # The crash may have come between the commit and the end of publish. The batch counts, so
+        # its rows must become visible; publishing is idempotent.
         lost = self.outlets.publish_again(newest)
         query = self.checkpoint.query
         assert query is not None
@@ -134,14 +137,14 @@ class Pipeline:
             return newest
         query.refuse_replay(newest, next(iter(lost.values())))
         self._replay = replay = Replay.of(newest, lost, self._store, first)
-        clear_all(self._store)  # also of an earlier try to run it again
+        clear_all(self._store)  # an earlier try to run it again may have left files
         self.inputs.rewind(replay.before, newest)
         self.inputs.repeat(replay.before, newest)
         self.manifest = replay.before
         return newest
 
     def open(self, connections: Sequence[Connection]) -> None:
-        """Let the sources in; after it the first batch may be prepared."""
+        """Connect the sources; after it the first batch may be prepared."""
         with self._told_of_loss():
             self.inputs.let_in(connections)
         if self.manifest.finished:
@@ -153,13 +156,13 @@ class Pipeline:
         self.subqueries.enter(newest, again=self._replay is not None)
 
     def repeat(self, after: Manifest) -> None:
-        """Let the next batch be one that was committed, with all that was decided for it then."""
+        """Make the next batch repeat a committed one: its cut, mappings, tables and shedding."""
         self._replay = Replay(self.manifest, after, frozenset(t.name for t in self.plan.targets))
         self.inputs.repeat(self.manifest, after)
         self.tables.repeat(after)
 
     def enough(self) -> bool:
-        """Whether every output has all the rows that its LIMIT allows; then no more is read."""
+        """Whether every output has all rows that its LIMIT allows; then nothing more is read."""
         if self._most_rows is None:
             return False
         return self.manifest.counters.get("rows_out", 0) >= self._most_rows
@@ -170,9 +173,9 @@ class Pipeline:
         start: Start,
         policy: Callable[[], Mapping[str, Any]],
     ) -> PreparedBatch | None:
-        """All of a batch before its commit, cut as small as memory makes it.
+        """Cut, run and stage the next batch; cut it smaller if it does not fit into memory.
 
-        None where there is nothing to do now. `policy` gives what the manifest keeps of the policy.
+        Return None if there is nothing to do now. `policy` gives the policy's part of the manifest.
         """
         batch = self.manifest.batch + 1
         with gathering() as due:
@@ -198,7 +201,7 @@ class Pipeline:
             return PreparedBatch(manifest, work, due, spans)
 
     def commit(self, prepared: PreparedBatch) -> CommittedBatch:
-        """Make a batch count."""
+        """Write the manifest of a batch: the commit."""
         replaced, self._replay = self._replay, None
         self.checkpoint.commit(prepared.manifest, prepared.due)
         return CommittedBatch(
@@ -213,14 +216,14 @@ class Pipeline:
         )
 
     def publish(self, batch: CommittedBatch, rows_seen: RowsSeen) -> None:
-        """Make the batch that was committed visible, and tell who watches the rows."""
+        """Make the committed batch visible in the sinks, and pass its rows to `rows_seen`."""
         self.outlets.publish(batch.manifest)
         for target, output in zip(self.plan.targets, batch.work.staged.outputs, strict=True):
             rows_seen(target.name, output.rows)
 
     def close(self) -> None:
-        """Let go of state, sinks and sources; after the runner, which may still use them."""
-        with ExitStack() as closing:  # the last first
+        """Release state, sinks and sources. Close the runner first: its tasks may use them."""
+        with ExitStack() as closing:  # callbacks run in reverse order
             closing.callback(self.inputs.close)
             closing.callback(self.outlets.close)
             closing.callback(self.subqueries.close)
@@ -233,7 +236,7 @@ class Pipeline:
                 self._cut_smaller(batch, error)
 
     def _tried(self, batch: int, spans: Spans, start: Start, due: Due) -> BatchWork | None:
-        """One try at a batch; None where there is nothing to do now."""
+        """Try a batch once; None if there is nothing to do now."""
         self._seen("before gate", batch)
         self.rows_at_hand = self.limit.rows
         with self._told_of_loss():
@@ -261,35 +264,37 @@ class Pipeline:
             written = [outcome for found in outcomes for outcome in found]
             for outcome in written:
                 due.add_names(outcome.due)
-            if all(o.receipts is None for o in written):  # else staging moves what they are
+            # Sync the files of the state while the rows are staged. Not if tasks wrote the output:
+            # staging may rename those files, and no file may be renamed while it is synced.
+            if all(o.receipts is None for o in written):
                 due.begin()
             staged = self.outlets.stage(outcomes)
             runner.release(jobs)
             spans.mark("collect")
-        spans.mark("gate")  # what is left of the next batch's cut
+        spans.mark("gate")  # the wait for the next batch to be read or cut ahead
         epochs = self.subqueries.with_loaded(epochs, self.manifest, jobs, outcomes)
         return BatchWork(cut, jobs, outcomes, staged, epochs)
 
     def _is_followed(self, cut: Cut) -> bool:
-        """Whether the next batch may be cut while the one of a cut runs.
+        """Whether the batch after this cut may be cut while this one runs.
 
-        It was as large as it may be, so that the next is likely to be, which then does not miss
-        what comes in the meantime; how large that may be is known; and nobody has said when it is
-        to begin.
+        This cut must have been as large as allowed. Then the next is likely to be full too, and
+        cutting it early does not make it miss rows that arrive meanwhile. The limit of the next
+        batch must be known already, and no trigger may say when it begins.
         """
         whole = cut.rows >= self.limit.rows and not cut.exhausted
         known = not self.limit.follows_output and not self.cadence.trigger_s
         return whole and known and self._replay is None
 
     def _begin_next(self, runner: JobRunner, drafts: Sequence[Draft], cut: Cut) -> None:
-        """Have the next batch mapped, of this cut, beside the instances of the one that runs."""
+        """Start the map tasks of the next batch, of this cut, while the current one runs."""
         runner.map_ahead(self.subqueries.drafts_ahead(drafts, cut))
 
     def _cut_smaller(self, batch: int, error: MemoryError | MemoryExceededError) -> None:
-        """After a batch did not fit into memory: see to it that the next try has fewer rows.
+        """Halve the limit after a batch did not fit into memory, and undo its cut.
 
-        Nothing of the larger one counts, and the output is the same for any cut. A batch that runs
-        again has to end where it ended, and cannot be smaller.
+        That is safe because nothing of the larger batch counts, and the output is the same for any
+        cut. A batch that runs again cannot be smaller: it has to end where it ended before.
         """
         rows, said = self.rows_at_hand, getattr(error, "got", None) or str(error)
         where = getattr(error, "where", "the driver")
@@ -309,7 +314,7 @@ class Pipeline:
 
     @contextmanager
     def _told_of_loss(self) -> Iterator[None]:
-        """Where a batch has to run again, and its input is not there, say why it has to."""
+        """If a batch must run again and its input is missing, also say why it must run again."""
         try:
             yield
         except (SourceError, GateError) as error:

@@ -1,7 +1,8 @@
-"""Enters a checkpoint: is it this query's, is it free, and which state does it hold.
+"""Enters a checkpoint: checks that it belongs to this query and is free, and finds its state.
 
-A run that reads to the end of its input emits its last windows. What comes afterwards may belong to
-those, so a start on a finished checkpoint does not read it: it is refused, and named.
+A run that reads to the end of its input emits its last windows. Input that comes later may belong
+to those windows. A start on a finished checkpoint is therefore refused if there is new input, and
+the error names that input.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tidegate.state.store import Store
 from tidegate.version import __version__
 
 _NAMED = 3
-"""How many sources a message names."""
+"""The most sources that a message names."""
 
 
 def enter(
@@ -36,11 +37,11 @@ def enter(
     options: RunOptions,
     first: Manifest,
 ) -> Manifest:
-    """The state a run goes on from, as its owner: the newest manifest of a checkpoint, or `first`.
+    """Become the owner of a checkpoint; return its newest manifest, or `first` if it is new.
 
-    Opens the sinks, and makes the checkpoint where there is none. Refuses one that belongs to
-    another query or to a run that is at work, and changes nothing then. Where locks do not reach,
-    the run that was there before is fenced from now on, unless this one withdraws.
+    Opens the sinks, and makes the checkpoint if there is none. A checkpoint of another query, or
+    one that a run is using, is refused and stays unchanged. Where there are no file locks, an
+    earlier run is fenced from now on, unless this one calls `Store.withdraw`.
     """
     wanted = {"fingerprint": plan.fingerprint, "buckets": options.buckets}
     first = replace(first, holder=this_process())
@@ -53,16 +54,19 @@ def enter(
                 "Restore the file, or start from an empty checkpoint.",
             )
         identity = new_identity()
+        # Before the checkpoint is made: a sink that refuses then leaves nothing behind.
         outlets.open(None, checkpoint=identity)
         _begin(store, lock, plan, {**wanted, IDENTITY: identity})
         return first
     lock.take()
-    # Read again: until it was locked, another run may have begun with it or ended.
+    # Read again: before the lock was taken, another run may have begun here or ended.
     meta = _checked_meta(store.location, store.meta(), options.buckets)
     check_newest(store, meta, plan, options.start_empty)
+    # A run that was killed right after its commit may have left files that are not on the disk yet.
+    # They must be, before a newer manifest builds on them: power may fail in between.
     store.settle()
     manifest = store.enter(first, first.holder)
-    # Where locks do not reach it may be that of another run.
+    # Checked again: without file locks, another run may have committed since `check_newest`.
     check_query(store.location, meta, manifest, plan, options.start_empty)
     newest = manifest if manifest.batch >= 0 else None
     outlets.open(newest, manifest.owner, identity_of(store.location, meta))
@@ -70,13 +74,13 @@ def enter(
 
 
 def this_process() -> dict[str, Any]:
-    """Who uses a checkpoint, for the message of a run that finds it taken."""
+    """This host and process; a run that finds the checkpoint in use names them in its error."""
     since = utc_now().isoformat(sep=" ", timespec="seconds").replace("+00:00", " UTC")
     return {"host": platform.node(), "process": os.getpid(), "since": since}
 
 
 def _begin(store: Store, lock: Lock, plan: Plan, wanted: dict[str, Any]) -> None:
-    """Make a checkpoint, and be the one that did."""
+    """Make the checkpoint; a CheckpointError if another run made it first."""
     store.make()
     lock.take()
     schemas = "; ".join(str(plan.port(t.edge).schema) for t in plan.targets)
@@ -108,7 +112,7 @@ def _checked_meta(location: str, meta: dict[str, Any] | None, buckets: int) -> d
 
 
 def check_finished(location: str, new: Sequence[str]) -> None:
-    """Refuse a finished checkpoint where there are sources that it has not read, or not whole."""
+    """Refuse a finished checkpoint if `new` names sources that it has not read to their end."""
     if not new:
         return
     named = ", ".join(new[:_NAMED])

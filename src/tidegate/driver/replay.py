@@ -1,8 +1,9 @@
-"""Says what a committed batch begins and ends with that runs again.
+"""Describes a committed batch that runs again, by the manifests before and after it.
 
-That is a batch whose output was lost: its manifest counts until the one of the second run comes
-after it in the log. So a crash on the way changes nothing: the next start finds the same, and
-begins anew. Or it is one that somebody wants to see again, beside the checkpoint (`session.rerun`).
+A batch runs again if its output was lost. Its first manifest counts until the manifest of the
+second run follows it in the log. A crash in between therefore changes nothing: the next start finds
+the same loss and begins anew. A batch also runs again if somebody wants to look at it, beside the
+checkpoint (`session.rerun`).
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Replay:
-    """From which state which batch runs again, and for whom.
+    """The batch that leads from the state `before` to the state `after` runs again.
 
-    `lost` are the outputs, by name, of which something was gone or damaged before it was published;
-    to the others the batch is given as it was. Without a `reason` nothing was lost.
+    `lost` names the outputs that lost rows before they were published. The batch is written to
+    these only; the others keep what they have. Without a `reason` nothing was lost.
     """
 
     before: Manifest
@@ -35,9 +36,9 @@ class Replay:
     def of(
         after: Manifest, lost: dict[str | None, LostOutputError], store: Store, first: Manifest
     ) -> Replay:
-        """Find the state before the newest batch; `first` is that before batch 0.
+        """The replay of the newest batch; `first` is the state before batch 0.
 
-        Raises the LostOutputError where there is none any more.
+        Raises a LostOutputError if the state before the batch is no longer there.
         """
         reason = next(iter(lost.values()))
         try:
@@ -65,7 +66,7 @@ def _state_before(after: Manifest, store: Store) -> Manifest:
 
 
 def hopeless(reason: LostOutputError, error: TidegateError) -> LostOutputError:
-    """Say that a batch whose output is lost cannot run again, and why."""
+    """The error for a batch whose output is lost and that cannot run again."""
     return LostOutputError(
         reason.where,
         reason.requirement,

@@ -1,9 +1,9 @@
 """Changes how much a running query sheds, and records from which event time on.
 
-A request waits for the next batch, as one for another mapping does. It counts for tuples after all
-that were read before that batch, so that no tuple was kept by another rate already. The manifest
-has the rates that tuples to come may be kept by, and the newest changes with who asked for them:
-with the same record the rows are the same, for any cut, restart and replay.
+A request waits for the next batch, like a request for a switch. It applies to tuples later than all
+that were read before that batch, so no tuple falls under two rates. The manifest records the rates
+that later tuples may need, and the newest changes with who asked. With the same record the rows are
+the same, for any cut, restart and replay.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tidegate.plan.physical import Plan, Subquery
 from tidegate.state.manifest import Manifest
 
 ENGINE = "backlog"
-"""Who asks for it where the query says UP TO."""
+"""The asker of changes that the backlog rule of UP TO makes."""
 
 _POLICY = "policy "
-"""How those begin who ask for it in the name of a policy."""
+"""The prefix of askers that are policies."""
 
 MOST_CHANGES = 32
-"""How many of the newest changes a manifest has."""
+"""The most changes that a manifest keeps: the newest."""
 
 _WITHOUT = (
     "Write WITH SHED UP TO 98 PERCENT after its aggregate, in Python .shed(up_to=0.98): it sheds "
@@ -43,9 +43,9 @@ _WITHOUT = (
 
 
 class Shedding:
-    """The rates of the subqueries that shed; `ask` and `status` may be called by any thread.
+    """The rates of the subqueries that shed; any thread may call `ask` and `status`.
 
-    Grows with the subqueries, and with the changes that tuples to come may be before.
+    Grows with the subqueries, and with the changes that later tuples may still fall before.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -58,13 +58,13 @@ class Shedding:
         self._batch: int | None = None
         self._newest_us = MIN_US
         self._held = False
-        """Whether a user has chosen the share, so that the backlog does not."""
+        """Whether a user has fixed the share, so that the backlog rule does not change it."""
         self._memory = ShedMemory()
         self._made: dict[str, Subquery] = {}
 
     @property
     def follows_backlog(self) -> bool:
-        """Whether the query leaves the share to the engine, and nobody has taken it from it."""
+        """Whether the backlog rule chooses the share: with UP TO, unless a user has fixed it."""
         return self._upto and not self._held
 
     @property
@@ -72,7 +72,7 @@ class Shedding:
         return any(sieve.first != sieve.rate for sieve in self._sieves.values())
 
     def enter(self, manifest: Manifest) -> None:
-        """Go on with what a manifest has."""
+        """Restore the rates and changes in a manifest."""
         recorded = manifest.shedding
         self._newest_us = recorded.get("newest_us", MIN_US)
         self._held = recorded.get("held", False)
@@ -83,9 +83,9 @@ class Shedding:
                 self._rates[key] = RateLog.restored(rates[key])
 
     def ask(self, asked: ShareRequest) -> dict[str, dict[str, float]]:
-        """Let a request wait for the next batch, in the place of another that waits.
+        """Queue a request for the next batch; it replaces one that waits.
 
-        Gives by subquery what was shed and what will be. What cannot be is an OptionError.
+        Returns the old and the new share by subquery. An OptionError if the query cannot do it.
         """
         if not self._sieves:
             got = "one without the clause, or over a join that sheds its sides"
@@ -110,7 +110,7 @@ class Shedding:
             }
 
     def begin(self, manifest: Manifest, cut: Cut, replay: Replay | None) -> None:
-        """Take what waits into the batch after a manifest; one that runs again has what it had."""
+        """Apply the waiting request to the batch after a manifest; a replay keeps its rates."""
         if not self._sieves:
             return
         if replay is not None:
@@ -149,7 +149,7 @@ class Shedding:
             self._log = [*self._log, entry][-MOST_CHANGES:]
 
     def applied(self, subquery: Subquery) -> Subquery:
-        """A subquery as tasks of the batch see it."""
+        """A subquery with the current rates in its sieves, as the tasks of the batch see it."""
         rates = self._rates.get(subquery.key)
         if rates is None or rates == RateLog.of(self._sieves[subquery.key].first):
             return subquery
@@ -165,7 +165,7 @@ class Shedding:
         return made
 
     def recorded(self) -> dict[str, Any]:
-        """What the manifest of the batch has of it."""
+        """The part of shedding in the manifest of the batch."""
         if not self._sieves:
             return {}
         return {
@@ -176,7 +176,7 @@ class Shedding:
         }
 
     def _asker(self, key: str) -> str:
-        """Who wants it so, for people."""
+        """Who chose the current share, for people."""
         if self._held:
             return "a user"
         newest = next((one for one in reversed(self._log) if one["subquery"] == key), None)
@@ -185,7 +185,7 @@ class Shedding:
         return "the backlog" if self._upto else "the query"
 
     def after_batch(self, seen: BacklogSeen, time: str) -> None:
-        """Where the query says UP TO: choose the share of the next batches by the backlog."""
+        """Choose the share of the next batches by the backlog; only for UP TO."""
         least = max(sieve.rate for sieve in self._sieves.values())
         kept = min(rates.newest for rates in self._rates.values())
         wanted, self._memory = decide(kept, least, seen, self._memory)
@@ -194,9 +194,9 @@ class Shedding:
             self.ask(ShareRequest(_share(wanted), ENGINE, why, time))
 
     def seen(self, windows: Callable[[], Mapping[str, WindowDigest]]) -> ShedSeen | None:
-        """What a policy may know of it; None where the share is not left to it.
+        """What a policy may see of shedding; None if the share is not the policy's to choose.
 
-        `windows` gives the figures of windows, which are asked for only while something is shed.
+        `windows` returns the figures of windows; it is called only while something is shed.
         """
         if not self.follows_backlog or self._waiting is not None:
             return None
@@ -213,7 +213,7 @@ class Shedding:
         return found
 
     def status(self) -> dict[str, Any]:
-        """By subquery what is shed now, the most that may be, and the newest changes."""
+        """By subquery: the current share, the allowed maximum, and the newest changes."""
         return {
             self._names[key]: {
                 "share": _share(rates.newest),
@@ -231,16 +231,16 @@ class Shedding:
 
 
 def _rate(share: float) -> float:
-    """What is kept where a share is shed, as a clause of the query has it."""
+    """The rate of kept tuples for a shed share, exactly as a clause of the query computes it."""
     return float(1 - Fraction(repr(share)))
 
 
 def _share(rate: float) -> float:
-    """What is shed at a rate; rates are one less a share, which doubles do not have exactly."""
+    """The shed share for a rate of kept tuples, without the rounding of `1 - rate`."""
     return round(1 - rate, 12)
 
 
 def _sieve(subquery: Subquery) -> Sieve | None:
-    """What decides which tuples a subquery keeps, where the rate of that may change."""
+    """The sieve of a subquery whose rate may change; None if there is none."""
     sieves = (p.sieve for p in subquery.prefixes if p.sieve is not None)
     return next((sieve for sieve in sieves if sieve.unit is not None), None)

@@ -1,8 +1,8 @@
-"""Keeps who was late and what was rejected first, and writes the lines about them.
+"""Remembers late and rejected rows over the life of a query, and writes the lines about them.
 
-A manifest keeps it as plain data, so that it holds over restarts: by stream how many rows came
-late, the DISORDER that would have taken them all in, and the source that was furthest behind; and
-of the rejected rows the first. It grows with the streams of a query.
+The manifest keeps it as plain data, so that it survives restarts. For each stream: the number of
+late rows, the DISORDER that would have accepted them all, and the source that was latest. Of the
+rejected rows: the first one. It grows with the streams of a query.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from tidegate.microsecond import UNITS_US
 from tidegate.state.epoch import counted
 
 NOTICED = 0.001
-"""The share of late rows from which on people are told who was late, and by how much."""
+"""From this share of late rows on, the summary says which source was late, and by how much."""
 
 ANEW = "and start from an empty checkpoint"
-"""What a clause of a stream takes that is changed."""
+"""The end of advice to change a clause of a stream."""
 
 Sides = Mapping[str, Any]
 
@@ -29,7 +29,7 @@ Sides = Mapping[str, Any]
 def sides_after(
     before: Sides, cut: Cut, rejected: pa.Table | None, streams: Sequence[str]
 ) -> dict[str, Any]:
-    """What is known after a batch; `streams` are the names of the streams by number."""
+    """The record after a batch; `streams` are the names of the streams, by number."""
     late = {stream: dict(known) for stream, known in before.get("late", {}).items()}
     for part in cut.parts:
         if not part.slice.late_rows:
@@ -49,7 +49,7 @@ def sides_after(
 def side_lines(
     sides: Sides, counters: Mapping[str, int], places: Mapping[str, str] | None
 ) -> list[str]:
-    """What a summary says of late and rejected rows; `places` say what became of them."""
+    """The lines of a summary about late and rejected rows; `places` say where those rows went."""
     lines: list[str] = []
     for kind, told in (("late", _late(sides, counters)), ("rejected", _rejected(sides, counters))):
         if counters.get(f"rows_{kind}", 0):
@@ -59,7 +59,7 @@ def side_lines(
 
 
 def late_advice(sides: Sides, counters: Mapping[str, int]) -> list[str]:
-    """By stream who was late and the DISORDER that takes the rows in; none where few were late."""
+    """A line for each stream with many late rows: the latest source, and the DISORDER to write."""
     if counters.get("rows_late", 0) < NOTICED * counters.get("rows_in", 0):
         return []
     lines = []

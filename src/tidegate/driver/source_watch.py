@@ -1,7 +1,7 @@
-"""Counts what each source brought to a batch, from which the rates of arrivals follow.
+"""Counts the arrivals of each source in a batch, for the rates of the input.
 
-Rates are of arrivals, not of what batches take: what waits after a batch has arrived too, and what
-waited before it had arrived earlier. A few numbers for each source, as the gate has them.
+Arrivals are not what a batch reads: tuples that wait after it have arrived too, and tuples that
+waited before it arrived earlier. Costs a few numbers per source.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tidegate.model.operation import Operation
 from tidegate.plan.physical import Edge, Plan, Subquery
 
 Place = tuple[int, int]
-"""A stream, and the order of a source in it."""
+"""The number of a stream, and the order of a source in it."""
 
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """One source in one batch, as `InputLoad` has it; `stream` is its number."""
+    """One source in one batch; fields as in `InputLoad`, `stream` is the stream's number."""
 
     stream: int
     source: str
@@ -32,9 +32,9 @@ class SourceBatch:
 
 
 class SourceWatch:
-    """Told of every batch of a run; knows what waited after the one before.
+    """Remembers what waited after the previous batch; must see every batch of the run.
 
-    Grows with the sources that are open.
+    Grows with the open sources.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class SourceWatch:
         self._begun = False
 
     def committed(self, cut: Cut, backlog: Backlog | None) -> tuple[SourceBatch, ...]:
-        """What the sources brought to a batch, in the order of the gate; those that wait last."""
+        """The arrivals of each source, in the order of the gate; sources that only wait last."""
         waiting = {} if backlog is None else backlog.rows
         taken = {(p.stream, p.track.order): p for p in cut.parts}
         found = []

@@ -1,4 +1,4 @@
-"""Holds all subqueries of a running query, drafts their jobs and takes requests for mappings."""
+"""Holds the subqueries of a running query, drafts their jobs and takes requests for switches."""
 
 from __future__ import annotations
 
@@ -46,16 +46,19 @@ _log = logging.getLogger(__name__)
 
 
 class Subqueries:
-    """The subqueries in the order of the plan, with their mappings and the state they keep."""
+    """The subqueries in the order of the plan, with their mappings and state.
+
+    The loop owns them; other threads may call `ask`, `waiting`, `load`, `windows` and `changes`.
+    """
 
     def __init__(self, plan: Plan, store: Store, options: RunOptions, tables: Tables) -> None:
         self._plan = plan
         self._options = options.called(plan.names)
         self._local = store.files.local
         self.shedding = Shedding(plan)
-        """How much the subqueries shed, and who may change that."""
+        """The share that each subquery sheds, and the requests to change it."""
         self.standby = StandbyPartitioners(plan)
-        """Who may split keys, and whether they do."""
+        """The partitioners that may split keys, and whether they do now."""
         self._all = [
             RunningSubquery(plan, number, store, telling, tables, self._applied, options.memory)
             for number, telling in enumerate(telling_inputs(plan))
@@ -64,9 +67,9 @@ class Subqueries:
         self._board = Switchboard()
         self.budget = BudgetGuard(options.budget, len(self._all), shared=self.shared)
         self._since: dict[str, int] = {}
-        """By subquery the newest batch that has taken a request which was no option."""
+        """By subquery, the newest batch that took a request from a user or a policy."""
         self._answered: set[str] = set()
-        """The subqueries for which that was in this run."""
+        """The subqueries that took such a request in this run."""
         options.memory.take()
 
     def _applied(self, subquery: Subquery) -> Subquery:
@@ -81,7 +84,7 @@ class Subqueries:
 
     @property
     def shared(self) -> bool:
-        """Whether several subqueries have the same instances."""
+        """Whether several subqueries run on the same instances."""
         return self._plan.strategy == QUERY_CLOUD and len(self._all) > 1
 
     def check_options(self) -> None:
@@ -101,9 +104,9 @@ class Subqueries:
         return Manifest(-1, dict.fromkeys(self._plan.names, route.recorded(mapping)), MIN_US)
 
     def enter(self, manifest: Manifest, *, again: bool = False) -> None:
-        """Before the first batch of a run: what stands, and who has asked for it.
+        """Restore mappings, shedding and past requests from a manifest, before the first batch.
 
-        With `again` it is the batch of this manifest, once more.
+        With `again` the first batch of this run is the manifest's own batch once more.
         """
         standing = self._standing(manifest)
         self._board.enter(standing)
@@ -128,21 +131,21 @@ class Subqueries:
         self.budget.enter(counts, claim_of(options.policy), by=by, again=again)
 
     def ask(self, request: Request, at: float) -> dict[str, Taken]:
-        """Ask for a change from the next batch on, for one subquery or all; from any thread.
+        """Request a change of mapping from the next batch on; called by any thread.
 
-        `at` is the time on the clock. Gives what it would make now, by subquery. Where one of them
-        cannot be, none is asked for: OptionError.
+        `at` is the clock's time. Returns, by subquery, the switch as it would be now. Raises an
+        OptionError and requests nothing if any subquery cannot make the change.
         """
         names = self._named(request)
         asked = WaitingRequest(request, at, time_of(utc_now()))
         return self._board.ask(asked, names, self.loads, partial(self.budget.allow, request))
 
     def waiting(self) -> dict[str, WaitingRequest]:
-        """By subquery what was asked for and waits for the next batch."""
+        """By subquery, the request that waits for the next batch."""
         return self._board.waiting()
 
     def loads(self, subquery: str) -> Sequence[float]:
-        """The loads of the buckets of a subquery in recent batches; equal before the first."""
+        """The load of each bucket of a subquery in recent batches; all equal before the first."""
         load = self.load().get(subquery)
         if load is None or not load.cpu_s.any():
             return [1.0] * self._options.buckets
@@ -150,7 +153,7 @@ class Subqueries:
         return shares
 
     def _named(self, request: Request) -> list[str]:
-        """The subqueries that a request is for."""
+        """The subqueries that a request names; an OptionError for an unknown name."""
         if request.subquery is None:
             return self.names
         where = str(request.change).partition(" ")[0]
@@ -164,7 +167,7 @@ class Subqueries:
         return [name]
 
     def _standing(self, manifest: Manifest) -> dict[str, route.Mapping]:
-        """The mappings that the next batch begins with."""
+        """The mappings that the next batch begins with if nobody asks for others."""
         return {s.name: self._mapping(s, manifest) for s in self._all}
 
     def _mapping(self, subquery: RunningSubquery, manifest: Manifest) -> route.Mapping:
@@ -175,7 +178,7 @@ class Subqueries:
     def _scheduled(
         self, batch: int, standing: Mapping[str, route.Mapping], at: float
     ) -> dict[str, WaitingRequest]:
-        """What options ask for with a batch."""
+        """The requests that `--switch`, `--instances` and `--mapping` make for a batch."""
         found = {}
         for name, mapping in standing.items():
             answered = name in self._answered
@@ -197,9 +200,9 @@ class Subqueries:
         clock: Clock,
         replay: Replay | None = None,
     ) -> tuple[list[Draft], list[Mapping[str, Any]]]:
-        """What the next batch asks of the tasks, and the history of mappings with its epochs.
+        """The jobs of the next batch, and the history of epochs with those that begin with it.
 
-        One that runs again has the mappings it had, whatever is asked for now.
+        A batch that runs again gets the mappings it had; new requests wait.
         """
         batch = manifest.batch + 1
         self.shedding.begin(manifest, cut, replay)
@@ -217,9 +220,10 @@ class Subqueries:
         return drafts, [*manifest.epochs, *begun]
 
     def drafts_ahead(self, running: Sequence[Draft], cut: Cut) -> list[Job]:
-        """What map tasks of the batch after one that runs can do beside it, if nobody switches.
+        """The jobs whose map tasks may run now for the next batch, assuming that nobody switches.
 
-        What would change it is found when that batch is drafted: then its map tasks run again.
+        If somebody does, the draft of that batch differs from these jobs and its map tasks run
+        again.
         """
         pairs = zip(self._all, running, strict=True)
         found = (subquery.draft_ahead(draft.job, cut) for subquery, draft in pairs)
@@ -228,7 +232,7 @@ class Subqueries:
     def _switched(
         self, manifest: Manifest, batch: int, clock: Clock
     ) -> tuple[dict[str, Taken], list[Mapping[str, Any]]]:
-        """What a batch has of each subquery, and the entries of epochs that begin with it."""
+        """The mapping of each subquery in a batch, and the entries of epochs that begin with it."""
         started, standing = clock.now(), self._standing(manifest)
         scheduled = self._scheduled(batch, standing, started)
         within = partial(self.budget.begin, at=started)
@@ -252,7 +256,10 @@ class Subqueries:
     def _handed_over(
         self, manifest: Manifest, taken: dict[str, Taken]
     ) -> dict[str, dict[str, Any]]:
-        """See to the handover of what is taken; what the epochs say of it, by subquery."""
+        """Choose the handover of each new mapping and put it into `taken`.
+
+        Returns what the entries of the epochs record of it, by subquery.
+        """
         facts = {}
         for s in self._all:
             of = taken[s.name]
@@ -270,9 +277,9 @@ class Subqueries:
         jobs: Sequence[Job],
         outcomes: Outcomes,
     ) -> list[Mapping[str, Any]]:
-        """The history of mappings with what new owners have loaded in the batch after a manifest.
+        """The epochs with the bytes that new owners loaded in the batch after a manifest.
 
-        That is known where the store is remote; of files of a host it is about what they hold.
+        Measured on a remote store only. On local files the entry keeps the estimate that it has.
         """
         if self._local:
             return list(epochs)
@@ -289,7 +296,7 @@ class Subqueries:
         return [completed(epoch) for epoch in epochs]
 
     def committed(self, jobs: Sequence[Job], outcomes: Outcomes) -> None:
-        """The newest batch that counts had these jobs, and these outcomes."""
+        """Note the jobs and the outcomes of the newest committed batch."""
         self.budget.end()
         for subquery, job, found in zip(self._all, jobs, outcomes, strict=True):
             subquery.committed(job, found)
@@ -304,7 +311,7 @@ class Subqueries:
         brought: Sequence[SourceBatch],
         backlog: Backlog | None,
     ) -> list[MeasuredBatch]:
-        """What was measured of the load of each in the newest batch that counts."""
+        """The measured load of each subquery in the newest committed batch."""
         found = []
         for subquery, job, of in zip(self._all, jobs, outcomes, strict=True):
             given = given_to(subquery.subquery, self._plan, outcomes)
@@ -315,33 +322,33 @@ class Subqueries:
         return found
 
     def load(self) -> dict[str, RecentLoad]:
-        """The load of each over recent batches of this run, by name; none before the first."""
+        """The load of each subquery over recent batches of this run; empty before the first."""
         found = ((s.name, s.load_log.load()) for s in self._all)
         return {name: load for name, load in found if load is not None}
 
     def windows(self) -> dict[str, WindowDigest]:
-        """The figures of the windows of each in this run, by name, where some were told."""
+        """The figures of each subquery's windows in this run, if its instances reported any."""
         found = ((s.name, s.window_log.digest()) for s in self._all)
         return {name: digest for name, digest in found if digest is not None}
 
     def changes(self) -> Changes:
-        """What the tasks of each have changed by themselves in this run, by name."""
+        """The changes that each subquery's operator made on its own in this run."""
         found = ((s.name, s.change_log.newest()) for s in self._all)
         return {name: newest for name, newest in found if newest}
 
     def splits(self) -> dict[str, SplitSeen | None]:
-        """By name what a policy may know of the partitioner of each."""
+        """What a policy may know of each subquery's partitioner, by name."""
         return {s.name: self.standby.seen(s.subquery.key, s.change_log.newest) for s in self._all}
 
     def state_bytes(self, manifest: Manifest) -> dict[str, int]:
-        """By name how many bytes of state each keeps; looks at each of its segments."""
+        """The bytes of state of each subquery, by name; costs a look at each segment."""
         found = dict.fromkeys(self.names, 0)
         for key, segments in manifest.operators.items():
             found[self._plan.names[key.partition("/")[0]]] += sum(s.bytes for s in segments)
         return found
 
     def compact(self, manifest: Manifest, runner: JobRunner) -> None:
-        """After a commit: start what rewriting is worth it."""
+        """Start the compactions that pay; called after a commit."""
         for subquery in self._all:
             subquery.compact(manifest, runner)
 

@@ -35,9 +35,9 @@ _log = logging.getLogger(__name__)
 
 
 class RunningSubquery:
-    """A subquery with its mapping and the compactors of its state.
+    """A subquery with its mapping, its state and the compactors of that state.
 
-    Owned by the loop.
+    The thread of the loop owns it. The segments it holds are those of the newest manifest.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class RunningSubquery:
     ) -> None:
         self.subquery = subquery = plan.subqueries[number]
         self.target = plan.sole_target(number)
-        """The output whose rows tasks may write themselves, where they are many."""
+        """The only output of this subquery, which tasks may write if its rows are many; or None."""
         self._store = store
         self._held = plan.hold
         self._telling = telling
         self._tables = tables
         self._applied = applied
-        """Gives the subquery as tasks of the batch see it: with what they shed."""
+        """Returns the subquery as the tasks of the batch see it, with its rates of shedding."""
         joined = (t.table for p in subquery.prefixes for t in p.lookups)
         self._table_names = frozenset([*joined, *subquery.operator.traits.tables])
         self._memory = memory
@@ -70,9 +70,9 @@ class RunningSubquery:
         self._state: dict[str, tuple[Segment, ...]] = {}
         self._run = schedule.current().token()
         self._last: Job | None = None
-        """That of the newest batch that this run has committed."""
+        """The job of the newest batch that this run committed."""
         self._before: Mapping[str, int] = {}
-        """What the operator had counted before the newest batch that was drafted."""
+        """The operator's counts before the newest drafted batch."""
         self.load_log = LoadLog()
         self.window_log = WindowLog(subquery.operator)
         self.change_log = ChangeLog()
@@ -82,11 +82,11 @@ class RunningSubquery:
         return self.subquery.name
 
     def key(self, what: str) -> str:
-        """The name of a part of its state, or of a count, in a manifest."""
+        """The name that a part of the state, or a count, has in a manifest."""
         return f"{self.subquery.key}/{what}"
 
     def mapping(self, manifest: Manifest) -> route.Mapping:
-        """The mapping that a manifest has; an even one where the query had no such subquery."""
+        """The mapping in a manifest; an even one if the query is new there (`--start-empty`)."""
         held = manifest.mappings.get(self.subquery.key)
         if held is None:
             return route.even(manifest.buckets, manifest.instances)
@@ -95,13 +95,11 @@ class RunningSubquery:
         )
 
     def going_on(self, manifest: Manifest) -> route.Mapping:
-        """The mapping as the next batch finds it, without the former owners that are done.
-
-        A run that starts has nothing in memory, and its windows may be others than before: there
-        all owners load what is stored of their buckets, and none has anything to finish.
-        """
+        """The mapping for the next batch, without the former owners that are done."""
         mapping = self.mapping(manifest)
         if self._last is None:
+            # A new run has nothing in memory, so a former owner has no advantage: every owner
+            # loads the stored state of its buckets.
             return replace(mapping, formers=())
         lasting = mapping.lasting(manifest.frontier_us, self.counts(manifest.counters))
         after = relieved(lasting, manifest.batch + 1)
@@ -115,20 +113,20 @@ class RunningSubquery:
         return after
 
     def counts(self, counters: Mapping[str, int]) -> dict[str, int]:
-        """What the operator has counted in all batches, out of the counters of a manifest."""
+        """The operator's counts over all batches, from the counters of a manifest."""
         return {n: counters.get(self.key(n), 0) for n in self.subquery.operator.traits.counted}
 
     def finishing(
         self, mapping: route.Mapping, frontier_us: int, counters: Mapping[str, int]
     ) -> EpochId | None:
-        """The oldest epoch of which owners still have windows to finish after a batch."""
+        """The oldest epoch whose owners still have windows to finish; None if there is none."""
         formers = mapping.lasting(frontier_us, self.counts(counters)).formers
         return formers[0].epoch if formers else None
 
     def handed_over(
         self, manifest: Manifest, before: route.Mapping, after: route.Mapping, options: RunOptions
     ) -> tuple[route.Mapping, dict[str, Any]]:
-        """The mapping of an epoch, and what is recorded of how its buckets are handed over."""
+        """The mapping of a new epoch, and how its buckets are handed over, for its record."""
         last_us = manifest.frontier_us if self._last is None else self._last.previous_us
         arrived = InputProgress(
             manifest.frontier_us,
@@ -154,7 +152,7 @@ class RunningSubquery:
         mapping: route.Mapping,
         parts: PartWriter | None,
     ) -> Draft:
-        """What the next batch asks of the tasks, with rewritten segments in their places."""
+        """The draft of the next job; finished rewrites of compaction replace their segments."""
         self._state = {
             what: compactor.apply(manifest.operators.get(self.key(what), ()))
             for what, compactor in self._compactors.items()
@@ -184,9 +182,10 @@ class RunningSubquery:
         return Draft(job, time_span(self.subquery, cut), counts, cut.newest_us)
 
     def draft_ahead(self, running: Job, cut: Cut) -> Job | None:
-        """The job after one that runs, as far as map tasks need it, in the mapping of that one.
+        """The job after the running one, as far as its map tasks need it, with the same mapping.
 
-        None where map tasks have to wait for other jobs, or for what the batch before leaves.
+        None if the map tasks must wait: for rows of other jobs, for state that the running batch
+        writes, or for former owners, which the next batch may not have any more.
         """
         prefixes, operator = self.subquery.prefixes, self.subquery.operator
         alone = operator.traits.deals_ahead and not running.mapping.formers
@@ -206,7 +205,10 @@ class RunningSubquery:
         return Draft(job, time_span(self.subquery, cut)).completed({})
 
     def _same(self, mapping: route.Mapping, manifest: Manifest) -> frozenset[int] | None:
-        """The instances that have what they had in the last job; None for all of them."""
+        """The instances that may go on with their state in memory; None if all may.
+
+        An instance may if it owns exactly the buckets that it owned in the last job.
+        """
         if self._last is None:
             return None
         counts = self.counts(manifest.counters)
@@ -220,7 +222,10 @@ class RunningSubquery:
         return frozenset(i for i in range(mapping.instances) if i not in changed)
 
     def _stored_before(self, frontier_us: int, counts: Mapping[str, int]) -> int:
-        """The time from which on nothing is stored: windows from it on are of this run alone."""
+        """The event time from which on nothing is stored yet.
+
+        Windows that begin at it or later are computed by this run alone.
+        """
         state = self.subquery.operator.state
         if not isinstance(state.reach, Reach):
             return MIN_US
@@ -228,13 +233,13 @@ class RunningSubquery:
         return MIN_US if migration is None else migration.until_us
 
     def committed(self, job: Job, outcomes: Sequence[Outcome]) -> None:
-        """The newest batch that counts had this job, and these are its outcomes."""
+        """Note the job and the outcomes of the newest committed batch."""
         self._last = job
         self.window_log.add(job, outcomes)
         self.change_log.add(self.name, job.batch, outcomes)
 
     def counted(self, outcomes: Sequence[Outcome]) -> Counter[str]:
-        """What the operator is told again of earlier batches, by the names that a manifest has."""
+        """What a batch adds to the operator's counts, by their names in a manifest."""
         counted, found = self.subquery.operator.traits.counted, Counter[str]()
         for outcome in outcomes:
             found.update({self.key(name): outcome.counts.get(name, 0) for name in counted})
@@ -243,7 +248,7 @@ class RunningSubquery:
     def operators(
         self, outcomes: Sequence[Outcome], frontier_us: int, counters: Mapping[str, int]
     ) -> dict[str, tuple[Segment, ...]]:
-        """The segments after a batch: those still needed, and those its instances wrote."""
+        """The segments after a batch: the old ones that are still needed, then the new ones."""
         after = {}
         for what, compactor in self._compactors.items():
             written = [s for o in outcomes for s in o.segments.get(what, ())]
@@ -254,7 +259,7 @@ class RunningSubquery:
         return after
 
     def compact(self, manifest: Manifest, runner: JobRunner) -> None:
-        """Let the compactors know what was committed, and start what is worth it."""
+        """Tell the compactors which segments were committed, and start rewrites that pay."""
         for what, compactor in self._compactors.items():
             segments = manifest.operators.get(self.key(what), ())
             compactor.settle(segments)

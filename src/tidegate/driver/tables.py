@@ -1,7 +1,7 @@
-"""Holds the tables of a running query: what was read of each, and from which event time it counts.
+"""Holds the tables of a running query: the rows of each, and the event time from which they apply.
 
-What a table was when it was read is in files of the checkpoint, and which ones a batch has used is
-in its manifest. So a restart has the same rows, whatever has become of what they were read from.
+The rows are kept in files of the checkpoint, and the manifest of a batch says which files it used.
+So a restart has the same rows, even if the table has changed where it was read from.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from tidegate.state.store import Store
 _log = logging.getLogger(__name__)
 
 MOST_TOLD = 8
-"""So many versions of a table the manifest tells of; it has the rows of the newest alone."""
+"""The versions of a table that a manifest lists; only the newest has its rows."""
 
 
 class Tables:
-    """What each table is for the next batch, with the newest versions of it for people.
+    """The current version of each table, and its latest versions for people.
 
-    Tasks hold those that are within a limit together, and read others by key.
+    Tasks hold the tables that fit into a limit together, and read the others by key.
     """
 
     def __init__(self, plan: Plan, store: Store, clock: Clock, limit: TableLimit) -> None:
@@ -52,7 +52,7 @@ class Tables:
         self._read_at: dict[str, float] = {}
 
     def enter(self, manifest: Manifest) -> None:
-        """Before the first batch of a run: go on with what a manifest has, read what it has not."""
+        """Take over the tables in a manifest, and read those it lacks; before the first batch."""
         batch = manifest.batch + 1
         for table in self._tables:
             if table.name in manifest.tables:
@@ -64,7 +64,7 @@ class Tables:
                 self._held[table.name] = (first,)
 
     def repeat(self, after: Manifest) -> None:
-        """Before a batch that runs again: have what it had, without a look at the tables."""
+        """Take over the tables of a batch that runs again; does not read the tables."""
         for table in self._tables:
             records = tuple(after.tables[table.name])
             if self._held.get(table.name) != records:
@@ -79,10 +79,10 @@ class Tables:
             self._room.hold(table.name, use, newest["rows"], newest["bytes"])
 
     def refresh(self, batch: int, from_us: int) -> None:
-        """Before a batch: read tables again whose time has come; the new rows are for tuples from
-        `from_us` on, which are all that this batch and later ones have.
+        """Read the tables again whose time has come; called before a batch.
 
-        What cannot be read stays as it is until it is read next.
+        New rows apply to tuples from `from_us` on: to all of this batch and of later ones. A table
+        that cannot be read keeps its rows until the next time.
         """
         for table in self._tables:
             every_us, now = table.refresh_us, self._clock.now()
@@ -101,11 +101,11 @@ class Tables:
                 self._held[table.name] = (*held, added)[-MOST_TOLD:]
 
     def versions(self, names: Collection[str]) -> dict[str, TableVersion | DealtVersion]:
-        """What the next batch has of some tables."""
+        """The current versions of some tables, for the tasks of the next batch."""
         return {name: version_of(held[-1]) for name, held in self._held.items() if name in names}
 
     def recorded(self) -> dict[str, list[TableRecord]]:
-        """What the next manifest says of them."""
+        """The tables' part of the next manifest."""
         return {name: list(held) for name, held in self._held.items()}
 
     @property

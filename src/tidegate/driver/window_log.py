@@ -1,7 +1,7 @@
 """Collects the figures of a subquery's windows over a run, for summary, status and live view.
 
-What map tasks told of panes waits here until the windows that cover them are closed. All of it is
-bounded: the panes that wait, the windows that are kept, and a few sums over the run.
+Figures of panes from map tasks wait here until the windows over them are closed. Everything is
+bounded: the waiting panes, the kept windows, and a few sums over the run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidegate.operate.operator import Operator
 from tidegate.route.reach import Reach
 
 KEPT_WINDOWS = 16
-"""How many windows of a subquery the status has, the newest."""
+"""The windows of a subquery in the status: the newest."""
 
 Amounts = npt.NDArray[np.float64]
 """A number for each instance."""
@@ -34,14 +34,14 @@ Amounts = npt.NDArray[np.float64]
 _NOTHING: Amounts = np.zeros(0)
 
 MOST_WAITING = 4_096
-"""How many panes may wait, each counted once for every instance; of more, the newest do."""
+"""The most entries that may wait, a pane counting once per instance; the oldest are dropped."""
 
 
 @dataclass(frozen=True)
 class WindowDigest:
-    """The windows of a subquery over a run: how many, `mean`, `max` and `last` of each figure.
+    """The windows of a subquery over a run.
 
-    And the newest of them, with their ends.
+    Their number, the `mean`, `max` and `last` of each figure, and the newest windows by their ends.
     """
 
     windows: int
@@ -60,7 +60,7 @@ class WindowDigest:
 
     @property
     def line(self) -> str:
-        """The means over the run and the largest figures; empty where none is for people."""
+        """The means and maxima over the run, for people; empty without figures."""
         parts = []
         for one in self._shown():
             of = self.figures[one.name]
@@ -70,7 +70,7 @@ class WindowDigest:
 
     @property
     def newest_line(self) -> str:
-        """The newest of the figures that are brief; empty where none is."""
+        """The last values of the brief figures; empty without any."""
         brief = [(one, self.figures[one.name]["last"]) for one in self._shown() if one.brief]
         return ", ".join(f"{one.label} {number_text(last, one.unit)}" for one, last in brief)
 
@@ -79,27 +79,27 @@ class WindowDigest:
 
 
 def newest_figures(digests: Mapping[str, WindowDigest]) -> str:
-    """Those of the newest windows of all subqueries, in one line; empty where there are none."""
+    """The figures of the newest windows of all subqueries, on one line; empty without any."""
     return ", ".join(line for line in (digest.newest_line for digest in digests.values()) if line)
 
 
 def _rounded(values: Values) -> dict[str, float]:
-    """With as many digits as anybody reads; whole numbers as such."""
+    """Six digits are enough for people; whole numbers stay whole."""
     return {n: int(v) if v == int(v) else float(f"{v:.6g}") for n, v in values.items()}
 
 
 class ToldPanes:
-    """What map tasks told of panes that open windows cover; at most MOST_WAITING entries."""
+    """The figures of panes that open windows cover; at most MOST_WAITING entries."""
 
     def __init__(self, levels: Iterable[str]) -> None:
         self.since_us = MIN_US
-        """From here on all is known."""
+        """The event time from which on the figures are complete."""
         self._levels = frozenset(levels)
         self._panes: dict[int, dict[str, Amounts]] = {}
         self._entries = 0
 
     def add(self, told: Sequence[PaneFigures]) -> None:
-        """What the map tasks of one batch told."""
+        """Add the figures of one batch's map tasks."""
         told = [one for one in told if len(one.starts_us)]
         if not told:
             return
@@ -121,7 +121,7 @@ class ToldPanes:
         self._make_room()
 
     def between(self, start_us: int, end_us: int) -> dict[str, Amounts] | None:
-        """By name what each instance has in a window; None where some of it may be missing."""
+        """Each figure by instance over a window; None if some of it may be missing."""
         if start_us < self.since_us:
             return None
         found: dict[str, Amounts] = {}
@@ -203,7 +203,7 @@ class WindowLog:
             self._sums[name] = (before + weight, total + weight * value, max(most, value), value)
 
     def _passed(self, frontier_us: int) -> int:
-        """Panes that begin here or earlier are in no window that is open."""
+        """The event time up to which no pane is in an open window."""
         if frontier_us in (MIN_US, MAX_US):
             return frontier_us
         reach = self._operator.state.reach
@@ -211,7 +211,7 @@ class WindowLog:
 
 
 def _columns(told: Sequence[PaneFigures]) -> Iterable[tuple[str, Amounts]]:
-    """Each value that was told, of all rows of all; 0 where one has told none."""
+    """Each figure over all rows, with 0 where a map task did not report it."""
     for name in dict.fromkeys(name for one in told for name in one.values):
         parts = [one.values.get(name, np.zeros(len(one.starts_us))) for one in told]
         yield name, np.concatenate(parts)
@@ -224,10 +224,10 @@ def _instances(pane: Mapping[str, Amounts]) -> int:
 def _by_window(
     outcomes: Iterable[Outcome],
 ) -> Iterable[tuple[int, int, dict[int, Values]]]:
-    """Each window that instances told of, with what they told, in the order of their ends.
+    """Each reported window with the figures of its instances, in the order of the ends.
 
-    Who had more windows than it may tell of has told of the newest, so that only as many of all are
-    told of by everybody.
+    An instance reports at most its newest MOST_WINDOWS windows, so only the newest MOST_WINDOWS of
+    all are complete.
     """
     found: dict[int, tuple[int, dict[int, Values]]] = {}
     for outcome in outcomes:

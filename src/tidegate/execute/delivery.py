@@ -1,7 +1,8 @@
 """Reads the rows of one subquery as input of another, in an order that no batch cut changes.
 
-A tuple of an edge is placed by its time and its number among the tuples read with it: all of one
-instant are in one batch and one span, so the order does not depend on how either was cut.
+The place of a tuple of an edge is its time and its number among the tuples that are read with it.
+All tuples of one instant are in one batch and in one span. So the order does not depend on how
+batches or spans were cut.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tidegate.execute.job import Outcome, Piece
 from tidegate.operate.port import Port
 
 SPAN_ROWS = 262_144
-"""About how many rows one task reads of an edge; fixed, so that results do not depend on cores."""
+"""About how many rows of an edge one task reads; fixed, so that nothing depends on the cores."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class EdgeReader(Reader):
     stop: int
 
     def read(self, columns: Sequence[str]) -> Rows:
-        """The named columns, in the order of the edge; only they and what tells it are merged."""
+        """The named columns, in the order of the edge; other columns are not merged."""
         wanted = {*columns, self.port.time}
         fields = [f for f in self.port.carried if f.name in wanted]
         tables = [
@@ -47,7 +48,7 @@ class EdgeReader(Reader):
         return Rows(rows.select(columns), np.arange(rows.num_rows, dtype=np.int64))
 
     def _span(self) -> tuple[int, int]:
-        """The span as the column has times."""
+        """The span in times of the column, which differ from event times by the port's offset."""
         ends = (self.low_us, MIN_US), (self.high_us, MAX_US)
         low, high = (us if us == end else us - self.port.offset_us for us, end in ends)
         return low, high
@@ -88,9 +89,10 @@ class Delivery:
         return max((p.high_us for p in self.pieces if p.count), default=MIN_US)
 
     def readers(self) -> list[EdgeReader]:
-        """One per task; where they divide the time is decided by the rows, not by instances."""
+        """One reader for each task, over equal spans of time; independent of the instances."""
         if not self.rows:
             return []
+        # With LIMIT a port leaves rows out, which only one reader of all rows can decide.
         parts = 1 if self.port.leaves_out else -(-self.rows // SPAN_ROWS)
         low, width = self.low_us, self.high_us - self.low_us + 1
         bounds = [MIN_US, *(low + width * i // parts for i in range(1, parts)), MAX_US]

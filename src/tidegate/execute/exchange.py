@@ -1,10 +1,12 @@
-"""Parcels as files on one host: map tasks write them, instances map them, nothing is copied.
+"""Exchanges parcels by files on one host: map tasks write them, instances map them into memory.
 
-This is the shared exchange (virtual shared-nothing: every task may read all, each reads its own).
-Files live for one batch, are not forced to disk, and do not count for recovery.
+Every task may read every file; each reads only its own parcels, and no row is copied. The files
+live for one batch. They are never synced, because recovery does not need them: after a crash the
+batch runs again.
 
-What instances get are Arrow tables. What the driver leaves (`LeftFile`) may hold code: it is opened
-only as the bytes that it wrote: their digest comes with the task, not by way of a file.
+Parcels hold Arrow tables. A file that the driver leaves for tasks (`LeftFile`) may hold pickled
+code. A task therefore opens it only if its digest matches, and the digest travels with the task,
+not in a file.
 """
 
 from __future__ import annotations
@@ -31,14 +33,15 @@ from tidegate.whole_file import whole_file
 FOLDER = "exchange"
 ALIGNMENT = 64
 INLINE_BYTES = 65_536
-"""Fewer of an outcome's rows come to the driver with it."""
+"""Rows of an outcome below this size travel inside the answer to the driver, not in a file."""
 
 
 @dataclass(frozen=True)
 class Shipment:
-    """One file of parcels: for each its instance, split, kind, label, offset and length.
+    """One file with the parcels of a map task.
 
-    `door` is the host and the port where workers on other hosts get it.
+    Each entry of `parcels` is instance, split, kind, label, offset and length. `door` is the host
+    and port at which workers on other hosts fetch the file; None if all share it.
     """
 
     path: str
@@ -48,20 +51,20 @@ class Shipment:
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Shipment:
-        """What `asdict` gave, by way of JSON."""
+        """The inverse of `asdict` after a trip through JSON, which turns tuples into lists."""
         door = fields["door"]
         return Shipment(**fields | {"door": None if door is None else tuple(door)})
 
     def for_instance(self, instance: int) -> list[tuple[int, int, int, str, int, int]]:
-        """The parcels of one instance, and those of all."""
+        """The parcels of one instance, and those that go to every instance."""
         return [p for p in self.parcels if p[0] in (instance, EVERY_INSTANCE)]
 
 
 @dataclass(frozen=True)
 class LeftFile:
-    """Bytes that the driver left for the tasks of a batch: where, and their digest.
+    """Bytes that the driver left for the tasks of a batch: their path and their digest.
 
-    Its text is small: it goes to tasks as a property of their job.
+    Its text form is short; tasks get it as a property of their Spark job.
     """
 
     path: str
@@ -76,7 +79,7 @@ class LeftFile:
         return LeftFile(path, digest)
 
     def open(self) -> pa.Buffer:
-        """The bytes; others than the driver wrote are a StateError."""
+        """Map the bytes; a StateError if they are not those that the driver wrote."""
         data = disk.current().map(self.path)
         if _digest(data) != self.digest:
             raise StateError(
@@ -89,15 +92,14 @@ class LeftFile:
 
 
 def ship(job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
-    """Write a task's parcels into one file, another one in each try of the task.
-
-    Two tries do not write the same bytes, because what they tell of their times differs.
-    """
+    """Write a task's parcels into one file. Each try of the task writes a file of its own."""
+    # Spark may run two tries of a task at once. Their bytes differ (they report their own times),
+    # so a shared name would let one try's index point into the other's file.
     return write_parcels(_path(job, f"{task}-{schedule.current().token()}"), parcels)
 
 
 def write_parcels(path: str, parcels: Sequence[Parcel]) -> Shipment:
-    """Write parcels into a file, each at a place where Arrow can take it from a map of the file."""
+    """Write parcels into a file, aligned so that Arrow can use them where they are mapped."""
     index, offset = [], 0
     with _file(path) as file:
         for parcel in parcels:
@@ -112,7 +114,7 @@ def write_parcels(path: str, parcels: Sequence[Parcel]) -> Shipment:
 
 
 def receive(shipments: Iterable[Shipment], instance: int) -> list[Parcel]:
-    """The parcels of one instance, as views into the mapped files."""
+    """The parcels of one instance, as views of the mapped files; nothing is copied."""
     parcels = []
     for shipment in shipments:
         mine = shipment.for_instance(instance)
@@ -125,7 +127,7 @@ def receive(shipments: Iterable[Shipment], instance: int) -> list[Parcel]:
 
 
 def store_rows(job: Job, outcome: Outcome, least_bytes: int = INLINE_BYTES) -> Outcome:
-    """Leave an outcome's rows in files where they are many, so that they need no pickling."""
+    """Move the rows of an outcome to files if they are many, so that they need no pickling."""
     pieces = []
     for number, piece in enumerate(outcome.pieces):
         if piece.path is None and (rows := piece.load()).nbytes >= least_bytes:
@@ -139,10 +141,10 @@ def store_rows(job: Job, outcome: Outcome, least_bytes: int = INLINE_BYTES) -> O
 
 
 def store_apart(job: Job, outcome: Outcome) -> Outcome:
-    """Leave an outcome's rows where they are many, for tasks and a driver on other hosts.
+    """Move the rows of an outcome to the checkpoint if they are many; for several hosts.
 
-    They are in the checkpoint, which all share: in files, or in objects where it is remote. Of
-    files the driver gets as much in all, however many instances there are.
+    All hosts share the checkpoint. A local one gets files, a remote one objects. The limit for
+    files falls with the number of instances, so that what the driver receives in all stays bounded.
     """
     if job.store.open().files.local:
         return store_rows(job, outcome, max(INLINE_BYTES, LEAST_BYTES // job.mapping.running))
@@ -158,7 +160,7 @@ def store_apart(job: Job, outcome: Outcome) -> Outcome:
 
 
 def leave(job: Job, name: str, data: bytes) -> LeftFile:
-    """Leave bytes for the tasks of a batch."""
+    """Write bytes into a file for the tasks of a batch."""
     path = _path(job, name)
     with _file(path) as file:
         file.write(data)
@@ -166,18 +168,18 @@ def leave(job: Job, name: str, data: bytes) -> LeftFile:
 
 
 def begin(job: Job) -> None:
-    """Make the folder of a job, empty."""
+    """Make an empty folder for a job; removes what an earlier try of the batch left."""
     _remove(_folder(job))
     make(job)
 
 
 def make(job: Job) -> None:
-    """Make the folder of a job, where it is not there."""
+    """Make the folder of a job if it is missing."""
     make_folder(_folder(job))
 
 
 def make_folder(folder: str) -> None:
-    """Make a folder for this user alone, where it is not there."""
+    """Make a folder, readable by this user only, if it is missing."""
     try:
         disk.make_folders(folder, OWNER_ONLY)
     except OSError as error:
@@ -185,24 +187,25 @@ def make_folder(folder: str) -> None:
 
 
 def clear(job: Job, spared: Collection[str] = ()) -> None:
-    """Remove what all jobs left, of this batch and of others before a crash.
+    """Remove the files of all jobs of this run and of earlier runs.
 
-    But nothing of a run that has taken the checkpoint over since, nor of the jobs of this one that
-    are `spared`, by their names. What is mapped stays readable until it is let go.
+    Spares the jobs named in `spared`, and everything of a run that took the checkpoint over since.
+    Mapped files stay readable until they are unmapped.
     """
     _clear(job.store.open(), job.owner, spared)
 
 
 def clear_all(store: Store, alone: bool = False) -> None:
-    """Remove what the jobs of this run and of those before it left; on a remote store is nothing.
+    """Remove the files of this run and of earlier runs; a remote store has none.
 
-    Who is `alone` removes all there is: what bears a greater number is of a run that never counted.
+    With `alone` (no other run can exist) remove everything: a greater owner number then belongs to
+    a run that never committed.
     """
     _clear(store, None if alone else store.owner)
 
 
 def _clear(store: Store, owner: int | None, spared: Collection[str] = ()) -> None:
-    """Remove what runs up to an owner have left, or all; but not the jobs of it that are spared."""
+    """Remove the files of owners up to `owner`, or all; not the spared jobs of `owner` itself."""
     if not store.files.local:
         return
     place = store.files.full(FOLDER)
@@ -221,7 +224,7 @@ def _clear(store: Store, owner: int | None, spared: Collection[str] = ()) -> Non
 
 @contextmanager
 def _file(path: str) -> Iterator[IO[bytes]]:
-    """A file that appears when it is complete, also where two tries of a task write it at once."""
+    """A file that appears under its name only when it is complete, even if two tries write it."""
     try:
         with whole_file(path, sync="nothing") as file:
             yield file

@@ -31,30 +31,30 @@ from tidegate.state.name import owned
 from tidegate.state.segment import Segment
 
 ROWS = 0
-"""A parcel of what an operator dealt, for the instance that it names."""
+"""A parcel of tuples that the operator dealt to the instance it names."""
 LATE = 1
-"""A parcel of late tuples; any instance passes it on."""
+"""A parcel of late tuples, for a side output; any instance passes it on."""
 REJECTED = 2
-"""A parcel of tuples without a readable time, or unreadable as a whole."""
+"""A parcel of rejected tuples: no readable time, or unreadable as a whole."""
 START = 3
 """An empty parcel, so that an instance without tuples runs too."""
 SPANS = 4
-"""What a map task spent its time on and counted, as JSON; one instance passes it on."""
+"""The times and counts of a map task, as JSON; one instance passes it on."""
 ERROR = 5
-"""Why a map task failed, as JSON, where it cannot answer the driver itself."""
+"""The error of a map task, as JSON, if it cannot answer the driver itself (Spark's shuffle)."""
 FIGURES = 6
-"""What a map task tells of panes, as `operate.figures` packs it; instance 0 passes it on."""
+"""A map task's figures of panes, as `operate.figures` packs them; instance 0 passes it on."""
 SHED = 7
-"""How many tuples a map task has shed, where it cannot tell with its spans."""
+"""How many tuples a map task shed, if it cannot say so in its spans."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """A run of positions of one source, or a span of time of an edge, read by one map task.
+    """What one map task reads: a range of positions of a source, or a span of time of an edge.
 
-    `input` is the place among the inputs of the subquery. `late` is the gate's verdict over
-    [start, stop) as packed bits, None for none. Only positions from `new_from` on go to the side
-    outputs: earlier ones were reported when they were read.
+    `input` is the number of the subquery's input. `late` marks the late tuples of [start, stop) as
+    packed bits; None if there are none. Only positions from `new_from` on go to the side outputs:
+    earlier ones were reported by the batch that read them first.
     """
 
     index: int
@@ -72,19 +72,21 @@ class Split:
 class Job:
     """One batch of one subquery, for map tasks (one per split) and instances (one task each).
 
-    The operator of `subquery` is as it is for this batch. `held` says that the splits have tuples
-    which are not ready, or were before. `state` has the segments of the operator, by what they
-    hold. `parts` is what tasks may write the output with themselves where it is large. `outputs`
-    are the ports that an output of the query takes. `memory` is what a process that runs its
-    tasks may hold. `run` names the run of the query,
-    and `before` the job whose state this one goes on with, as its instances have it in memory; None
-    where they have not, as at a start. After a switch only the instances `same` have it: those that
-    own what they owned; None stands for all. `tables` are by name the tables that tuples are joined
-    to, and those that the operator looks into.
+    - `subquery` has the operator as it is for this batch.
+    - `held`: the splits also cover tuples that are not ready, or that an earlier batch processed.
+    - `state` are the segments of the operator, by what they hold.
+    - `parts`: tasks may write a large output with it.
+    - `outputs` are the ports that an output of the query reads.
+    - `memory` is what each process that runs tasks of the job may hold.
+    - `run` names the run of the query. `before` names the job whose state instances still have in
+      memory and go on with; None if they have none, as at a start. After a switch only the
+      instances in `same` have it, because they own what they owned; None stands for all.
+    - `tables` are, by name, the tables that tuples are joined to or that the operator looks into.
 
-    Files that tasks write begin with `name`, which has the `owner` of the checkpoint and stands for
-    all that makes their bytes: the tasks of a driver that died, or that another took over from, may
-    write on, and then write elsewhere than the replay; a second try of a task writes the same.
+    The files that tasks write begin with `name`. It contains the `owner` of the checkpoint and a
+    digest of all that decides their bytes. Tasks of a driver that died or was fenced may write on;
+    thanks to the name they never write into the files of the batch that runs again. A second try of
+    the same task writes the same bytes to the same name.
     """
 
     batch: int
@@ -108,7 +110,7 @@ class Job:
 
     @property
     def held_tables(self) -> HeldTables:
-        """Its tables, as this process has them."""
+        """The tables of the job, as this process holds them."""
         return HeldTables(self.tables, self.store)
 
     @property
@@ -117,14 +119,14 @@ class Job:
 
     @property
     def rows(self) -> int:
-        """The positions that the map tasks read."""
+        """The number of positions that the map tasks read."""
         return sum(s.stop - s.start for s in self.splits)
 
     def with_operator(self, operator: Operator) -> Job:
         return replace(self, subquery=replace(self.subquery, operator=operator))
 
     def map_work(self, split: Split, spans: Spans) -> MapWork:
-        """What the map side of the operator knows of a split."""
+        """What `deal` of the operator may know of a split."""
         prefix = self.subquery.prefixes[split.input]
         return MapWork(
             batch=self.batch,
@@ -142,19 +144,25 @@ class Job:
         )
 
     def _upstream(self, split: Split) -> str:
-        """What a split is of: a source of an input, or an edge, whose jobs change their names."""
+        """The input and source of a split, a name that stays the same in every batch.
+
+        An edge has no source of a fixed name: each batch has another job there.
+        """
         edge = isinstance(self.subquery.prefixes[split.input].origin, Edge)
         return f"{split.input}/{'edge' if edge else split.source}"
 
     def _kept_of(self, split: Split) -> Kept | None:
-        """What the map task of an upstream keeps, where there is one."""
+        """What the map task of a source may keep in memory from batch to batch.
+
+        None if several tasks read the source in this batch: none of them sees all of it.
+        """
         upstream = self._upstream(split)
         if sum(self._upstream(s) == upstream for s in self.splits) > 1:
             return None
         return Kept(f"{self.run}/{self.subquery.key}/map/{upstream}", self.before, self.name)
 
     def instance_work(self, instance: int, spans: Spans) -> InstanceWork:
-        """What an instance of the operator knows of the batch."""
+        """What `run` of the operator may know in this instance."""
         before = self.before if self.same is None or instance in self.same else None
         return InstanceWork(
             instance=instance,
@@ -194,9 +202,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Parcel:
-    """What a map task hands to an instance: a table as bytes, and which split it came from.
+    """What a map task sends to an instance, with the split that it came from.
 
-    The rows of an instance in the same process are a table.
+    `data` is a table as bytes; a table itself if the instance runs in the same process.
     """
 
     instance: int
@@ -212,11 +220,11 @@ class Parcel:
 
 @dataclass(frozen=True)
 class Piece:
-    """The rows that one instance gives to one port, in order, with hidden columns for the merge.
+    """The rows of one instance for one port, in order, with hidden columns for the merge.
 
-    They are here, or in a file of this host, or bytes of another process, which are passed on as
-    they are, or in objects of a remote checkpoint. `low_us` and `high_us` are the first and the
-    last event time.
+    The rows are in one of four places: a table here, a file of this host (`path`), bytes from
+    another process (`data`, passed on unread), or objects of a remote checkpoint. `low_us` and
+    `high_us` are their first and last event time.
     """
 
     count: int
@@ -236,10 +244,9 @@ class Piece:
         return Piece(table.num_rows, ends[0], ends[1], table)
 
     def load(self, low_us: int = MIN_US, high_us: int = MAX_US) -> pa.Table:
-        """The rows, mapped where they are in a file.
+        """The rows; a file is mapped into memory.
 
-        Of those that are elsewhere only what may have times in its column from `low_us` to before
-        `high_us`.
+        From a remote checkpoint, only chunks that may have times in [low_us, high_us) are read.
         """
         if self.remote is not None:
             return self.remote.load(low_us, high_us)
@@ -260,17 +267,17 @@ class Piece:
 class Outcome:
     """What one instance reports to the driver.
 
-    `pieces` are its rows by port; `side` are the parcels of the side outputs passing through.
-    `segments` are those it wrote, by what they hold, `counts` is what it counted. `receipts` says
-    that tasks have written all rows of the batch to their sink, and which parts this outcome stands
-    for, in order; its piece has some of the last rows then. `due` are files that it has written on
-    the driver's host and not synced; the driver does it. `spans_ms` is what it spent its time
-    on, and what the map tasks did whose parcels said so. `bucket_work` says how its work was
-    divided among its buckets, as `operate.bucket_work` packs it. `windows` are figures of windows
-    that it has closed, `panes` what map tasks told of theirs, passing through. `changes` are those
-    that tasks have made by themselves. `fetched` are the bytes that it has read of segments on a
-    remote store, by their names. `exchange` says of a job across hosts how its tuples came from
-    task to task, in the outcome of one instance.
+    - `pieces` are its rows, by port. `side` are parcels for the side outputs, passed through.
+    - `segments` are those that it wrote, by what they hold. `counts` are its counters.
+    - `receipts`, if not None: tasks have written all rows of the batch to the sink, and these are
+      the parts that this outcome stands for. Its piece then has some of the last rows.
+    - `due` are files that it wrote on the driver's host and did not sync; the driver syncs them.
+    - `spans_ms` is where its time went, and the time of map tasks whose parcels it passed on.
+    - `bucket_work` is its work by bucket, as `operate.bucket_work` packs it.
+    - `windows` are figures of windows that it closed; `panes` are those of map tasks, passed on.
+    - `changes` are changes that the operator made on its own.
+    - `fetched` are the bytes read of each segment on a remote store, by its name.
+    - `exchange` says how the tuples of a job across hosts travelled; in one outcome of the job.
     """
 
     instance: int
@@ -292,7 +299,7 @@ class Outcome:
 
     @property
     def rows(self) -> int:
-        """How many rows it has for all ports."""
+        """The number of rows for all ports."""
         return sum(p.count for p in self.pieces)
 
     def with_spans(self, spans_ms: dict[str, float]) -> Outcome:
@@ -300,20 +307,20 @@ class Outcome:
 
 
 def raw_name(name: str) -> str:
-    """A raw column's name beside ts, src and seq."""
+    """The name of a raw column, distinct from ts, src and seq."""
     return f"raw_{name}"
 
 
 def out_name(name: str) -> str:
-    """A prefix output's name beside ts, src and seq."""
+    """The name of a prefix's output, distinct from ts, src and seq."""
     return f"{OUT}{name}"
 
 
 def rows_name(job: Job, instance: int, port: int) -> str:
-    """How the names of objects begin that an instance leaves its rows of a port in."""
+    """The prefix of the names of objects in which an instance leaves its rows for a port."""
     return f"staged/{job.name}-rows-{instance:04d}-{port}"
 
 
 def side_name(job: Job, split: int) -> str:
-    """Where a read task leaves side outputs when its rows go on through Spark SQL."""
+    """The object in which a read task leaves side outputs if its rows go through Spark SQL."""
     return f"staged/{job.name}-side-{split:06d}"

@@ -1,7 +1,7 @@
-"""Merges and writes a large output in parts, so that nobody holds all of its rows.
+"""Merges and writes a large output in parts, so that no process holds all of its rows.
 
-A part has what lies between two event times, of all instances, so that parts can be merged and
-written one by one or side by side, and no one holds all rows.
+A part has the rows of all instances between two event times. Parts can therefore be merged and
+written independently, one after another or side by side.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ PART_ROWS = 1_000_000
 """About how many rows a part has."""
 
 SHOWN_ROWS = 20
-"""How many rows of a part that is written the driver is shown."""
+"""The number of rows of a written part that go back to the driver, to be shown."""
 
 _SAMPLES = 1000
 
 
 def cuts_of(job: Job, outcomes: Sequence[Outcome], parts: int) -> list[int]:
-    """The event times at which an output is divided into so many parts; fewer where all have one.
+    """The event times that divide an output into `parts` parts, chosen from a sample of its rows.
 
-    They are chosen by some rows of each instance.
+    Fewer times if rows have few distinct ones: rows of one instant are never divided.
     """
     (port,) = job.subquery.ports
     some = [times for outcome in outcomes for times in _sample(port, outcome.pieces[0])]
@@ -44,7 +44,7 @@ def cuts_of(job: Job, outcomes: Sequence[Outcome], parts: int) -> list[int]:
 
 
 def write_part(job: Job, outcomes: Sequence[Outcome], cuts: Sequence[int], number: int) -> Outcome:
-    """Merge and write the part before the cut of this number, or after the last one."""
+    """Merge and write part `number`: the rows before `cuts[number]`, or after the last cut."""
     with within_memory(f"{job.subquery.name}, writing its rows"):
         between_pieces()
         return _written_part(job, outcomes, cuts, number)
@@ -52,9 +52,9 @@ def write_part(job: Job, outcomes: Sequence[Outcome], cuts: Sequence[int], numbe
 
 @dataclass(frozen=True)
 class PartTask:
-    """Writes a part of a large output by its number; pickled, where tasks share no files.
+    """Writes a part of a large output, given its number; pickled for tasks that share no files.
 
-    `outcomes` have rows that all tasks can reach.
+    The rows of `outcomes` must be where all tasks can read them.
     """
 
     job: Job
@@ -87,7 +87,10 @@ def _written_part(
 
 
 def written(job: Job, outcomes: Sequence[Outcome], parts: Sequence[Outcome]) -> list[Outcome]:
-    """The outcomes of instances whose rows are in these parts, all of them, in their order."""
+    """The outcomes of the instances after all their rows were written in these parts.
+
+    Their pieces are empty; the first has the receipts of all parts and the last rows.
+    """
     (port,) = job.subquery.ports
     nothing = Piece.of(port, port.schema.empty_table())
     bare = [replace(o, pieces=(nothing,), receipts=()) for o in outcomes]
@@ -98,7 +101,7 @@ def written(job: Job, outcomes: Sequence[Outcome], parts: Sequence[Outcome]) -> 
 
 
 def _sample(port: Port, piece: Piece) -> list[npt.NDArray[np.int64]]:
-    """Some times of the rows, in one or several arrays."""
+    """A sample of the rows' times, in one or several arrays."""
     if piece.remote is not None:
         return list(piece.remote.sample())
     times = _times(port, piece.load())
@@ -111,7 +114,7 @@ def _times(port: Port, rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _place(times: pa.ChunkedArray, time_us: int) -> int:
-    """The place of the first time that is not below this one; chunk by chunk, without a copy."""
+    """The index of the first time that is `time_us` or later; `times` ascend; copies nothing."""
     place = 0
     for chunk in times.chunks:
         if len(chunk) and chunk[-1].as_py() >= time_us:

@@ -1,4 +1,4 @@
-"""Runs jobs in this process, without a JVM: the same tasks, one after the other."""
+"""Runs jobs in this process, without a JVM: the same tasks, one after another."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class LocalRunner(JobRunner):
         return written(job, outcomes, parts)
 
     def abort(self) -> bool:
-        """Have the batch end after the piece at hand: some million pairs of a join, a part."""
+        """End the batch at the next call of `between_pieces`, for example in a large join."""
         self._aborted.set()
         return True
 
 
 def run_here(job: Job, done: Callable[[], None] = lambda: None) -> list[Outcome]:
-    """All instances of a job, one after the other; `done` is called after each task."""
+    """Run all tasks of a job one after another; calls `done` after each."""
     parcels = [*start_parcels(job), *map_here(job, done)]
     outcomes = []
     for i in range(job.mapping.running):

@@ -1,9 +1,9 @@
-"""Holds what map tasks of the next batch have shipped while the instances of this one run.
+"""Runs map tasks of the next batch while the instances of this one run, and holds their shipments.
 
-A job is known by its name, which stands for the rows that it reads, its owners and its bounds. The
-parcels are those that its map tasks would make later: they need nothing that the batch before
-leaves (`Traits.deals_ahead`). A job that turns out otherwise, after a switch or with a smaller
-batch, has another name or another mapping, and finds nothing here.
+That is safe because these map tasks need nothing that the current batch writes
+(`Traits.deals_ahead`): they would ship the same parcels later. A job is found by its name, which is
+a digest of the rows that it reads, its owners and its bounds. If the next batch turns out different
+(after a switch, or cut smaller), its job has another name or mapping and finds nothing here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidegate.execute.exchange import Shipment, clear
 from tidegate.execute.job import Job
 
 Begin = Callable[[Job], Sequence["Future[Shipment]"]]
-"""Starts the map tasks of a job, each with its future."""
+"""Starts the map tasks of a job; returns a future for each."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class _Mapping:
 
 
 class MapsAhead:
-    """The map tasks of the next batch; grows with its jobs.
+    """The map tasks of the next batch; grows with the jobs of that batch.
 
-    `begin` is called in a thread beside the batch, all else by those that run it.
+    A background thread calls `begin`; the threads that run the batch call all other methods.
     """
 
     def __init__(self, begin: Begin) -> None:
@@ -38,7 +38,7 @@ class MapsAhead:
         self._begun: dict[str, _Mapping] = {}
         self._lock = Lock()
         self.used, self.unused = 0, 0
-        """How many jobs have found here what they need, and how many were mapped for nothing."""
+        """How many jobs used their shipments, and how many were mapped for nothing."""
 
     def begin(self, jobs: Sequence[Job]) -> None:
         """Start the map tasks of these jobs."""
@@ -47,14 +47,17 @@ class MapsAhead:
                 self._begun[job.name] = _Mapping(job, self._begin(job))
 
     def clear(self, job: Job) -> None:
-        """Remove what the jobs of a batch left, one of which is this; not what is still wanted."""
+        """Remove the exchange files of a finished batch, but not those of jobs mapped ahead.
+
+        `job` is any job of that batch.
+        """
         with schedule.current().hold(self._lock):
             clear(job, tuple(self._begun))
 
     def take(self, job: Job) -> list[Shipment] | None:
-        """What the map tasks of a job have shipped, when they are done; None where it has none.
+        """Wait for the map tasks of a job and return their shipments; None if there are none.
 
-        Nor where one has failed: it fails again when it is needed, and is told then.
+        Also None if one failed: the map task then runs again, and its error is raised there.
         """
         found = self._begun.pop(job.name, None)
         if found is None:
@@ -67,7 +70,7 @@ class MapsAhead:
         return [s.result() for s in found.shipments]
 
     def drop(self, batch: int | None = None) -> None:
-        """Let go of what was made for a batch and those before it, and was not taken; or of all."""
+        """Forget unused shipments of batches up to `batch`, or all; waits for their map tasks."""
         for name, found in tuple(self._begun.items()):
             if batch is None or found.job.batch <= batch:
                 del self._begun[name]

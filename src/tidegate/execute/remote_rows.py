@@ -1,8 +1,8 @@
-"""Leaves many rows of an instance as objects of a remote checkpoint, for the tasks that take them.
+"""Leaves many rows of an instance in objects of a remote checkpoint, for the tasks that read them.
 
-So the driver passes on names, however many rows there are. They are in chunks, so that a task that
-takes a span of time reads little else. The objects live for one batch and do not count for
-recovery: a start sweeps what a crash has left.
+The driver then passes on names only. Rows are stored in chunks, so that a task that needs a span of
+time reads little else. The objects live for one batch and do not count for recovery: the next start
+deletes what a crash left.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tidegate.state.handle import StoreHandle
 
 CHUNK_ROWS = 131_072
 LEAST_BYTES = 4 * 2**20
-"""Fewer bytes of rows go by way of the driver, which costs less than writing and reading them."""
+"""Fewer bytes travel through the driver: that costs less than to write and read objects."""
 
 _SAMPLES = 64
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """One object: its name in the store, and the first and the last time in its column."""
+    """One object: its name in the store, and the first and last time of its rows."""
 
     name: str
     first_us: int
@@ -66,7 +66,7 @@ class RemoteRows:
         )
 
     def sample(self) -> Iterator[npt.NDArray[np.int64]]:
-        """Times as they may lie, by chunk; nothing is read for it."""
+        """Guessed times of each chunk, evenly spread between its ends; reads nothing."""
         for chunk in self.chunks:
             yield np.linspace(chunk.first_us, chunk.last_us, _SAMPLES).astype(np.int64)
 

@@ -1,8 +1,10 @@
-"""The interface of what runs the jobs of a batch, each after those whose rows it takes.
+"""The interface of a runner, and the order in which the jobs of a batch run.
 
-Three levels run a batch on Spark: a `JobRunner`, which the loop knows, hands each job to an
-exchange (`execute/spark/task_exchange.py`, `shuffle.py`), which knows how rows come from task to
-task, and that one gives its tasks to a `TaskRunner`, which knows where they run.
+A job runs after the jobs whose rows it reads.
+
+Three levels run a batch on Spark. The loop calls a `JobRunner`. It gives each job to an exchange
+(`execute/spark/task_exchange.py`, `shuffle.py`), which knows how rows travel from task to task. The
+exchange gives its tasks to a `TaskRunner`, which knows where they run.
 """
 
 from __future__ import annotations
@@ -26,15 +28,15 @@ from tidegate.schedule import beside
 T = TypeVar("T")
 
 Outcomes = list[list[Outcome]]
-"""What all instances of all subqueries report of a batch."""
+"""The reports of a batch: by subquery, then by instance."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A job that is complete but for the rows that earlier ones of the batch will give it.
+    """A job that only lacks the rows of earlier jobs of the same batch.
 
-    `span_us` are the least and the greatest event time of what it reads of streams, `counts` the
-    sums of what its operator counted in earlier batches. No tuple that was read is after
+    `span_us` is the least and the greatest event time that it reads from streams. `counts` are the
+    operator's counts over earlier batches. No tuple that the gate has read is later than
     `newest_us`.
     """
 
@@ -44,12 +46,12 @@ class Draft:
     newest_us: int = MIN_US
 
     def can_run(self, given: Mapping[Edge, Delivery]) -> bool:
-        """Whether all rows are there that it takes of other jobs."""
+        """Whether the rows of all jobs that it reads from are there."""
         origins = (prefix.origin for prefix in self.job.subquery.prefixes)
         return all(not isinstance(origin, Edge) or origin in given for origin in origins)
 
     def completed(self, given: Mapping[Edge, Delivery]) -> Job:
-        """The job with splits of its edges among those of its streams, by input."""
+        """The job with the splits of its edges added, sorted by input and numbered anew."""
         job, prefixes = self.job, self.job.subquery.prefixes
         spans, splits = [self.span_us], list(job.splits)
         for number, prefix in enumerate(prefixes):
@@ -72,21 +74,22 @@ class Draft:
 
 
 Run = Callable[[Job], list[Outcome]]
-"""Runs one job, and gives what its instances report."""
+"""Runs one job, and returns the reports of its instances."""
 
 MOST_AT_ONCE = 4
-"""So many jobs of a batch run side by side: their tasks share the same workers."""
+"""The most jobs of a batch that run side by side; their tasks share the same workers."""
 
 
 def in_turn(drafts: Sequence[Draft], run: Run) -> tuple[list[Job], Outcomes]:
-    """Run the jobs of a batch one after the other."""
+    """Run the jobs of a batch one after another."""
     return _in_waves(drafts, run, 1)
 
 
 def side_by_side(drafts: Sequence[Draft], run: Run) -> tuple[list[Job], Outcomes]:
-    """Run the jobs of a batch, at the same time those that take no rows of each other.
+    """Run the jobs of a batch; jobs that read no rows of each other run at the same time.
 
-    `run` is called in several threads then. It writes nothing itself that a commit waits for.
+    `run` is then called in several threads. It must not write files that the commit has to sync:
+    `gathering` collects those of the loop's thread only.
     """
     return _in_waves(drafts, run, MOST_AT_ONCE)
 
@@ -110,7 +113,7 @@ def _in_waves(drafts: Sequence[Draft], run: Run, most: int) -> tuple[list[Job], 
 
 
 def _together(jobs: Sequence[Job], run: Run) -> list[list[Outcome]]:
-    """What jobs report that run at the same time; the first error is raised when all are done."""
+    """Run jobs at the same time; when all have ended, raise the first error."""
     first, *others = jobs
     begun = [beside(f"tidegate-job {job.subquery.name}", partial(run, job)) for job in others]
     try:
@@ -123,7 +126,7 @@ def _together(jobs: Sequence[Job], run: Run) -> list[list[Outcome]]:
 
 
 def checked(job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """The outcomes by instance; every instance must have answered exactly once."""
+    """The outcomes sorted by instance; a RunError unless every instance answered exactly once."""
     answered = sorted(o.instance for o in outcomes)
     if answered != list(range(job.mapping.running)):
         raise RunError(
@@ -136,74 +139,79 @@ def checked(job: Job, outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 class TaskCounts(NamedTuple):
-    """How far a job is: tasks done, of all there are."""
+    """The progress of a job: tasks done, of all its tasks."""
 
     done: int
     total: int
 
 
 class JobRunner(Protocol):
-    """Runs the tasks of jobs; what it returns does not depend on where they ran."""
+    """Runs the tasks of jobs; what it returns does not depend on where they ran.
+
+    One runner serves one query. The loop calls it from one thread, except where a method says
+    otherwise.
+    """
 
     def connected(self) -> JobRunner:
-        """The runner to use from the first batch on: itself, but for one that stands for another.
+        """The runner to use from the first batch on: itself, unless it is a placeholder.
 
-        Called before `start`; again where the first batch did not fit into memory.
+        A placeholder connects here and returns the real runner. Called before `start`, and again if
+        the first batch did not fit into memory.
         """
         return self
 
     def start(self, drafts: Sequence[Draft]) -> bool:
-        """Get ready for batches like this one, the first; false where nothing had to be started."""
+        """Get ready for batches like this first one; return false if nothing had to be started."""
         return False
 
     def slots(self) -> int | None:
-        """How many tasks run at once, where only it knows, as on a cluster; None elsewhere."""
+        """How many tasks run at once, if only the runner knows it, as on a cluster; else None."""
         return None
 
     def tasks(self) -> TaskCounts | None:
-        """Of what runs now: tasks done, and all there are; None where it is not ready yet.
-
-        For those who watch, from any thread.
-        """
+        """The progress of what runs now; None before it is ready. Called by any thread."""
         return TaskCounts(0, 0)
 
     def executors(self) -> Mapping[str, int] | None:
-        """Of a cluster, where executors follow the instances: how many are `wanted` and `there`.
+        """How many executors are `wanted` and `there`, on a cluster that scales with instances.
 
-        None where they do not. For those who watch, from any thread.
+        None elsewhere. Called by any thread.
         """
         return None
 
-    def run(self, job: Job) -> list[Outcome]: ...
+    def run(self, job: Job) -> list[Outcome]:
+        """Run one job; return the outcome of each instance, in their order."""
+        ...
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
-        """All jobs of a batch, completed, and what their instances report."""
+        """Complete and run all jobs of a batch; return the jobs and their outcomes."""
         return in_turn(drafts, self.run)
 
     def maps_ahead(self, drafts: Sequence[Draft]) -> bool:
-        """Whether it is worth it, beside these jobs, to run the map tasks of the next batch."""
+        """Whether it pays to run the next batch's map tasks beside these jobs."""
         return False
 
     def map_ahead(self, jobs: Sequence[Job]) -> None:
-        """Begin the map tasks of jobs of the next batch while this one runs, in another thread.
+        """Start map tasks of the next batch while this one runs; called in another thread.
 
-        `run` uses what they leave where its job asks the same of map tasks, and else runs them
-        again; so does it where they have failed. Nothing of them counts before.
+        A later `run` takes their parcels if its job needs the same map tasks. If not, or if one of
+        them failed, it runs the map tasks again. Nothing counts before that.
         """
         return None
 
     def until_at_work(self) -> None:
-        """Block for a moment, until tasks of a batch have got what they need from this process.
+        """Block briefly, until the tasks of the batch have been sent from this process.
 
-        For a thread of it that has work of its own, and must not be in the way.
+        A background thread calls it before work of its own, so that it does not delay the batch.
         """
         return None
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Run a picklable function beside the batches, where tasks run; here, in this thread.
+        """Run a picklable function where tasks run, beside the batches; here, in this thread.
 
-        The future has what the function returns or raises, and BrokenExecutor where the process
-        that ran it died or `close` came first. Not for the thread of the loop, which must not wait.
+        The future gets what the function returns or raises. It gets a BrokenExecutor if the process
+        that ran it died or `close` came first. The thread of the loop must not call it: it may
+        block until the function has run.
         """
         future: Future[T] = Future()
         try:
@@ -213,16 +221,16 @@ class JobRunner(Protocol):
         return future
 
     def release(self, jobs: Sequence[Job]) -> None:
-        """Let go of what the jobs of a batch left for each other; pieces are loaded by then."""
+        """Delete what the jobs of a batch left for each other; called after pieces are loaded."""
         return None
 
     def abort(self) -> bool:
-        """Break off what runs, from any thread; false where it goes on, as it does in this process.
+        """Break off what runs; return false if the runner cannot. Called by any thread.
 
-        Who waits for what was broken off gets an error soon.
+        Whoever waits for the tasks soon gets an error.
         """
         return False
 
     def close(self) -> None:
-        """Let go of everything; what was submitted and has not begun is broken."""
+        """Release everything; functions that were submitted and have not begun fail."""
         return None

@@ -1,7 +1,7 @@
-"""The tasks of the shared exchange; a module of their own, because workers import it.
+"""The tasks of the shared exchange; workers import this module.
 
-What they are given is what the driver left for the batch in a file or sent (`work`): a job, which
-may hold classes of the user's and is pickled, or JSON that names one.
+Each task gets a `TaskWork`: bytes that the driver left in a file or sent. The bytes are a pickled
+job (it may hold the user's classes), or JSON that names one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidegate.spans import Spans, added
 
 
 def map_task(left: TaskWork, number: int) -> Shipment:
-    """Read one split and leave its parcels."""
+    """Read one split and ship its parcels."""
     spans = Spans(schedule.current().clock)
     job = _job(left)
     spans.mark("map load")
@@ -39,12 +39,12 @@ def map_task(left: TaskWork, number: int) -> Shipment:
 
 
 def instance_work(job: TaskWork, shipments: Sequence[Shipment]) -> bytes:
-    """What to leave for instance tasks."""
+    """The bytes for instance tasks: the job, and where its parcels are."""
     return json.dumps({"job": str(job), "shipments": [asdict(s) for s in shipments]}).encode()
 
 
 def instance_task(left: TaskWork, number: int) -> Outcome:
-    """Run one instance over the parcels left for it."""
+    """Run one instance over the parcels shipped to it."""
     spans = Spans(schedule.current().clock)
     work = json.loads(left.open().to_pybytes())
     job = _job(work_of(work["job"]))
@@ -56,7 +56,7 @@ def instance_task(left: TaskWork, number: int) -> Outcome:
 
 
 def merge_work(job: TaskWork, outcomes: Sequence[Outcome], cuts: Sequence[int]) -> bytes:
-    """What to leave for merge tasks, of outcomes whose rows are in files."""
+    """The bytes for merge tasks; the rows of the outcomes must be in files."""
     pieces = [asdict(outcome.pieces[0]) for outcome in outcomes]
     return json.dumps({"job": str(job), "pieces": pieces, "cuts": list(cuts)}).encode()
 
@@ -74,43 +74,46 @@ def merge_task(left: TaskWork, number: int) -> Outcome:
 
 
 def part_task(left: TaskWork, number: int) -> Outcome:
-    """Write one part of a large output, of rows in a remote checkpoint."""
+    """Write one part of a large output whose rows are in a remote checkpoint."""
     write: PartTask = load(left.open())
     return write(number)
 
 
 def whole_work(job: TaskWork, groups: int) -> bytes:
-    """What to leave for tasks that run the instances of a small batch in so many groups."""
+    """The bytes for tasks that run the instances of a small batch in `groups` groups."""
     return json.dumps({"job": str(job), "groups": groups}).encode()
 
 
 def by_instance(groups: Iterable[Sequence[Outcome]]) -> list[Outcome]:
-    """What the groups of a small batch answered, in the order of the instances."""
+    """The outcomes of all groups of a small batch, in the order of the instances."""
     return sorted((o for found in groups for o in found), key=lambda o: o.instance)
 
 
 def whole_task(left: TaskWork, number: int) -> list[Outcome]:
-    """Read all splits of a small batch and run every so many-th instance over its part of them."""
+    """Read all splits of a small batch, and run the instances of group `number`.
+
+    Each group reads everything: for few rows that costs less than a round of map tasks.
+    """
     work = json.loads(left.open().to_pybytes())
     job = _job(work_of(work["job"]))
     parcels = map_here(job)
     outcomes = []
     for instance in range(number, job.mapping.running, work["groups"]):
         takes = {instance, EVERY_INSTANCE}
-        told = instance == number  # what the reading took is told once
+        told = instance == number  # a group reads once, so only its first instance reports it
         mine = [p for p in parcels if (told if p.kind == SPANS else p.instance in takes)]
         outcomes.append(_run(job, instance, mine))
     return outcomes
 
 
 KEEPING = (instance_task, whole_task)
-"""The tasks that find in their own worker what they kept of the batch before."""
+"""The tasks that use state which the same worker kept in memory from the batch before."""
 
 
 def batch_task(left: TaskWork, number: int) -> tuple[Outcomes, float]:
-    """Run all instances of all subqueries of a small batch; with the seconds that took.
+    """Run all instances of all subqueries of a tiny batch; return the outcomes and the seconds.
 
-    Only the rows that go out are kept.
+    Rows on edges between subqueries are dropped from the outcomes: nobody else needs them.
     """
     clock = schedule.current().clock
     started = clock.now()
@@ -128,10 +131,11 @@ def _job(left: TaskWork) -> Job:
 
 
 def _run(job: Job, number: int, parcels: Sequence[Parcel], spans: Spans | None = None) -> Outcome:
-    """Run an instance. On the driver's host the syncs of what it writes are left to the driver.
+    """Run an instance, and store its rows where the driver can read them.
 
-    A worker with a depot shares the checkpoint with the driver, and no more: it answers with its
-    rows unless they are very many, and what it writes is on the disk then.
+    On the driver's host the files to sync are named in `Outcome.due`, and the driver syncs them
+    before the commit. A worker with a depot may be on another host: it syncs what it writes, and
+    answers with its rows unless they are very many.
     """
     if depot.current() is not None:
         outcome = store_apart(job, run_instance(job, number, parcels))
@@ -146,7 +150,7 @@ def _run(job: Job, number: int, parcels: Sequence[Parcel], spans: Spans | None =
 
 
 def _kept(job: Job, outcome: Outcome) -> Outcome:
-    """An outcome with the rows of the ports that outputs take."""
+    """The outcome without the rows of ports that no output reads."""
     pieces = tuple(
         piece if i in job.outputs else Piece.of(port, piece.load().slice(0, 0))
         for i, (port, piece) in enumerate(zip(job.subquery.ports, outcome.pieces, strict=True))
@@ -155,7 +159,7 @@ def _kept(job: Job, outcome: Outcome) -> Outcome:
 
 
 def _stored(job: Job, outcome: Outcome, spans: Spans | None = None) -> Outcome:
-    """An outcome whose rows are in files where they are many; `spans` go on with that."""
+    """The outcome with many rows moved to files; the time that takes is added to its spans."""
     spans = spans or Spans(schedule.current().clock)
     spans.skip()
     outcome = store_rows(job, outcome)

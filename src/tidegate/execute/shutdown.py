@@ -1,8 +1,8 @@
-"""The end of a program: queries stop first, then what they stand on is taken down, then Python is.
+"""Ends a program in order: first its queries, then what they run on (Spark), then Python.
 
-Python ends daemon threads wherever they are once it takes itself down. One that is ended inside a
-write to standard output or standard error keeps the lock of that stream, and the interpreter then
-aborts because it cannot flush it. So nothing that may still write is left to run until then.
+When the interpreter shuts down, it stops daemon threads wherever they are. A thread that is stopped
+inside a write to standard output or standard error keeps the lock of that stream, and the
+interpreter aborts because it cannot flush it. So no thread that may write is left running then.
 """
 
 from __future__ import annotations
@@ -18,33 +18,32 @@ from weakref import WeakKeyDictionary
 from tidegate import schedule
 
 _running: WeakKeyDictionary[Future[Any], Callable[[], None]] = WeakKeyDictionary()
-"""How daemon threads are told to stop; grows with those whose futures somebody still holds."""
+"""How to stop each daemon thread, by its future; an entry goes when nobody holds the future."""
 
 _cleanups = ExitStack()
-"""What is done after them; grows with Spark contexts, not with queries."""
+"""What runs after the threads have ended; grows with Spark contexts, not with queries."""
 
 
 def stop_at_end(running: Future[Any], stop: Callable[[], None]) -> None:
-    """Have the thread of this future told to stop, and waited for, if the program ends before it.
+    """At the end of the program, call `stop` if the thread of this future still runs, and wait.
 
-    `stop` must return at once. The program has ended when its main thread and all others that are
-    not daemons have.
+    `stop` must return at once. The program ends when all threads that are no daemons have ended.
     """
     _running[running] = stop
 
 
 def clean_at_end(action: Callable[..., object], *arguments: Any, **options: Any) -> None:
-    """Have something done when no query runs any more; the newest is done first.
+    """Call `action` at the end of the program, after all queries; the newest action comes first.
 
-    Unlike handlers of `atexit`, these may be added while the last batch of a query is waited for.
+    Unlike a handler of `atexit`, it may be added while the program waits for a query's last batch.
     """
     _cleanups.callback(action, *arguments, **options)
 
 
 def clean_now(seconds: float) -> None:
-    """Do that at once, for so long as it may take, because this process will not end by itself.
+    """Run the actions of `clean_at_end` now, for at most `seconds`.
 
-    What takes longer is left undone.
+    For a process that will be killed and so never reaches its own end.
     """
     with suppress(Exception):  # nobody is left to be told
         schedule.current().start("tidegate-clean", _cleanups.close, daemon=True).exception(seconds)
@@ -63,7 +62,7 @@ def _end() -> None:
 
 
 def _leave_to_parent() -> None:
-    """In a process that was forked: what the parent made, the parent takes down."""
+    """Forget the parent's threads and actions in a forked process: the parent cleans up itself."""
     _running.clear()
     _cleanups.pop_all()
 

@@ -17,9 +17,9 @@ from tidegate.sink.json import objects
 
 
 def side_parcels(job: Job, split: Split, is_late: NDArray[np.bool_]) -> list[Parcel]:
-    """The late and rejected tuples of a split with all columns that queries can read.
+    """The late and rejected tuples of a split, with all columns that queries can read.
 
-    Reads the split again.
+    Reads the split once more, because the first read had only the columns that the query needs.
     """
     stream = job.subquery.streams[split.input]
     assert stream is not None

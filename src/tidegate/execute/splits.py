@@ -18,19 +18,19 @@ from tidegate.plan.physical import Plan, Subquery
 SPLIT_ROWS = 262_144
 """The most positions that a map task reads.
 
-A task reads up to twice as many where they would otherwise be decoded by two.
+Up to twice as many if a cut inside them would make two tasks decode the same part of a file.
 """
 
 LEAST_SPLIT_ROWS = 32_768
-"""Where instances are many, no map task reads fewer for their sake."""
+"""More instances make splits smaller, but not below this."""
 
 
 def splits_of(
     subquery: Subquery, cut: Cut, telling: frozenset[int], instances: int = 1
 ) -> tuple[Split, ...]:
-    """The map tasks over streams, about as many as instances where there are rows enough for that.
+    """The splits over streams: about one for each instance, if there are enough rows.
 
-    A function of the cut, of how its files are laid out, and of the instances; not of the cores.
+    They depend on the cut, the layout of its files and the number of instances, never on the cores.
     `telling` are the inputs that report late and rejected tuples: one per stream of the query.
     """
     splits: list[Split] = []
@@ -43,7 +43,11 @@ def splits_of(
 
 
 def telling_inputs(plan: Plan) -> list[frozenset[int]]:
-    """By subquery, the inputs that report late and rejected tuples: the first of each stream."""
+    """The inputs of each subquery that report late and rejected tuples.
+
+    Only the first input of a stream does. Otherwise a stream that is read twice would report its
+    late tuples twice.
+    """
     told: set[int] = set()
     telling = []
     for subquery in plan.subqueries:
@@ -57,7 +61,7 @@ def telling_inputs(plan: Plan) -> list[frozenset[int]]:
 
 
 def edge_splits(number: int, delivery: Delivery) -> Iterator[Split]:
-    """The map tasks over the rows that another subquery gave."""
+    """The splits over the rows that another subquery emitted."""
     for reader in delivery.readers():
         yield Split(
             0, number, delivery.source, 0, reader.start, reader.stop, reader.stop, None, reader
@@ -87,7 +91,8 @@ def _source_splits(number: int, part: SourceCut, telling: bool, most_rows: int) 
 
 
 def _bounds(start: int, stop: int, breaks: Sequence[int] | None, most_rows: int) -> list[int]:
-    """Where splits begin and end: at breaks, and inside what lies between two where it is long."""
+    """The bounds of the splits of [start, stop): at breaks, and between two breaks if they are far
+    apart."""
     longest = most_rows if breaks is None else 2 * most_rows
     bounds, edge = [start], start
     for place in [*(breaks or ()), stop]:
@@ -100,7 +105,7 @@ def _bounds(start: int, stop: int, breaks: Sequence[int] | None, most_rows: int)
 
 
 def time_span(subquery: Subquery, cut: Cut) -> tuple[int, int]:
-    """The least and the greatest event time of what a subquery reads of streams."""
+    """The least and the greatest event time that a subquery reads from streams in a batch."""
     read = {p.origin for p in subquery.prefixes}
     parts = [p.slice for p in cut.parts if p.stream in read]
     low = min((p.low_us for p in parts), default=MAX_US)

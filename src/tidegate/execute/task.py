@@ -1,4 +1,4 @@
-"""The work of one task, the same with and without Spark: read a split, or run an instance."""
+"""The work of a map task (read a split and deal its tuples) and of an instance; with no Spark."""
 
 from __future__ import annotations
 
@@ -50,11 +50,16 @@ from tidegate.spans import Spans, added
 from tidegate.state.piece import fetching
 
 _MOST_ROWS = 131_072
-"""What has more rows is read by each split: holding them would cost more than it saves."""
+"""In a job with more rows each split reads for itself: holding rows would cost more memory than the
+second read costs time."""
 
 
 class SharedReads:
-    """The reads of one batch; holds rows until the last split that wants them has them."""
+    """Reads the rows of a batch once if several splits of one process need them.
+
+    Two inputs of a self-join, for example, read the same positions with other columns. Holds rows
+    only until the last split has them, and none of a job with more than `_MOST_ROWS`.
+    """
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -82,7 +87,7 @@ class SharedReads:
         return self._held[place] if self._waiting[place] else self._held.pop(place)
 
     def _place(self, split: Split) -> Hashable | None:
-        """What tells the rows of a split from others; None for those of another subquery."""
+        """A key that is equal for splits of the same rows; None for rows of another subquery."""
         prefix = self._job.subquery.prefixes[split.input]
         if isinstance(prefix.origin, Edge):
             return None
@@ -94,12 +99,12 @@ _COMPACT_BYTES = 65_536
 
 
 def start_parcels(job: Job) -> list[Parcel]:
-    """Wake every instance, also those that no tuple goes to."""
+    """An empty parcel for each instance, so that one without tuples runs too."""
     return [Parcel(i, -1, START, b"") for i in range(job.mapping.running)]
 
 
 def map_here(job: Job, done: Callable[[], None] = lambda: None) -> list[Parcel]:
-    """The parcels of all splits, for instances in this process; `done` is called after each."""
+    """The parcels of all splits, for instances in this process; calls `done` after each split."""
     reads, parcels = SharedReads(job), []
     for split in job.splits:
         parcels += map_split(job, split, reads)
@@ -108,9 +113,10 @@ def map_here(job: Job, done: Callable[[], None] = lambda: None) -> list[Parcel]:
 
 
 def map_split(job: Job, split: Split, reads: SharedReads | None = None) -> list[Parcel]:
-    """Read a split, evaluate the prefix, and make the parcels for the instances.
+    """Read a split, evaluate its prefix, and deal the tuples into parcels for the instances.
 
-    With `reads` they stay in this process, and several splits may be of the same rows.
+    Give `reads` if the parcels stay in this process: their rows then stay Arrow tables, and splits
+    of the same rows share one read. Otherwise the rows of parcels are bytes.
     """
     with within_memory(f"{job.subquery.name}, reading {split.source}"):
         between_pieces(split.stop - split.start)
@@ -140,9 +146,10 @@ def _mapped(job: Job, split: Split, reads: SharedReads | None) -> list[Parcel]:
 def read_split(
     job: Job, split: Split, columns: Sequence[str], reads: SharedReads | None = None
 ) -> tuple[pa.Table, list[Parcel]]:
-    """The tuples of a split that are in time, as int64 columns ts, src, seq and the raw columns.
+    """Read a split; return the tuples to process, and the parcels of the side outputs.
 
-    The late and the unreadable ones come back as parcels for the side outputs, in full.
+    The tuples have the int64 columns ts, src and seq (their place in the total order), then the raw
+    columns. Late and unreadable tuples are left out; their parcels have all columns of the stream.
     """
     job.memory.take()
     prefix = job.subquery.prefixes[split.input]
@@ -160,6 +167,8 @@ def read_split(
         late = np.unpackbits(np.frombuffer(split.late, np.uint8), count=len(late)).astype(np.bool_)
     is_late = late[rows.seq - split.start]
     ready = timed & ~is_late
+    # A split of held tuples also covers positions that an earlier batch processed, and positions
+    # that the frontier has not passed. Strictly below it: tuples of one instant stay in one batch.
     if job.held:
         ready &= (times >= job.previous_us) & (times < job.frontier_us)
     side = []
@@ -177,14 +186,14 @@ def read_split(
 def _placed(
     split: Split, times: npt.NDArray[np.int64], rows: Rows, columns: Sequence[str]
 ) -> pa.Table:
-    """Tuples with their places in the total order."""
+    """A table of ts, src, seq and the raw columns; src is the input, then the source's order."""
     source = np.full(len(rows.seq), (split.input << _INPUT_SHIFT) + split.order, np.int64)
     raw = {raw_name(c): rows.table.column(c) for c in columns}
     return pa.table({TS: times, SRC: source, SEQ: rows.seq, **raw})
 
 
 def apply_prefix(prefix: Prefix, tuples: pa.Table, tables: HeldTables | None = None) -> pa.Table:
-    """Filter and project with Arrow kernels; ts, src and seq stay."""
+    """Filter the tuples and compute the prefix's outputs with Arrow kernels; keeps ts, src, seq."""
     raw = (
         pa.table({c: tuples.column(raw_name(c)) for c in prefix.columns})
         if prefix.columns
@@ -196,7 +205,7 @@ def apply_prefix(prefix: Prefix, tuples: pa.Table, tables: HeldTables | None = N
 
 
 def after_spark(job: Job, prefix: Prefix, tuples: pa.Table) -> pa.Table:
-    """What Spark SQL left for the kernels: the tables that its rows are joined to, and the rest."""
+    """Finish a prefix that joins tables, over the columns that Spark SQL has computed."""
     early = pa.table({name: tuples.column(out_name(name)) for name, _ in prefix.early})
     if not prefix.early:
         early = pa.table({TS: tuples.column(TS)})
@@ -206,7 +215,10 @@ def after_spark(job: Job, prefix: Prefix, tuples: pa.Table) -> pa.Table:
 def _evaluated(
     prefix: Prefix, kept: pa.Table, raw: pa.Table, tables: HeldTables | None
 ) -> pa.Table:
-    """The outputs of a prefix, over the columns read or what Spark made of them."""
+    """Evaluate a prefix: table joins, then WHERE, then shedding, then the outputs.
+
+    `raw` has the columns that were read or that Spark computed; `kept` has ts, src and seq.
+    """
     if prefix.lookups:
         assert tables is not None
         kept, raw = join_tables(prefix.lookups, PlacedRows(kept, raw), tables.index)
@@ -223,22 +235,22 @@ def _evaluated(
 
 
 def _with(tuples: pa.Table, outputs: Mapping[str, Expr], raw: pa.Table) -> pa.Table:
-    """Tuples with outputs of their prefix, evaluated over the columns that were read."""
+    """The tuples with these outputs of their prefix, evaluated over `raw`."""
     places = {name: tuples.column(name) for name in tuples.column_names}
     return pa.table(places | {out_name(n): evaluate(e, raw) for n, e in outputs.items()})
 
 
 def at_reading(prefix: Prefix, tuples: pa.Table) -> pa.Table:
-    """What a prefix that sheds leaves of tuples before it looks at any of their columns."""
+    """Shed tuples before any column is evaluated, if the prefix sheds regardless of values."""
     return tuples if prefix.sieve is None else prefix.sieve.at_reading(tuples)
 
 
 def deal(
     job: Job, split: int, tuples: pa.Table, spans: Spans | None = None, stay: bool = False
 ) -> list[Parcel]:
-    """Divide a split's tuples among the instances, as the operator does it.
+    """Let the operator divide a split's tuples among the instances.
 
-    They are bytes, but where they `stay` in this process.
+    The rows become bytes unless they `stay` in this process.
     """
     if not tuples.num_rows:
         return []
@@ -252,18 +264,21 @@ def deal(
 
 
 def shed_parcels(split: int, tuples: int) -> list[Parcel]:
-    """How many tuples of a split were shed, where any were; for the first instance."""
+    """A parcel for instance 0 with the number of shed tuples; none if there are none."""
     return [Parcel(0, split, SHED, str(tuples).encode())] if tuples else []
 
 
 def _compact(rows: pa.Table) -> pa.Table | bytes:
-    """Rows as they are; as bytes where they are part of much more, which would stay with them."""
+    """The rows as they are, or copied to bytes if they are a small slice of large buffers.
+
+    A slice keeps the whole buffers in memory for as long as it lives.
+    """
     whole = rows.get_total_buffer_size()
     return rows if whole <= max(2 * rows.nbytes, _COMPACT_BYTES) else to_bytes(rows)
 
 
 def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
-    """Merge what the map tasks sent, close what the frontier passed, write the state."""
+    """Run one instance: merge its parcels with its state, close windows, write new segments."""
     job.memory.take()
     with within_memory(f"{job.subquery.name} ({job.operator.title()})"):
         between_pieces(job.rows)
@@ -273,6 +288,7 @@ def run_instance(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
 def _operated(job: Job, instance: int, parcels: Sequence[Parcel]) -> Outcome:
     clock = schedule.current().clock
     started, used, spans = clock.now(), clock.cpu(), Spans(clock)
+    # Parcels arrive in any order. Sorted, the operator sees the same input in every run.
     ordered = sorted(parcels, key=lambda p: (p.split, p.kind))
     dealt = [p for p in ordered if p.kind == ROWS]
     arrived = [Arrival(job.splits[p.split].input, p.rows(), p.label) for p in dealt]

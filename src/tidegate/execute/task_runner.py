@@ -1,4 +1,4 @@
-"""Who runs the tasks of the shared exchange, behind one protocol: jobs of Spark, or a crew."""
+"""The interface of what runs the tasks of an exchange: Spark jobs, or a crew of workers."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from tidegate.execute.shared_task import merge_task, merge_work
 from tidegate.execute.work import TaskWork
 
 LARGE_ROWS = 262_144
-"""From so many rows on, the output of a subquery is merged and written by tasks."""
+"""An output with at least so many rows is merged and written by tasks, not by the driver."""
 
 Task = Callable[[Any, int], Any]
-"""A function of what was left for it, and its number."""
+"""A function of its `TaskWork` and its number."""
 
 
 class TaskRunner(Protocol):
-    """Runs functions as tasks on one host, and brings them what they need."""
+    """Runs functions as tasks, and brings them the bytes that they need."""
 
     def groups(self, instances: int) -> int:
-        """How many tasks the instances of a small batch are divided among."""
+        """The number of tasks that share the instances of a small batch."""
 
     def leave(self, job: Job, name: str, data: bytes) -> TaskWork:
-        """Leave bytes for the tasks of a job."""
+        """Make bytes available to the tasks of a job."""
 
     def each(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Any]:
-        """Run one task per number below `count`, and give their answers in that order."""
+        """Run one task for each number below `count`; return their answers in that order."""
 
     def tasks(self) -> TaskCounts | None:
-        """How far the round is that runs; None where Spark knows."""
+        """The progress of the current round; None if Spark knows it."""
         return None
 
     def start(self) -> bool:
-        """Have tasks ready; false where none stays, and nothing had to be started."""
+        """Start workers that stay; return false if this runner has none."""
         return False
 
     def until_at_work(self) -> None:
-        """Block for a moment, until some task is at work."""
+        """Block briefly, until some task is at work."""
         return None
 
     def abort(self) -> None:
-        """Give up the tasks that run; whoever waits for them gets an error."""
+        """Break off the running tasks; whoever waits for them gets an error."""
 
     def close(self) -> None:
-        """Let go of what serves the tasks."""
+        """Release the workers."""
 
     def settled(self, job: Job, left: TaskWork, outcomes: list[Outcome]) -> list[Outcome]:
-        """The outcomes of instances; where their rows are many, tasks have written them.
+        """The outcomes of the instances; if their rows are many, let tasks merge and write them.
 
-        `left` is the job.
+        `left` stands for the job.
         """
         if not is_large(job, outcomes):
             return outcomes
@@ -65,32 +65,32 @@ class TaskRunner(Protocol):
 
 
 class StayingTasks(TaskRunner, Protocol):
-    """Runs tasks on workers that stay from batch to batch: one more round of them costs little.
+    """Runs tasks on workers that stay from batch to batch, so that a round of tasks costs little.
 
-    They hold what was sent to them before, and take tasks while a round runs.
+    The workers keep what they were sent, and can take tasks while a round runs.
     """
 
     def begin(self, job: Job, count: int, task: Task, work: TaskWork) -> list[Future[Any]]:
-        """Have tasks run when nothing else is to be run. May be asked by any thread.
+        """Run tasks when the workers have nothing else to do; called by any thread.
 
-        What they answer, or raise, is in the futures.
+        The futures get the answers or the errors.
         """
 
     def drop(self, jobs: Sequence[str]) -> None:
-        """Let go of what workers hold of jobs that are done, by name, if they hold anything."""
+        """Let the workers delete the parcels of finished jobs, given by name."""
 
 
 def is_large(job: Job, outcomes: Sequence[Outcome]) -> bool:
-    """Whether the output of a job is merged and written by tasks."""
+    """Whether tasks merge and write the output of a job."""
     return job.parts is not None and sum(o.rows for o in outcomes) >= LARGE_ROWS
 
 
 def written_apart(
     job: Job, outcomes: Sequence[Outcome], run: Callable[[PartTask, int], Sequence[Outcome]]
 ) -> list[Outcome]:
-    """Outcomes whose many rows tasks have written that share no files.
+    """Let tasks that share no files write the many rows of these outcomes.
 
-    `run` has a task called with each number below the one given, and gives the answers in order.
+    `run` calls a task with each number below the given one, and returns the answers in order.
     """
     cuts = _large_cuts(job, outcomes)
     task = PartTask(job, [Outcome(o.instance, o.pieces) for o in outcomes], cuts)
@@ -98,6 +98,6 @@ def written_apart(
 
 
 def _large_cuts(job: Job, outcomes: Sequence[Outcome]) -> list[int]:
-    """The event times at which a large output is divided among tasks: a part for each at least."""
+    """The event times that divide a large output: at least one part for each instance."""
     rows = sum(o.rows for o in outcomes)
     return cuts_of(job, outcomes, max(job.mapping.instances, -(-rows // PART_ROWS)))

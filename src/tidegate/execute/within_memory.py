@@ -10,9 +10,9 @@ from tidegate.errors import MemoryExceededError, TaskError
 
 @contextmanager
 def within_memory(where: str) -> Iterator[None]:
-    """Tell it as a MemoryExceededError where memory does not suffice, also to code of the user's.
+    """Raise a MemoryExceededError if memory runs out, in our code or in the user's.
 
-    NumPy's and Arrow's own errors are kinds of MemoryError.
+    NumPy's and Arrow's errors are subclasses of MemoryError.
     """
     try:
         yield
@@ -25,7 +25,7 @@ def within_memory(where: str) -> Iterator[None]:
 
 
 def exceeded(where: str, error: BaseException) -> MemoryExceededError:
-    """The error for work that needs more memory than there is."""
+    """The error for work that does not fit into memory."""
     return MemoryExceededError(
         where,
         "must fit into memory",

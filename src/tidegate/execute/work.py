@@ -1,6 +1,6 @@
-"""What the driver hands to tasks: bytes left in a file, or sent to a process that stays.
+"""The bytes that the driver gives to tasks: left in a file, or sent to a worker that stays.
 
-Either has a short text that stands for it, so that one task's work can name another's.
+Both kinds have a short text form, so that the work of one task can name another's.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class TaskWork(Protocol):
 _SENT_MARK = "sent:"
 _KEPT = 32
 _sent: dict[str, bytes] = {}
-"""What this process was sent and may be asked for again, oldest first; of the newest batches."""
+"""The newest `_KEPT` byte strings that the driver sent to this process, by key, oldest first."""
 
 
 class SentWork:
-    """Bytes that a worker was sent with a request, or with one before it; known by their key."""
+    """Bytes that a worker got with this request or an earlier one, named by their key."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -48,12 +48,12 @@ class SentWork:
 
 
 def key_of(data: bytes) -> str:
-    """What bytes are known by."""
+    """The key of bytes: their SHA-256."""
     return hashlib.sha256(data).hexdigest()
 
 
 def keep_sent(key: str, data: bytes) -> None:
-    """Keep what was sent, and let go of the oldest."""
+    """Keep bytes that the driver sent; drops the oldest beyond `_KEPT`."""
     _sent.pop(key, None)
     _sent[key] = data
     while len(_sent) > _KEPT:
@@ -61,7 +61,7 @@ def keep_sent(key: str, data: bytes) -> None:
 
 
 def work_of(text: str) -> TaskWork:
-    """The work that a text stands for."""
+    """The work whose text form this is."""
     if text.startswith(_SENT_MARK):
         return SentWork(text.removeprefix(_SENT_MARK))
     return LeftFile.of(text)

@@ -1,7 +1,8 @@
-"""What has changed between two queries on one checkpoint, and whether the state allows it.
+"""Compares two queries on one checkpoint, and decides whether the new one can use the state.
 
-State stays as it is: what it means must be the same, and what the new query needs of it must be in
-it. What follows the state may change, unless another subquery keeps state of those rows.
+The state itself is never converted. Its meaning must be the same, and it must contain what the new
+query needs. The work after the state may change, unless another subquery has made state of those
+rows.
 """
 
 from __future__ import annotations
@@ -16,37 +17,37 @@ from tidegate.plan.recorded import RecordedQuery, RecordedSubquery
 
 _QUOTED = re.compile("`([A-Za-z_][A-Za-z_0-9]*)`")
 _SHOWN = 12
-"""So many changed lines of a part of a query are shown."""
+"""The most changed lines that are shown of each part of a query."""
 
 
 @dataclass(frozen=True)
 class QueryChange:
-    """The difference of two queries: by part of the query its lines, and why it is not possible.
+    """The difference of two queries: the changed lines by part, and why it is refused, if it is.
 
-    Without `reason` the new query can go on with the state of the old one. `fresh` are subqueries
-    of which the old one has no state, and `added` functions that an aggregate has no state of: they
-    begin without any, and only where a person wants it.
+    Without a `reason` the new query can use the old state. `fresh` are subqueries, and `added`
+    functions of an aggregate, for which there is no state. They start empty, and only if the user
+    asks for it (`--start-empty`).
     """
 
     parts: tuple[tuple[str, tuple[str, ...]], ...]
     reason: str | None = None
     fresh: tuple[str, ...] = ()
     added: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """By aggregate its functions."""
+    """The functions of each aggregate, by its title."""
 
     @property
     def empty(self) -> tuple[str, ...]:
-        """All that begins without what came before."""
+        """Everything that starts empty."""
         return (*self.fresh, *(text for _, texts in self.added for text in texts))
 
     @property
     def lacks(self) -> list[str]:
-        """What is not in the state, in sentences; subqueries are named elsewhere."""
+        """What the state of each aggregate lacks, as sentences."""
         return [f"the state of {title} does not have {', '.join(ts)}" for title, ts in self.added]
 
     @property
     def lines(self) -> list[str]:
-        """For people, below a message."""
+        """The changes, indented for the end of a message."""
         return [
             line
             for name, changed in self.parts
@@ -55,15 +56,15 @@ class QueryChange:
 
     @property
     def text(self) -> str:
-        """In one line."""
+        """The changes on one line."""
         changed = [f"{name}: {', '.join(lines)}" for name, lines in self.parts]
         return "; ".join([*changed, *(f"{name} starts empty" for name in self.empty)])
 
 
 def fitted(plan: Plan, old: RecordedQuery) -> Plan:
-    """A plan of the same query that reads the state which a recorded one has left.
+    """A plan of the same query that can read the state of a recorded one.
 
-    Where that cannot be, some plan of it that `compared` will find a reason against.
+    If there is none, returns a plan for which `compared` finds a reason to refuse.
     """
     assert plan.recorded is not None
     assert plan.again is not None
@@ -82,7 +83,7 @@ def fitted(plan: Plan, old: RecordedQuery) -> Plan:
 
 
 def compared(old: RecordedQuery, new: RecordedQuery) -> QueryChange:
-    """What is different in a new query, and the first reason why it cannot go on, if any."""
+    """The difference of two queries, with the first reason why the state cannot be used, if any."""
     reason = next(_reasons(old, new), None)
     kept = {s.name for s in old.stateful}
     fresh = tuple(s.title for s in new.stateful if s.name not in kept)
@@ -92,13 +93,13 @@ def compared(old: RecordedQuery, new: RecordedQuery) -> QueryChange:
 
 
 def states(old: RecordedQuery, new: RecordedQuery) -> str:
-    """Of which subqueries there is state, and of which there would be."""
+    """A sentence: which subqueries have state in the checkpoint, and which the query would keep."""
     had, have = (", ".join(s.title for s in q.stateful) or "nothing" for q in (old, new))
     return f"the checkpoint has state of {had}, the query would keep state of {have}"
 
 
 def shown(line: str) -> str:
-    """A recorded line for people: names are quoted only where they must be."""
+    """A recorded line for people, without needless quotes around names."""
     return _QUOTED.sub(r"\1", line)
 
 
@@ -129,7 +130,7 @@ def _reasons(old: RecordedQuery, new: RecordedQuery) -> Iterator[str]:
 
 
 def _reads(query: RecordedQuery, other: RecordedQuery) -> list[str]:
-    """The columns that both queries read, with their types in the first."""
+    """The columns that both queries read, with their types in `query`."""
     return [f"column {n} {type_}" for n, type_ in sorted(query.reads.items()) if n in other.reads]
 
 
@@ -152,7 +153,7 @@ def _state_reasons(
 
 
 def _lacking(subquery: RecordedSubquery, old: RecordedQuery) -> list[tuple[str, str]]:
-    """The columns that a checkpoint does not have in the state of a subquery."""
+    """The columns that a subquery needs and its state in the checkpoint lacks."""
     known = old.find(subquery.name)
     if known is None:
         return []
@@ -161,7 +162,7 @@ def _lacking(subquery: RecordedSubquery, old: RecordedQuery) -> list[tuple[str, 
 
 
 def _added(subquery: RecordedSubquery, old: RecordedQuery) -> list[str]:
-    """Those of them that may begin without what came before, in words."""
+    """The lacking columns that may start empty, in words."""
     lacking = _lacking(subquery, old)
     return [shown(text) for name, text in lacking if name in subquery.record.adds]
 
@@ -169,7 +170,7 @@ def _added(subquery: RecordedSubquery, old: RecordedQuery) -> list[str]:
 def _rows_below(
     subquery: RecordedSubquery, old: RecordedQuery, new: RecordedQuery
 ) -> Iterator[tuple[str, int]]:
-    """All rows that a subquery is made of, in the old query or the new one."""
+    """All ports below a subquery, in the old query or the new one, as pairs of name and port."""
     waiting = [subquery.name]
     seen: set[str] = set()
     while waiting:
@@ -193,7 +194,7 @@ Part = tuple[str, tuple[str, ...]]
 
 
 def _parts(old: RecordedQuery, new: RecordedQuery) -> list[Part]:
-    """What is different, by part of the query; where nobody sees a change, what is kept for it."""
+    """The changed lines by part of the query; if none are visible, those of the kept state."""
     names = dict.fromkeys(s.name for q in (old, new) for s in q.subqueries)
     both = [(_title(n, new, old), old.find(n), new.find(n)) for n in names]
     seen = _differences(

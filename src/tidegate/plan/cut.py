@@ -1,7 +1,7 @@
-"""Cuts the graph of logical nodes into units, one for each subquery of the plan.
+"""Cuts the graph of logical nodes into units; each becomes a subquery of the plan.
 
 A **unit** is one stateful node with the stateless nodes that follow it, or stateless nodes alone.
-Its **tops** are the nodes whose rows others take: other units, or an output of the query.
+Its **tops** are the nodes whose rows are read outside: by other units, or by an output.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidegate.query.paired import Paired
 
 @dataclass(frozen=True)
 class Consumed:
-    """A node whose rows others consume, and whether one of them is an output of the query."""
+    """A node whose rows are read outside its unit; `output`: an output of the query reads them."""
 
     node: Node
     output: bool
@@ -39,7 +39,7 @@ class Unit:
     tops: list[Consumed] = field(default_factory=list)
 
     def port(self, node: Node, output: bool) -> int:
-        """The number of a top; the same rows in the same shape are given once."""
+        """The port of a top; adds one unless the same rows in the same shape have one already."""
         for i, top in enumerate(self.tops):
             joined = isinstance(node, Paired | TableJoin)
             if top.node == node and (top.output == output or not joined):
@@ -50,18 +50,18 @@ class Unit:
 
 @dataclass
 class Cutting:
-    """The units of a query, each after those whose rows it takes."""
+    """The units of a query; each comes after the units that it reads from."""
 
     strategy: str = OPERATOR_SET
     shared: frozenset[Node] = frozenset()
-    """Stateless nodes that are units of their own: many paths lead through them, or one sheds."""
+    """Stateless nodes that are units of their own: several paths share them, or one sheds."""
     units: list[Unit] = field(default_factory=list)
     _numbers: dict[Node, int] = field(default_factory=dict)
     _demanded: set[Node] = field(default_factory=set)
 
     @classmethod
     def of(cls, roots: Iterable[Node], strategy: str, share: bool = True) -> Cutting:
-        """The units of a query; `share` is whether stateless nodes may be units of their own."""
+        """Cut a query into units; with `share`, stateless nodes may be units of their own."""
         roots = list(roots)
         shared = shared_nodes(roots) if share else frozenset()
         found = cls(strategy, shared | joined_before_shedding(roots))
@@ -70,7 +70,7 @@ class Cutting:
         return found
 
     def place(self, node: Node, output: bool = False) -> tuple[int, int]:
-        """The unit and the port that give the rows of a node; made where there is none yet."""
+        """The unit and the port that emit the rows of a node; makes the unit if needed."""
         base = self._base(node)
         if base not in self._numbers:
             for child in base.children:
@@ -81,11 +81,11 @@ class Cutting:
         return number, self.units[number].port(node, output)
 
     def unit_of(self, node: Node) -> int | None:
-        """The unit that makes the rows of a node; None where they are only made on the way."""
+        """The unit of a node; None if its rows are computed only inside the prefixes of others."""
         return self._numbers.get(self._base(node))
 
     def apart(self, node: Node) -> bool:
-        """Whether a unit that reads this node takes its rows from another one."""
+        """Whether this node's rows come from another unit, not from the reader's prefix."""
         if isinstance(node, Input):
             return False
         if self.strategy == OPERATOR_CLOUD or node.stateful or node in self.shared:
@@ -103,7 +103,7 @@ class Cutting:
             self._demand(child)
 
     def _base(self, node: Node) -> Node:
-        """The node at which the unit of a node begins: a stateful one below it, or the node."""
+        """The node at which a node's unit begins: the stateful node below it, or itself."""
         chain = [node]
         while isinstance(chain[-1], Filter | Branch | Project | Top):
             if chain[-1] in self.shared:
@@ -117,10 +117,11 @@ class Cutting:
 
 
 def _can_follow(nodes: list[Node], alone: bool) -> bool:
-    """Whether nodes, the nearest first, can follow a stateful one in its unit.
+    """Whether these nodes, nearest first, can follow a stateful node in its unit.
 
-    ORDER BY and LIMIT belong to a window's aggregate and come once; what LIMIT left out cannot be
-    filtered in the instances. With `alone`, nothing follows but what leads to an order.
+    ORDER BY and LIMIT belong to a window's aggregate and can come once. A filter after LIMIT cannot
+    follow: instances would filter before the rows of all of them are merged and limited. With
+    `alone` (operator-cloud) only nodes up to an ORDER BY follow.
     """
     orders = [i for i, n in enumerate(nodes) if isinstance(n, Top)]
     if alone:

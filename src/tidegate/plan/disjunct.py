@@ -1,8 +1,8 @@
-"""Lists the ways in which a condition can be true, each of which may have an index.
+"""Lists the ways in which a condition can be true; each way may have an index of its own.
 
-A **way** is a set of conditions; wherever the whole is TRUE, all conditions of at least one way
-are. This is weaker than SQL's normal forms and so holds for its three values: FALSE and NULL need
-not be told apart, and a condition that a way leaves out is only one that is not made use of.
+A **way** is a set of conditions. If the whole condition is TRUE, all conditions of at least one way
+are TRUE. This is weaker than a normal form, and so it holds for SQL's three values: FALSE and NULL
+need not be distinguished, and a way may leave a condition out.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ import pyarrow as pa
 from tidegate.expression.tree import Call, Expr, Literal, is_total
 
 MOST = 32
-"""How many ways are told apart; beyond them a condition is taken as it stands."""
+"""The most ways of a condition: their number grows exponentially. Beyond it the condition is one
+way, unsplit."""
 
 FLIPPED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "ne": "eq", "eq": "ne"}
-"""What is TRUE where a comparison is FALSE; NaN has its place in the order."""
+"""The comparison that is TRUE if this one is FALSE. That holds for NaN too, which has its place in
+the order."""
 
 Way = tuple[Expr, ...]
 
 
 def parts_of(expr: Expr) -> list[Expr]:
-    """The conditions that AND joins; what NOT stands before is turned round."""
+    """The conditions that AND joins, with NOT pushed down to the comparisons."""
     return _parts(expr, True)
 
 
 def ways_of(expr: Expr) -> list[Way]:
-    """The ways in which a condition can be true, without those that another way includes."""
+    """The ways in which a condition can be true, without supersets of another way."""
     found: list[Way] = []
     for way in _null_safe(_ways(expr, True)):
         if not any(set(known) <= set(way) for known in found):
@@ -38,9 +40,10 @@ def ways_of(expr: Expr) -> list[Way]:
 
 
 def certain(expr: Expr) -> list[Expr]:
-    """What is true wherever a condition is, and may be computed for tuples that never meet.
+    """The parts that are true whenever a condition is, and may be computed for tuples alone.
 
-    What stands in all ways of a disjunction may stand behind a guard, so it must be unable to fail.
+    A part of all ways of a disjunction may stand behind a guard there, so it must be unable to
+    fail.
     """
     found: list[Expr] = []
     for part in parts_of(expr):
@@ -87,7 +90,10 @@ def _ways(expr: Expr, truth: bool) -> list[Way]:
 
 
 def _case(expr: Call, truth: bool) -> list[Way]:
-    """A condition and its value, or the default; that no condition is true is left out."""
+    """The ways of a CASE: a condition and its value, or the default.
+
+    For the default, a way leaves out that no condition was true: ways may be weaker.
+    """
     always: list[Way] = [()]
     conditions = [*(_ways(c, True) for c in expr.args[:-1:2]), always]
     values = [_ways(value, truth) for value in (*expr.args[1:-1:2], expr.args[-1])]
@@ -110,7 +116,7 @@ def _together(each: Sequence[list[Way]], parts: Sequence[Expr], truth: bool) -> 
 
 
 def _chain(expr: Call) -> list[Expr]:
-    """What a chain of ANDs, or of ORs, joins; chains can be thousands of calls deep."""
+    """The operands of a chain of ANDs or of ORs; not recursive: chains can be thousands deep."""
     found: list[Expr] = []
     stack: list[Expr] = [expr]
     while stack:
@@ -143,7 +149,7 @@ def _leaf(expr: Expr, truth: bool) -> Expr:
 
 
 def _null_safe(ways: Sequence[Way]) -> Iterator[Way]:
-    """Ways in which `a = b OR (a IS NULL AND b IS NULL)` is one: `a <=> b`."""
+    """The ways, with `a = b OR (a IS NULL AND b IS NULL)` joined into the one way `a <=> b`."""
     left = list(ways)
     while left:
         way = left.pop(0)

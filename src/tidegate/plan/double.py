@@ -1,7 +1,7 @@
-"""Rewrites expressions of interval tests as doubles, as the index of a join needs them.
+"""Rewrites the expressions of interval tests as doubles, for the index of a join.
 
-Times are counted in microseconds. Everything here is exact or rounded once, in the order of the
-values, so that a comparison that holds between values holds between their doubles.
+Times become microseconds. Each conversion is exact or rounds once, and keeps the order of values.
+So a comparison that holds between values also holds between their doubles.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ _MEASURABLE = ("integer", "float", "decimal", "timestamp", "date", "duration")
 
 
 def is_measurable(type_: pa.DataType) -> bool:
-    """Whether values of a type have a place on the line of doubles."""
+    """Whether values of a type can be mapped to doubles in their order."""
     return kind(type_) in _MEASURABLE
 
 
 def is_steady(expr: Expr) -> bool:
-    """Whether an expression can be evaluated for a tuple that may never be compared.
+    """Whether an expression may be evaluated for a tuple that may never be compared.
 
-    What fails on overflow alone may; a division or the reading of text must wait for its pair.
+    An expression that can fail only by overflow may be. A division, or a conversion of text, may
+    not: its error must not appear without a pair.
     """
     return all(is_total(part) or _is_steady(part) for part in postorder(expr))
 
 
 def _is_steady(call: Expr) -> bool:
-    """The same for one call over arguments that are steady."""
+    """As `is_steady` for one call whose arguments are steady."""
     assert isinstance(call, Call)
     if call.op in _DIVISIONS:
         divisor = call.args[1]
@@ -51,7 +52,7 @@ def _is_steady(call: Expr) -> bool:
 
 
 def double_of(expr: Expr) -> Expr | None:
-    """An expression as a double; None for what has no such form."""
+    """The expression as a double; None if its type cannot be mapped."""
     if isinstance(expr, Literal):
         value = constant_of(expr)
         return None if value is None else Literal(value, DOUBLE)
@@ -70,7 +71,7 @@ def double_of(expr: Expr) -> Expr | None:
 
 
 def constant_of(literal: Literal) -> float | None:
-    """A constant as a double; None for NULL and for what is not on the line."""
+    """A constant as a double; None for NULL, or if its type cannot be mapped."""
     if literal.value is None or not is_measurable(literal.type):
         return None
     scalar = pa.scalar(literal.value, literal.type)
@@ -86,8 +87,8 @@ def constant_of(literal: Literal) -> float | None:
 class Sum:
     """A sum of signed expressions and a constant, all doubles.
 
-    `slack` is the relative rounding that the sum may differ by from how the query computes the
-    same: it widens a bound. `floats` says that a NaN may come in.
+    `slack` is the relative rounding error between this sum and the query's own computation; bounds
+    are widened by it. `floats` says that a part may be NaN.
     """
 
     terms: tuple[tuple[int, Expr], ...]
@@ -96,11 +97,11 @@ class Sum:
     floats: bool
 
     def high(self) -> Expr:
-        """The sum as an upper bound: never below what the query would accept."""
+        """The sum as an upper bound: never below a value that the query would accept."""
         return self._bound(1)
 
     def low(self) -> Expr:
-        """The sum as a lower bound."""
+        """The sum as a lower bound: never above a value that the query would accept."""
         return self._bound(-1)
 
     def _bound(self, sign: int) -> Expr:
@@ -115,7 +116,7 @@ class Sum:
 
 
 def without_nan(expr: Expr, sign: int) -> Expr:
-    """A double with an infinity of this sign for NaN."""
+    """A double, with NaN replaced by an infinity of this sign."""
     return Call("nanvl", (expr, Literal(sign * math.inf, DOUBLE)), DOUBLE)
 
 

@@ -1,4 +1,4 @@
-"""Gives a plan as plain data: what `tidegate explain --json` prints."""
+"""Turns a plan into plain data for `tidegate explain --json`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tidegate.schema import type_name
 
 
 def plan_facts(plan: Plan, handovers: Mapping[str, str], exchange: str | None) -> dict[str, Any]:
-    """Streams, subqueries in their order, outputs; JSON-ready.
+    """The streams, subqueries and outputs of a plan, ready for JSON.
 
-    `exchange` says how tuples come from host to host, where there are several.
+    `exchange` says how tuples travel between hosts, if there are several.
     """
     return {
         "strategy": plan.strategy,
@@ -43,7 +43,7 @@ def plan_facts(plan: Plan, handovers: Mapping[str, str], exchange: str | None) -
 
 
 def cut_facts(cuts: Cuts, weights: Weights) -> dict[str, Any]:
-    """The strategies by name: what each costs, or why it is not for the query."""
+    """The cost of each strategy, or why the query cannot use it."""
     found: dict[str, Any] = {}
     for strategy, cut in cuts.items():
         if isinstance(cut, str):
@@ -71,7 +71,7 @@ def _subquery(plan: Plan, subquery: Subquery, handover: str) -> dict[str, Any]:
 
 
 def _origin(plan: Plan, prefix: Prefix) -> dict[str, Any]:
-    """A stream or a subquery, and which engine evaluates what stands before the operator."""
+    """The stream or subquery of an input, and the engine of its prefix."""
     if isinstance(prefix.origin, Edge):
         return {"subquery": plan.subqueries[prefix.origin.subquery].name, "engine": prefix.engine}
     return {"stream": prefix.name, "engine": prefix.engine}

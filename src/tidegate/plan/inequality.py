@@ -1,7 +1,7 @@
-"""Takes a comparison of a join's predicate apart into bounds that one side sets for the other.
+"""Splits a comparison in a join's predicate into bounds that one side sets for the other.
 
-A comparison becomes a sum of signed parts that is at most zero, each part over one side alone or
-constant. A side with a single part can then be bounded by the rest.
+A comparison is rewritten as a sum of signed parts that is at most zero. Each part uses one side
+only, or is constant. If a side has a single part, the rest of the sum bounds that part.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from tidegate.plan.double import Sum, constant_of, double_of, is_measurable, is_
 LEFT, RIGHT = 1, 2
 BOTH = LEFT | RIGHT
 
+# Moving a part to the other side of a comparison rounds differently than the query does. Bounds are
+# widened by this share, so that an index may give too many pairs but never misses one.
 _SLACK = 2.0**-48
 _SLACK_FLOAT32 = 2.0**-20
 _FLIPPED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "ne": "eq"}
@@ -28,7 +30,7 @@ Term = tuple[int, Expr]
 
 @dataclass(frozen=True)
 class Sides:
-    """Tells the sides of expressions apart by their columns."""
+    """Finds the side of an expression by its columns."""
 
     left: Collection[str]
 
@@ -44,10 +46,10 @@ class Sides:
 
 @dataclass(frozen=True)
 class InequalityBound:
-    """What an inequality says about the one part of a side: it is at most, or at least, a sum.
+    """A bound for the only part of a side: it is at most (`upper`) or at least a sum.
 
     `rest` are the parts of the other side in that sum. `greedy` are the sides whose NaN would make
-    the greater side of the comparison NaN, which is then true.
+    the greater side of the comparison NaN. The comparison is then true, since NaN is the largest.
     """
 
     side: int
@@ -61,7 +63,7 @@ class InequalityBound:
 
 @dataclass(frozen=True)
 class Inequality:
-    """`lesser` is at most `greater`; strictness does not matter to an index."""
+    """`lesser <= greater`; also stands for `<`, because an index may pass a few pairs too many."""
 
     lesser: Expr
     greater: Expr
@@ -69,9 +71,9 @@ class Inequality:
     text: str
 
     def reaches(self, sides: Sides) -> list[InequalityBound]:
-        """All that it says about single parts: as it is written first, then with constants moved.
+        """All bounds of single parts: of the comparison as written, then with constants moved.
 
-        Empty where it cannot be taken apart.
+        Empty if the comparison cannot be split.
         """
         found: list[InequalityBound] = []
         for apart in (False, True):
@@ -112,7 +114,7 @@ class Inequality:
 
 
 def inequalities(expr: Expr, text: str, sides: Sides) -> Iterator[Inequality]:
-    """What a condition that must be true says in inequalities; nothing for other conditions."""
+    """The inequalities that hold if a condition is true; none for conditions of another kind."""
     if not isinstance(expr, Call):
         return
     if expr.op == "and":
@@ -153,9 +155,9 @@ def _inside_abs(expr: Expr) -> Expr | None:
 
 
 def _parts(expr: Expr, sign: int, sides: Sides, apart: bool) -> Step[list[Term] | None]:
-    """The signed parts of an expression, each of one side or constant; None where it has others.
+    """The signed parts of an expression, each of one side or constant; None if it has others.
 
-    `apart` takes constants out of the parts of one side as well.
+    With `apart` constants are split off from parts of one side as well.
     """
     mask = sides.of(expr)
     if not mask:
@@ -193,7 +195,7 @@ def _has_constant(expr: Expr) -> bool:
 
 
 def _keeps_order(expr: Call) -> bool:
-    """Whether this is a conversion between numbers that keeps values, but for their rounding."""
+    """Whether this is a cast between numbers that keeps values, except for rounding."""
     if expr.op != "cast":
         return False
     source, target = expr.args[0].type, expr.type
@@ -208,7 +210,7 @@ def _keeps_order(expr: Call) -> bool:
 
 
 def _keeps_digits(expr: Call) -> bool:
-    """Whether a sum of decimals is exact: wide ones give up digits behind the point."""
+    """Whether a sum is exact: sums of wide decimals lose digits after the point."""
     if not pa.types.is_decimal(expr.type):
         return True
     return all(bool(arg.type.scale <= expr.type.scale) for arg in expr.args)

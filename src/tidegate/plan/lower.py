@@ -1,7 +1,7 @@
-"""Lowering: logical nodes become the physical plan that tasks run, in the StreamCloud way.
+"""Lowers the logical nodes of a query to the physical plan, as StreamCloud does.
 
-Every stateful operator and the stateless work after it are one subquery; the stateless work before
-it is the prefix of its inputs, done on their way to it (operator-set).
+Each stateful operator and the stateless work after it become one subquery. The stateless work
+before it becomes the prefix of its inputs, which the tasks that read them do (operator-set).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ RULES: dict[type, Rule] = {
     Lead: lower_lead,
     Unnest: lower_unnest,
 }
-"""The rule for each stateful node; whatever else begins a unit is stateless."""
+"""The rule for each kind of node that begins a unit; all other nodes are stateless."""
 
 
 @nested
@@ -65,10 +65,11 @@ def lower(
 ) -> Plan:
     """The physical plan of a query.
 
-    What no kernel evaluates runs in Spark, over streams only, when `typer` is given; without it
-    the error of the missing kernel is raised. `strategy` is how the query is cut into subqueries.
-    With `kept` it names the columns of its state as a checkpoint has them, and filters after the
-    state what was not filtered before it; whether it can read that state is for others to compare.
+    If `typer` is given, Spark evaluates expressions that have no kernel, over streams only; without
+    it a missing kernel is an error. `strategy` is how the query is cut into subqueries. With
+    `kept`, the columns of state get the names that a checkpoint has, and a filter that its state
+    was made without comes after the state. Whether the plan fits that state is decided by
+    `change.compared`.
     """
     if strategy not in STRATEGIES:
         raise OptionError("--strategy", f"must be one of {', '.join(STRATEGIES)}", strategy)
@@ -81,7 +82,8 @@ def lower(
     except QueryError:
         if not cutting.shared:
             raise
-        # What needs Spark must read the streams.
+        # Spark evaluates over streams only. A shared stateless unit puts an edge in between, so try
+        # again with every path reading the streams itself.
         cutting = Cutting.of(nodes, strategy, share=False)
         plan = _lowered(outputs, _Lowering(cutting, typer, choices, kept))
     return replace(plan, again=partial(lower, outputs, typer, choices, strategy))
@@ -121,12 +123,12 @@ class _Lowering:
     streams: list[StreamDef] = field(default_factory=list)
     subqueries: list[SubqueryForm] = field(default_factory=list)
     giving: list[int] = field(default_factory=list)
-    """By unit, the number of the subquery that gives its rows: the last one it became."""
+    """By unit, the number of the subquery that emits its rows: the last one of the unit."""
     names: Counter[str] = field(default_factory=Counter)
     tables: dict[str, TableDef] = field(default_factory=dict)
 
     def add(self, unit: Unit) -> None:
-        """Lower the next unit; those whose rows it takes were lowered before."""
+        """Lower the next unit; the units that it reads from must be lowered already."""
         context = Context(
             front=Prefixing(self.typer, partial(self._result, unit.base), self._number),
             choices=self.choices,
@@ -139,7 +141,7 @@ class _Lowering:
         self.giving.append(len(self.subqueries) - 1)
 
     def edge(self, node: Node, output: bool = False) -> Edge:
-        """Where the rows of a node come from."""
+        """The edge that carries the rows of a node."""
         unit, port = self.cutting.place(node, output)
         return Edge(self.giving[unit], port)
 
@@ -164,7 +166,7 @@ class _Lowering:
                 )
 
     def _next_name(self, kind: str) -> str:
-        """What the next subquery of a kind is called: with a number from the second on."""
+        """The key of the next subquery of a kind: `join`, `join2`, `join3`."""
         number = self.names[kind] + 1
         return kind if number == 1 else f"{kind}{number}"
 
@@ -172,7 +174,7 @@ class _Lowering:
         return None if self.kept is None else self.kept.find(self._next_name(kind))
 
     def _number(self, stream: StreamDef) -> int:
-        """The number of a stream; one that is there several times must be the same each time."""
+        """The number of a stream in the plan; an error if two streams have one name."""
         for i, known in enumerate(self.streams):
             if known.name == stream.name:
                 if known != stream:
@@ -209,10 +211,10 @@ class _Lowering:
 def _names_of(
     outputs: Sequence[Output], cutting: Cutting, giving: Sequence[int], keys: Sequence[str]
 ) -> list[str]:
-    """By subquery: the stream or output that it makes, or its key where it makes none of a name.
+    """The name of each subquery: the stream or output that it makes, else its key.
 
-    `giving` says by unit which subquery gives its rows. Streams go before outputs, and an output
-    names a subquery that nothing else is made of. A name that is another's key is not taken.
+    `giving` has, by unit, the subquery that emits its rows. Streams come before outputs, and an
+    output names a subquery only if nothing else reads it. A name that is a key is not used.
     """
     found, taken = list(keys), {key.lower() for key in keys}
     for name, node in _named(outputs, cutting):
@@ -225,7 +227,7 @@ def _names_of(
 
 
 def _named(outputs: Sequence[Output], cutting: Cutting) -> Iterator[tuple[str, Node]]:
-    """The nodes that have names, those that go first before the others."""
+    """The nodes with names, in the order in which they claim a subquery."""
     for output in outputs[:1]:
         yield from output.streams
     for output in outputs:

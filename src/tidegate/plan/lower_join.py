@@ -1,7 +1,8 @@
-"""Lowering of joins: the node and the stateless nodes above it become prefixes and a StreamJoin.
+"""Lowers a join: the node and the stateless nodes above it become prefixes and a StreamJoin.
 
-Conditions on one side go into its prefixes, unless its window counts tuples; the others are the
-predicate. What has no kernel must concern one side, and is then evaluated in its prefix.
+A condition on one side becomes part of its prefixes, unless that side's window counts tuples. All
+other conditions are the predicate. An expression without a kernel must use one side only; the
+prefix of that side evaluates it.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from tidegate.query.unqualified import unqualified_columns
 
 
 def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
-    """The subquery of a join and the stateless work above it.
+    """The subquery of a join and of the stateless work above it.
 
-    Conditions above a join are part of its predicate where all that take its rows have them.
+    A condition above the join becomes part of its predicate if the join has only one reader.
     """
     join, choices = unit.base, context.choices
     assert isinstance(join, Join)
@@ -118,10 +119,10 @@ def lower_join(unit: Unit, context: Context) -> Iterator[Lowered]:
 
 @dataclass(frozen=True)
 class _Above:
-    """What follows a join, over its sides and what their prefixes evaluate.
+    """The work above a join, as expressions over its sides and the outputs of their prefixes.
 
-    `conditions` are of all pairs, each with the clause that it stands in; `taken` says for each
-    that takes the rows which columns it gets, and on which conditions of its own.
+    `conditions` hold for all pairs; each comes with its clause, for messages. `taken` has, for each
+    reader of the rows, its columns and its own conditions.
     """
 
     conditions: list[tuple[str, exp.Expression]]
@@ -139,7 +140,8 @@ def _above(unit: Unit, join: Join, sides: BothSides, shedding: WholeSides) -> _A
     left, right = sides.left, sides.right
     suffixes = [pair_suffix(top, join) for top in unit.tops]
     later = [[("WHERE", c) for c in suffix.where] for suffix in suffixes]
-    # A condition on rows of tuples without a partner says nothing of pairs.
+    # An outer join also emits rows without a partner. A condition on those must come after the
+    # join: as part of its predicate it would decide which tuples have a partner.
     merges = len(suffixes) == 1 and not join.kind.tracked
     conditions = _predicate(join) + (later[0] if merges else [])
     takers = [side for i, side in enumerate((left, right)) if join.kind.filters(i)]
@@ -163,7 +165,7 @@ def _above(unit: Unit, join: Join, sides: BothSides, shedding: WholeSides) -> _A
 
 
 def _together(join: Join, intervals: Sequence[PairInterval]) -> str | None:
-    """Why tuples must be placed by key, where both sides must know that they have no partner."""
+    """Why tuples must be placed by key: both sides need to know who has no partner; else None."""
     if len(join.kind.tracked) < 2:
         return None
     why = "tuples of both sides must meet all their partners in one place"
@@ -182,7 +184,7 @@ def _pushed(
     right: SideLowering,
     takers: Sequence[SideLowering],
 ) -> list[tuple[str, exp.Expression]]:
-    """The conditions on pairs; those of one of the `takers` alone are given to it."""
+    """The conditions that stay on pairs; a condition on one taker alone is pushed into it."""
     kept = []
     for where, written in conditions:
         require_deterministic(written, where)
@@ -200,16 +202,16 @@ def _pushed(
 
 
 def pair_suffix(top: Consumed, join: Join | AsOf) -> Suffix:
-    """What follows a join for one that takes its rows."""
+    """The stateless work between a join and one reader of its rows."""
     suffix = Suffix({})
     suffix.extend(top.node, join)
     return suffix
 
 
 def pair_outputs(suffix: Suffix, top: Consumed, join: Join | AsOf) -> list[NamedExpr]:
-    """The columns after ts: as selected, or all of the left side and then of the right.
+    """The columns after ts: those selected, else all of the left side, then all of the right.
 
-    Between subqueries every column keeps the name of its side.
+    Between subqueries each column keeps the name of its side.
     """
     if suffix.selected:
         return list(suffix.columns.items())

@@ -1,4 +1,4 @@
-"""One subquery lowered, and what the rules that lower operators are given and give."""
+"""The interface of lowering rules: what a rule gets (`Context`) and what it yields (`Lowered`)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from tidegate.route.partitioner import Partitioner
 
 @dataclass(frozen=True)
 class Lowered:
-    """The parts of a subquery; `lines` say what it means, for the fingerprint.
+    """The parts of one subquery.
 
-    `record` says it in the words of the query, for a checkpoint.
+    `lines` are its meaning for the fingerprint; `record` is the same in the words of the query, for
+    the checkpoint.
     """
 
     leaves: tuple[Leaf, ...]
@@ -34,19 +35,19 @@ class Lowered:
     lines: tuple[str, ...]
     record: Record
     tables: tuple[TableDef, ...] = ()
-    """Those that the operator looks into."""
+    """The tables that the operator itself reads."""
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What is asked of operators beyond what the query says; none of it changes the result.
+    """Options for operators beyond the query text; they do not change the result.
 
-    But for one: with WITH BALANCE, `partial` says whether sums and means may be trimmed.
+    One exception: with WITH BALANCE, `partial` decides whether sums and means may be trimmed.
 
-    `rows` gives the first rows of a stream, from which the best way is estimated. `partitioner` is
-    for aggregates that name none themselves. `partial` says who folds tuples into partials, "map"
-    or "instance"; None leaves it to the functions. A tuple may be in `max_windows` windows of time,
-    or in any number of them.
+    `rows` returns the first rows of a stream, from which costs are estimated. `partitioner` is for
+    aggregates that name none. `partial` says who folds tuples into partials: "map", "instance", or
+    None to let the functions decide. A tuple may be in at most `max_windows` windows; None is no
+    limit.
     """
 
     join: JoinOptions = field(default_factory=JoinOptions)
@@ -58,16 +59,16 @@ class Choices:
 
 @dataclass(frozen=True)
 class Context:
-    """What a rule works with: prefixes, choices, the streams so far, and what was lowered last."""
+    """What a rule may use: prefixes, options, the streams so far, and the last subquery."""
 
     front: Prefixing
     choices: Choices
     streams: Sequence[StreamDef]
     newest: Callable[[int], EarlierRows]
-    """A port of the subquery that the rule gave last, as an input of its next one."""
+    """Returns a port of the subquery that the rule yielded last, as an input of its next one."""
     kept: Callable[[str], RecordedSubquery | None]
-    """What a checkpoint has of the next subquery of a kind, where its state is to be read."""
+    """Returns what a checkpoint recorded of the next subquery of a kind; None without one."""
 
 
 Rule = Callable[[Unit, Context], Iterator[Lowered]]
-"""How a unit becomes subqueries, mostly one; the last has the ports of the unit."""
+"""Yields the subqueries of a unit, mostly one; the last has the ports of the unit."""

@@ -1,6 +1,7 @@
-"""How a join is done, decided from its intervals and a sample; the reasons are kept for `explain`.
+"""Chooses the method and the routing of a join from its intervals and a sample of its tuples.
 
-Nothing here changes what a join puts out: every method and routing gives the same sequence.
+The choice never changes the output: every method and routing gives the same sequence. The reasons
+are kept for `explain`.
 """
 
 from __future__ import annotations
@@ -21,28 +22,28 @@ METHODS = (AUTO, SCAN)
 ROUTINGS = (AUTO, BY_KEY, ROUND_ROBIN, BY_RANGE)
 
 OTHER_WORDS = {"deal": ROUND_ROBIN}
-"""What routings may be called as well."""
+"""Other names of routings."""
 
 SELECTIVE = 0.1
-"""A one-sided bound is worth an index when fewer pairs than this share pass it."""
+"""A one-sided bound is worth an index if it passes less than this share of the pairs."""
 
 UNSELECTIVE, FEWER = 0.01, 4
-"""A union searches several indexes; it replaces a single one that gives more than this share of the
-pairs when it gives so many times fewer."""
+"""A union searches several indexes. It replaces a single index that passes more than `UNSELECTIVE`
+of the pairs, if it passes `FEWER` times fewer."""
 
 _NO_INDEX = Probe((), None)
 
 _LIKELY_INSTANCES = 16
-"""For so many instances the first cells are chosen: how many there will be is not known yet."""
+"""The first cells are chosen for so many instances: the real number is not known yet."""
 
 EVEN = 4
-"""Keys may place tuples when the most frequent one has less than 1 / (EVEN * buckets) of them: a
-bucket with it then has at most a quarter more than its share, for any number of instances."""
+"""Tuples may be placed by key if the most frequent key has less than 1 / (EVEN * buckets) of them.
+Its bucket then has at most a quarter more than its share, for any number of instances."""
 
 
 @dataclass(frozen=True)
 class JoinOptions:
-    """What the user asks of a join; `buckets` is what an even placement is measured against."""
+    """The user's options for a join; `buckets` decides when a placement by key is even enough."""
 
     method: str = AUTO
     routing: str = AUTO
@@ -59,14 +60,14 @@ class JoinOptions:
 
     @property
     def chosen(self) -> tuple[tuple[str, str], ...]:
-        """The options that are not left to the plan, by name."""
+        """The options that the user has set, with their values."""
         given = (("--method", self.method), ("--routing", self.routing))
         return tuple((name, value) for name, value in given if value != AUTO)
 
 
 @dataclass(frozen=True)
 class MethodChoice:
-    """The way a join is done and why."""
+    """How a join is done, and the reasons in words."""
 
     method: str
     index: int | None
@@ -83,9 +84,9 @@ def choose(
     disjunctions: Sequence[Disjunction] = (),
     together: str | None = None,
 ) -> MethodChoice:
-    """The method, what is probed and the routing; pure.
+    """Choose the method, the index to probe and the routing; a pure function.
 
-    `together` says why the tuples of a key must be in one place, where they must.
+    `together` is the reason why all tuples of a key must be in one place, if they must.
     """
     branches: tuple[Probe, ...] = ()
     if options.method == SCAN:
@@ -101,7 +102,9 @@ def choose(
     if branches:
         method, index = UNION, None
     probe = Probe(tuple(intervals), index)
-    if index is None or intervals[index].kind == BOUND:  # what is open at one end is everywhere
+    # Range routing sends a tuple to the cells that its interval meets. An interval that is open at
+    # one end would meet almost all of them.
+    if index is None or intervals[index].kind == BOUND:
         probe = _NO_INDEX
     routing, where = _routing(intervals, probe, options, sample, together)
     grid = IN_TURN
@@ -113,7 +116,7 @@ def choose(
 
 
 def _grid(probe: Probe, sample: SideSample | None, buckets: int) -> tuple[CellGrid, str]:
-    """The cells that a join begins with, in words too; a survey of its tuples goes on."""
+    """The cells that a join begins with, and the reason; tasks survey tuples and improve them."""
     instances = min(_LIKELY_INSTANCES, buckets)
     survey = None if sample is None else sample.survey(probe, even(buckets, instances))
     if survey is None:
@@ -130,9 +133,9 @@ def _grid(probe: Probe, sample: SideSample | None, buckets: int) -> tuple[CellGr
 def _union(
     disjunctions: Sequence[Disjunction], sample: SideSample | None, rate: float | None
 ) -> tuple[tuple[Probe, ...], str | None]:
-    """The branches of the disjunction that the fewest pairs pass, and why; or why there are none.
+    """The branches of the most selective disjunction, and the reason; or no branches, and why.
 
-    `rate` is the share of pairs that the one index of all branches would give, if there is one.
+    `rate` is the share of pairs that a single index for all branches passes, if there is one.
     """
     chosen: tuple[Probe, ...] = ()
     why: str | None = None
@@ -159,9 +162,9 @@ def _is_below(share: float | None, limit: float | None) -> bool:
 
 
 def _probe(branch: PredicateBranch, sample: SideSample | None) -> Probe | None:
-    """How the pairs of a branch are found; None where it has no index.
+    """How the pairs of a branch are found; None if it has no index.
 
-    A gate is one where there is no other: all pairs that it gives may well be true.
+    A gate serves as the index if there is no other.
     """
     index = _method(branch.intervals, sample)[1]
     if index is None and branch.gates:

@@ -1,4 +1,4 @@
-"""The plan that the runtime is given: picklable, the product of lowering."""
+"""The physical plan: what lowering makes and the driver runs. It can be pickled."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ OPERATOR_SET = "operator-set"
 QUERY_CLOUD = "query-cloud"
 OPERATOR_CLOUD = "operator-cloud"
 STRATEGIES = (OPERATOR_SET, QUERY_CLOUD, OPERATOR_CLOUD)
-"""How a query is cut into subqueries: docs/architecture.md has what each means."""
+"""The ways to cut a query into subqueries: the parallelisation strategies of StreamCloud."""
 
 
 @dataclass(frozen=True)
 class Edge:
-    """The rows of one port of an earlier subquery, by their numbers in the plan."""
+    """The rows of one port of an earlier subquery; both by their numbers in the plan."""
 
     subquery: int
     port: int
@@ -41,16 +41,17 @@ class Edge:
 class Prefix:
     """The stateless work between one input of a subquery and its operator.
 
-    The input is a stream of the plan, by its number, or an edge. `columns` are the columns to read,
-    in the input's order: the time column is among them only when an expression uses it. `time` is
-    the column with the event time, `offset_us` what is added to it. With the engine "arrow",
-    `where` and `outputs` are evaluated over the columns read. With the engine "spark", the SQL
-    texts are evaluated over them by Spark, `where` is empty and `outputs` are plain columns: the
-    names and types of what Spark returns; `reason` says what only Spark can do. The SQL texts are
-    filled for both engines. `sieve` says which tuples are kept where others are shed. Where
-    `numbered`, the rows of an edge have numbers that are the same for any cut. `lookups` are the
-    tables that tuples are joined to before `where`; then Spark computes `early` columns, over which
-    they and all after them are evaluated. `joins` say the same of them, for people and records.
+    - `origin` is the input: the number of a stream of the plan, or an edge.
+    - `columns` are the columns to read, in the input's order; the time column only if an expression
+      uses it. `time` is the column with the event time, `offset_us` is added to it.
+    - `engine`: with "arrow", kernels evaluate `where` and `outputs` over the columns read. With
+      "spark", Spark evaluates the SQL texts; `where` is then empty, `outputs` are the columns that
+      Spark returns, and `reason` says what only Spark can do. Both engines have the SQL texts.
+    - `sieve` decides which tuples are kept, if the query sheds.
+    - `numbered`: the rows of an edge get numbers that are the same for any cut of batches.
+    - `lookups` are the tables that tuples are joined to before `where`. Spark then computes only
+      the `early` columns, over which lookups and everything after them are evaluated. `joins` is
+      the text of the lookups.
     """
 
     origin: int | Edge
@@ -72,23 +73,23 @@ class Prefix:
 
     @property
     def multiplies(self) -> bool:
-        """Whether several rows may come of one tuple."""
+        """Whether one tuple may become several rows."""
         return any(lookup.multiplies for lookup in self.lookups)
 
     @property
     def expressions(self) -> list[Expr]:
-        """All that kernels evaluate."""
+        """All expressions that kernels evaluate."""
         joined = (e for lookup in self.lookups for e in lookup.expressions)
         return [*joined, *self.where, *(e for _, e in self.outputs)]
 
 
 @dataclass(frozen=True)
 class Subquery:
-    """The unit of parallelisation: its inputs with their prefixes, one operator, what follows it.
+    """The unit of parallelisation: inputs with their prefixes, one operator, and its ports.
 
-    `name` is what a person calls it: the stream or output that it makes. `key` is what a checkpoint
-    does: its kind, with a number from the second on. `streams` are the definitions of the inputs
-    that are streams, None for edges. `fingerprint` is the query's.
+    `name` is for people: the stream or output that it makes. `key` is its name in a checkpoint: its
+    kind, with a number from the second of a kind on. `streams` has the definition of each input
+    that is a stream, None for an edge. `fingerprint` is that of the whole query.
     """
 
     name: str
@@ -106,9 +107,9 @@ class Subquery:
 
 @dataclass(frozen=True)
 class Target:
-    """One output of a query: its name, None for the only one, and the port that feeds it.
+    """One output of a query: its name (None for the only one) and the edge that feeds it.
 
-    `key` says which of its columns tell rows apart.
+    `key` are the columns that identify a row.
     """
 
     name: str | None
@@ -118,12 +119,12 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """A query ready to run: its subqueries, each after those whose rows it takes.
+    """A query ready to run; each subquery comes after those whose rows it reads.
 
-    `fingerprint` names the meaning of the query (not its URIs, nor the number of instances, nor how
-    a join is done): a checkpoint belongs to it. `recorded` is the same in words, for the
-    checkpoint, and `again` lowers the query to a plan that can read the state of a recorded one.
-    `tables` are those that streams are joined to.
+    `fingerprint` is a hash of the query's meaning: it leaves out URIs, the number of instances and
+    the method of a join. A checkpoint belongs to one fingerprint. `recorded` is the same meaning in
+    words, kept in the checkpoint. `again` lowers the query once more, to a plan that can read the
+    state of a recorded one. `tables` are those that streams are joined to.
     """
 
     streams: tuple[StreamDef, ...]
@@ -140,7 +141,7 @@ class Plan:
 
     @property
     def names(self) -> dict[str, str]:
-        """What a person calls the subqueries, by what a checkpoint does."""
+        """The names of the subqueries by their keys in a checkpoint."""
         return {s.key: s.name for s in self.subqueries}
 
     @property
@@ -158,10 +159,10 @@ class Plan:
 
     @property
     def hold(self) -> bool:
-        """Whether tuples wait in the gate until they are ready: one that reads them needs it.
+        """Whether tuples wait in the gate until they are ready.
 
-        So does a table that is read again: what it was when a tuple came does not depend on the
-        cut.
+        They do if an operator that reads streams needs it (`Traits.waits`), or if a table is read
+        again: which version of the table a tuple meets must not depend on the cut of batches.
         """
         reading = (s for s in self.subqueries if any(d is not None for d in s.streams))
         read_again = any(table.refresh_us is not None for table in self.tables)
@@ -173,7 +174,7 @@ class Plan:
         return tuple(sorted({e.port for e in edges if e.subquery == subquery}))
 
     def sole_target(self, subquery: int) -> Target | None:
-        """The output that alone takes all rows of a subquery, where there is one."""
+        """The output that is the only reader of a subquery's rows; None if there is none."""
         origins = (p.origin for s in self.subqueries for p in s.prefixes)
         taken = any(isinstance(o, Edge) and o.subquery == subquery for o in origins)
         mine = [t for t in self.targets if t.edge.subquery == subquery]

@@ -1,6 +1,6 @@
-"""The rule that turns a leaf of the query into the stateless work of its prefix.
+"""Makes the prefix of each input of a subquery, and decides which engine evaluates it.
 
-It decides which engine evaluates it: the kernels, or Spark SQL where an expression has no kernel.
+Kernels evaluate it; Spark SQL does if an expression has no kernel.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import check_own_types, foreign_part, type_name
 
 Typer = Callable[[Sequence[str], pa.Schema], Sequence[pa.DataType]]
-"""Asks Spark for the types of SQL expressions over a schema."""
+"""Returns the types that Spark gives to SQL expressions over a schema."""
 
 
 _BEFORE_TABLE = (
@@ -44,15 +44,16 @@ _BEFORE_TABLE = (
 def spark_sql(expression: exp.Expression) -> str:
     """The Spark SQL of an expression, every name quoted."""
     if is_plain(expression) and "`" not in expression.name:
-        return f"`{expression.name}`"  # what the generator makes of it, in no time
+        return f"`{expression.name}`"  # the same text that the generator makes, much faster
     return expression.sql(dialect="spark", identify=True, comments=False)
 
 
 @dataclass(frozen=True)
 class Prefixing:
-    """Makes prefixes; without a typer the error of a missing kernel is raised.
+    """Makes prefixes; without a `typer` a missing kernel is an error.
 
-    `results` knows which nodes are results of other subqueries, `number` gives a stream its number.
+    `results` returns the rows of a node that another subquery emits. `number` returns the number of
+    a stream in the plan.
     """
 
     typer: Typer | None
@@ -66,7 +67,7 @@ class Prefixing:
     def prefixes(
         self, leaves: Sequence[Leaf], outputs: Sequence[Sequence[NamedExpr]]
     ) -> tuple[Prefix, ...]:
-        """One per leaf; their outputs have one type."""
+        """One prefix per leaf; an error if an output has different types in two of them."""
         prefixes = tuple(
             self._prefix(leaf, named) for leaf, named in zip(leaves, outputs, strict=True)
         )
@@ -142,9 +143,9 @@ class Prefixing:
         return _Evaluation((), columns, SPARK, reason)
 
     def _early(self, leaf: Leaf, named: Sequence[NamedExpr], reason: str) -> _Evaluation:
-        """Where tuples are joined to tables: Spark computes what has no kernel before that.
+        """The evaluation of a leaf with tables: Spark computes what has no kernel before the join.
 
-        It can do so of what is over columns of the input alone.
+        That works only for expressions over columns of the input.
         """
         assert self.typer is not None
         lifting = Lifting(leaf.types, leaf.origin.schema.names)
@@ -173,7 +174,7 @@ class Prefixing:
             return self.typer([spark_sql(e) for e in expressions], _own(schema))
 
     def can_fail(self, leaf: Leaf, expression: exp.Expression) -> bool:
-        """Whether a row can make an expression fail, as far as is known here."""
+        """Whether a row may make an expression fail; true for expressions without a kernel."""
         try:
             return not is_total(bind(expression, leaf.types, "SELECT"))
         except UnknownKernel:
@@ -182,7 +183,7 @@ class Prefixing:
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """Who evaluates a prefix, and what."""
+    """The engine of a prefix, and what it evaluates."""
 
     where: tuple[Expr, ...]
     outputs: tuple[tuple[str, Expr], ...]
@@ -195,14 +196,15 @@ class _Evaluation:
 def _evaluation(
     leaf: Leaf, named: Sequence[NamedExpr], types: Mapping[str, pa.DataType]
 ) -> _Evaluation:
-    """A leaf by kernels alone; raises UnknownKernel where one is missing."""
+    """Evaluate a leaf by kernels alone; raises UnknownKernel if one is missing."""
     where = tuple(fold(bind_predicate(e, types, "WHERE")) for e in leaf.where)
     outputs = tuple((n, fold(bind(e, types, "SELECT"))) for n, e in named)
     if not leaf.tables:
         return _Evaluation(where, outputs)
     lookups = bound_lookups(leaf.tables, types, [*where, *(e for _, e in outputs)])
     added = {name for table in leaf.tables for name in table.types}
-    # What concerns the tuple alone, and cannot fail, is asked before a table is.
+    # Conditions on the tuple alone come before the lookup, which they save. Only if they cannot
+    # fail: a tuple without a match must not raise an error that the query would never see.
     early = tuple(e for e in where if is_total(e) and not added & set(columns_of(e)))
     first = replace(lookups[0], where=(*lookups[0].where, *early))
     return _Evaluation(
@@ -212,7 +214,7 @@ def _evaluation(
 
 @contextmanager
 def _refused(remedy: str) -> Iterator[None]:
-    """Where Spark cannot be asked, a missing kernel is a mistake in the query."""
+    """Turn a missing kernel into an error of the query, where Spark cannot evaluate instead."""
     try:
         yield
     except UnknownKernel as missing:
@@ -220,7 +222,7 @@ def _refused(remedy: str) -> Iterator[None]:
 
 
 def join_text(table: TableLeaf) -> str:
-    """What the join of tuples to a table means."""
+    """The meaning of a join to a table as text, for fingerprints and `explain`."""
     on = "nothing" if table.predicate is None else meaning(spark_sql(table.predicate))
     where = " AND ".join(sorted(meaning(spark_sql(_safe(e))) for e in table.where))
     how = next(name for name, kind in SPARK_NAMES.items() if kind == table.kind)
@@ -228,10 +230,10 @@ def join_text(table: TableLeaf) -> str:
 
 
 def _own(schema: pa.Schema) -> pa.Schema:
-    """The columns of a schema that the engine can compute with; Spark knows no others either."""
+    """The columns whose types the engine supports; Spark gets only these as well."""
     return pa.schema([field for field in schema if foreign_part(field.type) is None])
 
 
 def _safe(condition: exp.Expression) -> exp.Expression:
-    """A condition that AND can stand beside."""
+    """The condition, in parentheses if it is an OR, so that it can be joined by AND."""
     return exp.Paren(this=condition.copy()) if isinstance(condition, exp.Or) else condition

@@ -1,6 +1,6 @@
-"""The rule that turns the stateless nodes above an input into expressions over its columns.
+"""Turns the stateless nodes above an input into expressions over the columns of that input.
 
-An input is a stream, or the result of another subquery.
+An input is a stream, or the rows of another subquery.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tidegate.schema import type_name
 
 @dataclass(frozen=True)
 class EarlierRows:
-    """The rows of an earlier subquery, as an input; `schema` is what its port carries."""
+    """The rows of an earlier subquery as an input; `schema` is what its port emits."""
 
     name: str
     edge: Edge
@@ -44,7 +44,7 @@ class EarlierRows:
 
     @property
     def event_time(self) -> exp.Expression:
-        """When a row is, said over its columns."""
+        """The event time of a row, as an expression over its columns."""
         at = column(self.time)
         if not self.offset_us:
             return at
@@ -55,21 +55,21 @@ class EarlierRows:
 
     @property
     def shown_time(self) -> exp.Expression:
-        """The time that a row shows: its event time, or one of its own."""
+        """The time that a row shows as `ts`: its event time, or a column of its own."""
         return column(EVENT_TIME) if self.time == DECIDED else self.event_time
 
 
 Origin = StreamDef | EarlierRows
 
 Results = Callable[[Node], EarlierRows | None]
-"""The result that a node is, where another subquery gives its rows."""
+"""Returns the rows of a node if another subquery emits them; else None."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """One input with all that is stateless above it: conditions, and each column of the node.
+    """One input with all stateless work above it: conditions, and an expression per column.
 
-    `tables` are those that its tuples are joined to, in this order; `where` comes after them.
+    Its tuples are joined to `tables` in this order, then `where` is evaluated.
     """
 
     origin: Origin
@@ -79,23 +79,23 @@ class Leaf:
 
     @property
     def types(self) -> dict[str, pa.DataType]:
-        """The columns that expressions may be over: those of the input and of the tables."""
+        """The columns that expressions may use: those of the input and of the tables."""
         found = {f.name: f.type for f in self.origin.schema}
         for table in self.tables:
             found |= table.types
         return found
 
     def over(self, expression: exp.Expression) -> exp.Expression:
-        """An expression over the node's columns, said over those of the input."""
+        """An expression over the node's columns, rewritten over those of the input."""
         return substitute(expression, self.columns)
 
 
 Typing = Callable[[Leaf, Sequence[exp.Expression]], Sequence[pa.DataType]]
-"""Gives the types of expressions over the columns of a leaf."""
+"""Returns the types of expressions over the columns of a leaf."""
 
 
 def push_down(node: Node, typing: Typing, results: Results) -> tuple[Leaf, ...]:
-    """The leaves below a node whose rows no other subquery gives, from left to right."""
+    """The leaves below a stateless node of the same subquery, from left to right."""
     if isinstance(node, Input):
         return (_leaf(node),)
     if isinstance(node, Filter | Branch):
@@ -115,7 +115,7 @@ def push_down(node: Node, typing: Typing, results: Results) -> tuple[Leaf, ...]:
 
 
 def below(node: Node, typing: Typing, results: Results) -> tuple[Leaf, ...]:
-    """The leaves of what an operator reads."""
+    """The leaves below a node that an operator reads; rows of another subquery are one leaf."""
     found = results(node)
     if found is None:
         return push_down(node, typing, results)
@@ -135,7 +135,7 @@ def _leaf(node: Input) -> Leaf:
 
 
 def event_time(origin: Origin) -> exp.Expression | None:
-    """The event time as an expression; None where only the source knows how to read it."""
+    """The event time as an expression; None if only the source can read it from the column."""
     if isinstance(origin, EarlierRows):
         return origin.event_time
     raw = origin.schema.field(origin.time).type
@@ -147,7 +147,7 @@ def event_time(origin: Origin) -> exp.Expression | None:
 
 
 def shown_time(origin: Origin) -> exp.Expression | None:
-    """What rows show as `ts`, as an expression; None where only the source knows."""
+    """The `ts` that rows show, as an expression; None if only the source can read it."""
     return origin.shown_time if isinstance(origin, EarlierRows) else event_time(origin)
 
 

@@ -1,4 +1,4 @@
-"""Reads the first rows of both sides of a join, from which its method is chosen."""
+"""Reads the first rows of both sides of a join, by which its method is chosen."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tidegate.route.cell_choice import CellSurvey, SideSurvey
 from tidegate.route.mapping import Mapping
 
 _LIKELY_ROWS = 100_000
-"""So many tuples of a side are taken to be in a window, where nobody knows."""
+"""The assumed tuples of a side in a window: the real number is not known when planning."""
 
 RawRows = Callable[[StreamDef, Sequence[str]], pa.Table | None]
-"""Gives the first rows of a stream, these columns; None where they cannot be had cheaply."""
+"""Returns these columns of a stream's first rows; None if reading them is not cheap."""
 
 
 @dataclass(frozen=True)
 class SideSample:
-    """Rows of either side as the prefixes put them out; never empty."""
+    """Sampled rows of both sides, as their prefixes emit them; never empty."""
 
     left: pa.Table
     right: pa.Table
@@ -39,7 +39,7 @@ class SideSample:
         return f"the first {self.left.num_rows} and {self.right.num_rows} tuples"
 
     def pass_rate(self, interval: PairInterval) -> float | None:
-        """The share of the sampled pairs that pass an interval; None where it cannot be told."""
+        """The share of the sampled pairs that pass an interval; None if that is unknown."""
         try:
             if interval.kind == EQUAL:
                 return self._equal_rate((interval,))
@@ -55,7 +55,7 @@ class SideSample:
             return None
 
     def probe_rate(self, probe: Probe) -> float | None:
-        """The share of the sampled pairs that an index gives; None where it cannot be told."""
+        """The share of the sampled pairs that an index passes; None if that is unknown."""
         if not probe.one_key:
             return self.pass_rate(probe.indexed[0])
         try:
@@ -64,15 +64,15 @@ class SideSample:
             return None
 
     def union_rate(self, branches: Sequence[Probe]) -> float | None:
-        """The same for several indexes, pairs of two of them counted twice."""
+        """The sum of the shares of several indexes; a pair that two of them pass counts twice."""
         rates = [self.probe_rate(branch) for branch in branches]
         known = [rate for rate in rates if rate is not None]
         return sum(known) if len(known) == len(rates) else None
 
     def top_share(self, equalities: Sequence[PairInterval]) -> float | None:
-        """The share of the most frequent key in the side where it is largest.
+        """The share of the most frequent key, on the side where it is larger.
 
-        A key seen once says nothing, so one occurrence is not counted.
+        One occurrence is not counted: in a small sample a key seen once says nothing.
         """
         try:
             return max(
@@ -83,7 +83,7 @@ class SideSample:
             return None
 
     def survey(self, probe: Probe, mapping: Mapping) -> CellSurvey | None:
-        """The values and bounds of an index, to choose cells by; None where it cannot be told."""
+        """The values and bounds of an index, for the choice of cells; None if they are unknown."""
         sides = []
         for side, rows in ((LEFT, self.left), (RIGHT, self.right)):
             try:
@@ -112,7 +112,7 @@ def sample_of(
     streams: Sequence[StreamDef],
     rows: RawRows | None,
 ) -> SideSample | None:
-    """A sample of both sides; None where one of them gives none."""
+    """A sample of both sides; None if one of them has none."""
     if rows is None:
         return None
     sides = [_side(prefixes, streams, rows) for prefixes in (left, right)]
@@ -122,7 +122,7 @@ def sample_of(
 
 
 def read_of(prefix: Prefix) -> list[str]:
-    """The columns that a look at the first rows of a prefix takes, with the time."""
+    """The columns to read for a sample of a prefix, with the time column."""
     return list(dict.fromkeys((*prefix.columns, prefix.time)))
 
 

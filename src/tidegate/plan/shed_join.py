@@ -1,4 +1,4 @@
-"""A join that sheds: which tuples of its sides are kept, and what its pairs know of that."""
+"""Plans a join that sheds: which tuples of its sides are kept, and the columns that say so."""
 
 from __future__ import annotations
 
@@ -25,74 +25,74 @@ from tidegate.query.join import DRAWN, SIGNS, Join
 from tidegate.query.name import SideName, column, substitute
 
 FEWEST = 2
-"""How many tuples of each key are kept at least in a pane of a side, by concept."""
+"""By concept, at least so many tuples of each key are kept in each pane of a side."""
 
 PANES = 4
-"""Into how many panes the shorter window of the sides is divided. The first tuples of a key are a
-pane before those they stand for, at most, so pairs that are less than the window less a pane apart
-have one that stands for them."""
+"""The shorter window of the two sides is divided into so many panes. The first tuples of a key come
+at most one pane before the tuples that they stand for. So every pair that is closer than the window
+minus one pane has a pair that stands for it."""
 
 MEMORY = 4 * PANES
-"""For how many panes the keys of a side are remembered: four windows of the shorter kind, or one of
-its own, where that is longer."""
+"""The keys of a side are remembered for so many panes: four of the shorter windows, or the side's
+own window if that is longer."""
 
 _SEEDS = (seed_of("shed", "left"), seed_of("shed", "right"))
-"""One for each side: the sides may be of one stream, and must be thinned independently."""
+"""A seed for each side: both sides may read one stream and must be thinned independently."""
 
 _PARTNERS_FIRST = "keys that the other side does not have are shed first"
-"""Tells checkpoints apart from those of a time when all keys were alike."""
+"""A line of the fingerprint; it excludes checkpoints of versions that treated all keys alike."""
 
 _COLUMNS = ("lkept", "rkept")
 _SIGNS = (("lsigns", seed_of("signs", "left")), ("rsigns", seed_of("signs", "right")))
 
 
 class WholeSides:
-    """What a join keeps of its sides: everything, unless a clause says otherwise."""
+    """Decides what a join keeps of its sides; this one keeps everything."""
 
     together: str | None = None
-    """Why the tuples of a key must be in one place, where they must."""
+    """Why all tuples of a key must be in one place; None if they need not."""
     refilters = True
-    """Whether the tuples of a side that are kept depend on no condition on that side."""
+    """Whether the choice of kept tuples ignores conditions on their side."""
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What it means, for fingerprints and records."""
+        """The meaning as text, for fingerprints and records."""
         return ()
 
     @property
     def names(self) -> dict[str, str]:
-        """The columns that the join adds to its sides, as pairs have them."""
+        """The columns that the join adds to its sides, by their names in pairs."""
         return {}
 
     @property
     def types(self) -> dict[str, pa.DataType]:
-        """The types of these."""
+        """The types of the added columns, by their names in pairs."""
         added = self.columns(LEFT) | self.columns(RIGHT)
         return {flat: added[name] for flat, name in self.names.items()}
 
     def columns(self, side: int) -> dict[str, pa.DataType]:
-        """What the join adds to the columns of a side."""
+        """The columns that the join adds to a side, with their types."""
         return {}
 
     def over(self, expression: exp.Expression) -> exp.Expression:
-        """An expression over pairs, in which `kept` is what it is made of."""
+        """An expression over pairs, with `kept` replaced by what it is computed from."""
         return expression
 
     def check(self, intervals: Sequence[PairInterval]) -> None:
-        """Refuse a join that has no key after all."""
+        """Refuse a join whose equalities turn out not to be usable as keys."""
 
     def sieve(self, spec: JoinSpec) -> ConceptSieve | None:
-        """What the join itself keeps of its sides."""
+        """The sieve of the join operator; None if only prefixes shed."""
         return None
 
     def sieved(self, prefixes: Sequence[Prefix], sides: Sequence[int]) -> tuple[Prefix, ...]:
-        """The prefixes of the sides, with what they keep."""
+        """The prefixes of both sides, with their sieves."""
         return tuple(prefixes)
 
 
 @dataclass(frozen=True)
 class UniformSides(WholeSides):
-    """Prefixes keep a share of each side, and all pairs have one probability."""
+    """The prefixes keep a random share of each side; all pairs have the same probability."""
 
     shed: Shed
 
@@ -120,9 +120,9 @@ class UniformSides(WholeSides):
 
 @dataclass(frozen=True)
 class ConceptSides(UniformSides):
-    """The join keeps the first tuples of each key, and a share of the others.
+    """The join operator keeps the first tuples of each key, and a share of the others.
 
-    Which tuples of a key are first follows from all conditions before them.
+    A condition before the join changes which tuples of a key are first.
     """
 
     bound: ErrorBound | None
@@ -175,22 +175,24 @@ class ConceptSides(UniformSides):
 
     @property
     def _rule(self) -> KeyRule:
-        """Which keys are worth more. An error is promised of new keys too, so of every key."""
+        """Which keys are preferred. An error bound holds for every key, new ones included, so with
+        one all keys are equal."""
         return KeysWithPartners() if self.bound is None else EveryKey()
 
     def _reach(self, spec: JoinSpec, side: int) -> int:
-        """For how many panes the keys of a side are remembered."""
+        """The number of panes for which the keys of a side are remembered."""
         range_us = spec.side(side).extent.range_us
         assert range_us is not None, "windows of tuples shed pairs"
         return max(-(-range_us // self.pane_us), MEMORY)
 
     @property
     def _fewest(self) -> int:
-        """How many first tuples of a key are kept: with a bound, so many that the error is kept.
+        """How many first tuples of a key are kept; with a bound, enough to keep the error.
 
-        Of n tuples of a key, k of them certain and others with probability p, a count is off by
-        sqrt((n - k) (1 - p) / p) / n, relatively, if all have as many partners: most for n = 2 k.
-        So both sides together are off by at most sqrt((1 - p) / (2 p k)).
+        Of n tuples of a key, k are kept for certain and the others with probability p. If all have
+        the same number of partners, the relative error of a count is
+        sqrt((n - k) (1 - p) / p) / n, which is largest for n = 2 k. So the error of both sides
+        together is at most sqrt((1 - p) / (2 p k)).
         """
         if self.bound is None:
             return FEWEST
@@ -200,7 +202,7 @@ class ConceptSides(UniformSides):
 
 
 def kept_sides(join: Join) -> WholeSides:
-    """What the clauses of a join have it keep."""
+    """What a join keeps of its sides, by its clauses."""
     if join.shed is None:
         return WholeSides()
     if not join.shed.by_concept:
@@ -213,7 +215,7 @@ def kept_sides(join: Join) -> WholeSides:
 def _chance(
     kept: Sequence[exp.Expression], signs: Sequence[exp.Expression], sign: int
 ) -> exp.Expression:
-    """What both tuples of a pair have to do with chance, each with one of its signs."""
+    """s_i sqrt(1 - p_i) + s_j sqrt(1 - q_j) of a pair, for one sign (`clause/pairs.py`)."""
     parts = []
     for probability, bits in zip(kept, signs, strict=True):
         rest = exp.Sub(this=_number("1.0"), expression=probability.copy())

@@ -1,9 +1,9 @@
-"""Estimates what each way to cut a query costs, for `tidegate explain`.
+"""Estimates the cost of each way to cut a query into subqueries, for `tidegate explain`.
 
-The cost of StreamCloud (its supplement, XI): alpha * fan-out + beta * rate * hops. A **hop**
-is a tuple handed on from a subquery to the next; a **channel** joins an instance that hands on with
-one that takes. The tasks that read a stream hand its tuples to the first subquery whatever the
-strategy; that is not counted.
+The cost is that of StreamCloud (its supplement, XI): alpha * fan-out + beta * rate * hops. A
+**hop** is one tuple that goes from a subquery to the next. A **channel** connects an instance that
+sends with one that receives; the fan-out is their number. The way from a stream to the first
+subquery is the same for every strategy and is not counted.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tidegate.query.output import Output
 
 @dataclass(frozen=True)
 class Weights:
-    """What a channel (`alpha`) and the hop of a tuple (`beta`) weigh, and tuples a second.
+    """The cost of a channel (`alpha`), of a hop (`beta`), and the tuples per second.
 
-    By default a channel weighs as much as handing on a thousand tuples.
+    By default a channel costs as much as a thousand hops.
     """
 
     alpha: float = 1.0
@@ -35,7 +35,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Handover:
-    """One input of a subquery that is the result of another, and its channels."""
+    """An edge from one subquery to another, and its number of channels."""
 
     giver: str
     taker: str
@@ -44,7 +44,7 @@ class Handover:
 
 @dataclass(frozen=True)
 class Layout:
-    """A plan with its instances; `hops` is how often a tuple is handed on along the longest way."""
+    """A plan with its instances; `hops` is the number of edges on its longest path."""
 
     plan: Plan
     instances: Mapping[str, int]
@@ -66,12 +66,12 @@ class Layout:
 
     @property
     def fan_out(self) -> int:
-        """All channels."""
+        """The number of channels of all edges."""
         return sum(h.channels for h in self.handovers)
 
     @property
     def total(self) -> int:
-        """All instances; with query-cloud every subquery is on the same ones."""
+        """The number of instances; with query-cloud all subqueries share them."""
         every = self.instances.values()
         return max(every) if self.plan.strategy == QUERY_CLOUD else sum(every)
 
@@ -80,7 +80,7 @@ class Layout:
 
 
 def spread(plan: Plan, total: int) -> dict[str, int]:
-    """So many instances in all, dealt out evenly; every subquery has one at least."""
+    """Divide `total` instances evenly among the subqueries; each gets at least one."""
     names = [s.name for s in plan.subqueries]
     if plan.strategy == QUERY_CLOUD:
         return dict.fromkeys(names, total)
@@ -89,16 +89,16 @@ def spread(plan: Plan, total: int) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class OperatorCount:
-    """How many operators a query has, and how many of them keep state."""
+    """The number of operators of a query, and of those that keep state."""
 
     operators: int
     stateful: int
 
 
 def size(outputs: Sequence[Output]) -> OperatorCount:
-    """The operators of a query; one that several others read is counted once.
+    """Count the operators of a query; a shared one counts once.
 
-    ORDER BY and LIMIT belong to their aggregate.
+    ORDER BY and LIMIT count as part of their aggregate.
     """
     found = set(bottom_up(o.node for o in outputs))
     operators = [n for n in found if not isinstance(n, Input | Top)]
@@ -114,9 +114,10 @@ class Formula:
 
 
 def formula(strategy: str, query: OperatorCount, instances: int) -> Formula:
-    """What the formulas say of a query with a stateless prefix on so many instances, evenly.
+    """Fan-out and hops of a query with a stateless prefix, on evenly divided instances.
 
-    They count every channel of query-cloud, and those of one instance of each subquery otherwise.
+    The formulas count every channel of query-cloud, but otherwise only those of one instance of
+    each subquery.
     """
     if strategy == QUERY_CLOUD:
         return Formula(instances * (instances - 1), query.stateful)
@@ -126,10 +127,10 @@ def formula(strategy: str, query: OperatorCount, instances: int) -> Formula:
 
 
 def proposed(costs: Sequence[float], total: int) -> list[int]:
-    """Instances in proportion to costs, `total` in all and at least one each.
+    """Divide `total` instances in proportion to costs, at least one each; `total >= len(costs)`.
 
-    By largest remainder, the first of equal ones before the others; what has a share of less than
-    one instance gets one, and the others share the rest. `total` is at least the number of costs.
+    Uses the method of the largest remainder; of equal remainders the first wins. A cost that would
+    get less than one instance gets one, and the others share the rest.
     """
     weights = [Fraction(c) for c in costs]
     if not any(weights):

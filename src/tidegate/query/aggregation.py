@@ -51,7 +51,7 @@ class Aggregate(Logical):
     keys: tuple[NamedExpr, ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
     clauses: tuple[Clause, ...] = ()
-    """What is asked beside the answer; kept in one order, whatever the order they were put in."""
+    """The WITH clauses, always in the same order, however the user wrote them."""
     windowed = True
     stateful = True
     bound: ClassVar[ErrorBound | None] = asked("ERROR")
@@ -103,13 +103,13 @@ class Aggregate(Logical):
 
     @property
     def partitioner(self) -> str | None:
-        """Who chooses where its tuples go; None leaves it to the options of the run."""
+        """The partitioner that the query names; None leaves it to the options of the run."""
         found: PartitionedBy | None = self.clause("PARTITIONER")
         return None if found is None else found.partitioner
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """The columns after the keys: aggregates, and what clauses say of them."""
+        """The names of the columns after the keys: aggregates, then those that clauses add."""
         ends = ("", *(end for clause in self.clauses for end in clause.beside))
         last = (name for clause in self.clauses for name, _ in clause.last)
         return (*(name + end for name, _ in self.aggregates for end in ends), *last)
@@ -191,7 +191,7 @@ class Top(Passthrough):
 
 
 def aggregate_of(node: Node) -> Aggregate:
-    """The aggregate whose windows the rows of a windowed node are."""
+    """The aggregate that made the windows of a windowed node's rows."""
     while not isinstance(node, Aggregate):
         (node,) = node.children
     return node

@@ -1,8 +1,8 @@
-"""Groupings of one aggregate by several sets of keys: GROUPING SETS, ROLLUP and CUBE.
+"""Groups one aggregate by several sets of keys: GROUPING SETS, ROLLUP and CUBE.
 
-Every tuple is taken once for each set, with NULL for the keys that are not in it. The number of the
-set is a key as well, so that such a NULL and one of a tuple are different groups, and no group has
-tuples of two sets. Work and state are those of as many aggregates.
+Every tuple is read once per set, with NULL for the keys outside the set. The number of the set is a
+key as well. So such a NULL and a tuple's own NULL are different groups, and no group mixes two
+sets. Work and state are those of as many aggregates as there are sets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidegate.query.node import Aggregate, Node, Project, Union
 T = TypeVar("T")
 
 MOST_SETS = 64
-"""Each of them reads the tuples once."""
+"""The most grouping sets: each reads all tuples once."""
 
 GROUPING_ID = "grouping_id"
 
@@ -39,17 +39,17 @@ class GroupingSets:
 
 
 def rollup(*columns: str | Expression) -> GroupingSets:
-    """All of these columns, then without the last one, and so on down to none."""
+    """Group by all of these columns, then by all but the last, and so on down to none."""
     return GroupingSets(tuple(rollup_of(columns)))
 
 
 def cube(*columns: str | Expression) -> GroupingSets:
-    """Every choice of these columns, from all of them to none."""
+    """Group by every subset of these columns, from all of them to none."""
     return GroupingSets(tuple(cube_of(columns)))
 
 
 def grouping_sets(*sets: Iterable[str | Expression]) -> GroupingSets:
-    """Just these sets of columns; one that is empty is one group for all."""
+    """Group by each of these sets of columns; the empty set is one group for all tuples."""
     if any(isinstance(given, str | Expression) for given in sets):
         raise QueryError(
             "grouping_sets",
@@ -61,18 +61,18 @@ def grouping_sets(*sets: Iterable[str | Expression]) -> GroupingSets:
 
 
 def rollup_of(parts: Sequence[T]) -> list[tuple[T, ...]]:
-    """The beginnings of a list, the longest first."""
+    """The prefixes of a list, longest first."""
     return [tuple(parts[:size]) for size in range(len(parts), -1, -1)]
 
 
 def cube_of(parts: Sequence[T]) -> list[tuple[T, ...]]:
-    """The choices from a list, the largest first."""
+    """The subsets of a list, largest first."""
     sizes = range(len(parts), -1, -1)
     return [chosen for size in sizes for chosen in combinations(parts, size)]
 
 
 def crossed(sides: Iterable[Sequence[Collection[str]]]) -> Sets:
-    """Each choice of one set from every side, put together; a set twice is refused."""
+    """The union of each combination of one set from every side; a QueryError for a double set."""
     sets = tuple(frozenset().union(*chosen) for chosen in product(*sides))
     if len(sets) > MOST_SETS:
         raise QueryError("GROUP BY", f"at most {MOST_SETS} grouping sets", str(len(sets)))
@@ -84,7 +84,7 @@ def crossed(sides: Iterable[Sequence[Collection[str]]]) -> Sets:
 
 
 def id_of(held: frozenset[str], keys: Sequence[str]) -> int:
-    """Spark's number of a set: a bit for each key, the first the highest, 1 where it is not in."""
+    """Spark's GROUPING_ID of a set: one bit per key, the first is the highest; 1 if not in it."""
     return sum((key not in held) << place for place, key in enumerate(reversed(keys)))
 
 
@@ -96,9 +96,9 @@ def by_sets(
     sets: Sets,
     id_name: str = GROUPING_ID,
 ) -> Aggregate:
-    """The aggregate of all sets; `id_name` is its last key, the number of the set.
+    """One aggregate over all sets; its last key `id_name` is the number of the set.
 
-    `aggregate` makes it of a child, keys and calls.
+    `aggregate` makes the node from a child, keys and calls.
     """
     names = [name for name, _ in keys]
     arguments = _argument_names([a for _, call in calls for a in call.arguments])

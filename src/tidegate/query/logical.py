@@ -1,7 +1,8 @@
-"""What all nodes of the logical plan have in common: equality, clauses, where state begins.
+"""The base class of the nodes of the logical plan: equality, clauses, and where state begins.
 
-A plan is a graph: a stream that is read twice is one node below two. What is told of a node is
-therefore told once and kept with it; to ask again on every path would double with each level.
+A plan is a graph: a stream that is read twice is one node below two others. The properties of a
+node are therefore computed once and cached on it. Computing them on every path would cost twice as
+much with each level.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Logical:
-    """The part of a node that is the same for all of them."""
+    """What all nodes have in common."""
 
     if TYPE_CHECKING:
         stateful: bool
@@ -31,42 +32,42 @@ class Logical:
         def names(self) -> tuple[str, ...]: ...
 
     def clause(self, word: str) -> Any:
-        """The WITH clause on it that begins with a word; None where there is none."""
+        """The WITH clause of the node that begins with a word; None if there is none."""
         return next((clause for clause in self.clauses if clause.word == word), None)
 
     @cached_property
     def mark(self) -> int:
-        """A number that equal nodes share, and that most others do not have."""
+        """A hash: equal for equal nodes, and different for most others."""
         return hash((type(self).__name__, self.names, *(child.mark for child in self.children)))
 
     @property
     def reach_us(self) -> int:
-        """How much later than the tuples that make it a row may be: a window, or a wait."""
+        """How much later than its tuples a row may come, because of a window or a wait."""
         return 0
 
     @cached_property
     def own_time(self) -> bool:
-        """Whether `ts` of its rows is a time of their own, and each was decided at it or later.
+        """Whether rows show a time of their own as `ts`, at or before the instant of the decision.
 
-        The event time is then the instant of the decision.
+        Their event time is then that instant.
         """
         return False
 
     @cached_property
     def row_key(self) -> RowKey:
-        """The columns that tell its rows apart."""
+        """The columns that identify a row."""
         return NO_KEY
 
     @cached_property
     def stateless(self) -> bool:
-        """Whether every row comes of one tuple alone, so that Spark can compute its columns."""
+        """Whether every row is made of a single tuple, so that Spark can compute its columns."""
         return not self.stateful and all(child.stateless for child in self.children)
 
     @cached_property
     def after_state(self) -> bool:
-        """Whether kernels alone can evaluate expressions over these rows: Spark has seen its last.
+        """Whether only kernels can evaluate expressions over these rows: they come after state.
 
-        A side of a join may still have been computed by Spark, so lowering decides what is over it.
+        Spark may still compute expressions over one side of a join, so lowering decides for those.
         """
         if len(self.children) < 2:
             return self.stateful or any(child.after_state for child in self.children)

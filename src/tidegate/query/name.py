@@ -45,10 +45,10 @@ class SideName(str):
 
 
 class Names(tuple[str, ...]):
-    """The columns of a node; which one a name means is found at once, however many there are."""
+    """The columns of a node, indexed: finding a name costs the same for any number of columns."""
 
     def find(self, name: str) -> str | None:
-        """As `find_name`."""
+        """See `find_name`."""
         if name in self._exact:
             return name
         alike = self._alike.get(name.lower(), ())
@@ -67,7 +67,7 @@ class Names(tuple[str, ...]):
 
 
 def column(name: str) -> exp.Column:
-    """A plain reference to a column; names are compared as they are, so nothing is quoted here."""
+    """A plain reference to a column, not quoted: names are compared exactly."""
     return exp.Column(this=exp.Identifier(this=name, quoted=False))
 
 
@@ -127,7 +127,7 @@ def resolve(name: str, names: Sequence[str], where: str) -> str:
 
 
 def no_column(name: str, names: Sequence[str], where: str, got: str | None = None) -> QueryError:
-    """What to say of a name that no column has."""
+    """The error for a name that no column has."""
     return QueryError(where, "no column has this name", got or name, near(name, names))
 
 
@@ -148,7 +148,7 @@ def _column_of(columns: Sequence[SideName], name: str) -> SideName | None:
 
 
 def ambiguous(name: str, held: Sequence[str], where: str) -> QueryError:
-    """What to say of a column that both sides of a join have."""
+    """The error for an unqualified name of a column that both sides of a join have."""
     return QueryError(
         where, "a column of both sides must be qualified", name, f"{' or '.join(held)}?"
     )
@@ -227,7 +227,7 @@ def substitute(expression: exp.Expression, mapping: Mapping[str, exp.Expression]
 
 
 def wrapped(expression: exp.Expression) -> exp.Expression:
-    """The expression, in parentheses where an operator beside it could take it apart."""
+    """The expression, in parentheses if an operator beside it could bind stronger."""
     if isinstance(expression, exp.Paren | exp.Dot) or not isinstance(expression, _OPERATORS):
         return expression
     return exp.Paren(this=expression)

@@ -1,11 +1,12 @@
-"""The logical plan: immutable nodes that SQL and Python both build and that lowering reads.
+"""The logical plan: immutable nodes that both SQL and Python build and that lowering reads.
 
-Every node says what its rows are: `schema` lists the implicit columns first (`ts`, or of windows
-`window_start, window_end`), then the others; `names` are the same without their types. A node may
-read what any other gives; one that is `stateful` keeps something from tuple to tuple.
-A node is checked when it is built, and its expressions then name columns exactly as the child does.
-Types that only Spark can tell are not needed to build a node: `schema` raises UnknownKernel for
-them, and lowering asks Spark.
+`schema` of a node lists the implicit columns first (`ts`, or `window_start, window_end` for rows of
+windows), then the others; `names` are the same without types. Any node may read any other. A
+`stateful` node keeps something from tuple to tuple.
+
+A node is checked when it is built; its expressions then spell columns exactly as its child does.
+Building does not need the types that only Spark knows: `schema` raises UnknownKernel for them, and
+lowering asks Spark.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from tidegate.schema import TIME
 
 @dataclass(frozen=True, eq=False)
 class Input(Logical):
-    """The tuples of one stream, as its sources give them."""
+    """The tuples of one stream, as its sources emit them."""
 
     stream: StreamDef
     windowed = False
@@ -79,17 +80,17 @@ class Input(Logical):
 
     @property
     def shadowed(self) -> bool:
-        """Whether a column that is not the stream's time has the name of the event time."""
+        """Whether a column other than the stream's time is called `ts`."""
         return EVENT_TIME in self.stream.schema.names and self.stream.time != EVENT_TIME
 
     @property
     def summary(self) -> str:
-        """What it does, in one line for people; every node has one."""
+        """One line for people that says what the node does; every node has it."""
         return f"stream {self.stream.name}"
 
     @property
     def event_names(self) -> frozenset[str]:
-        """Columns that hold the event time, under whatever name."""
+        """The names of all columns that hold the event time."""
         return frozenset({self.stream.time} if self.shadowed else {self.stream.time, EVENT_TIME})
 
 
@@ -116,9 +117,9 @@ class Filter(Passthrough):
 
 @dataclass(frozen=True, eq=False)
 class Branch(Passthrough):
-    """One output of a split: the rows whose first true condition is `index`, or the rest.
+    """One output of a split: the rows whose first true condition has the number `index`.
 
-    A condition that is NULL does not match; `index == len(conditions)` is the rest.
+    `index == len(conditions)` is the rest. A condition that is NULL does not match.
     """
 
     child: Node
@@ -144,7 +145,7 @@ class Branch(Passthrough):
 
     @property
     def predicate(self) -> exp.Expression:
-        """The condition of this output alone, free of NULL."""
+        """The condition of this output, which is never NULL."""
         held = [exp.Coalesce(this=c.copy(), expressions=[exp.false()]) for c in self.conditions]
         parts: list[exp.Expression] = [exp.Not(this=h) for h in held[: self.index]]
         parts += held[self.index : self.index + 1]
@@ -153,7 +154,7 @@ class Branch(Passthrough):
 
 @dataclass(frozen=True, eq=False)
 class Project(Passthrough):
-    """Named expressions over the child's columns; the implicit columns stay by themselves."""
+    """Named expressions over the child's columns; the implicit columns are always kept."""
 
     child: Node
     columns: tuple[NamedExpr, ...]
@@ -197,9 +198,9 @@ class Project(Passthrough):
 
 @dataclass(frozen=True, eq=False)
 class Union(Logical):
-    """The tuples of several streams, columns matched by position and named as in the first.
+    """The tuples of several streams; columns match by position and are named as in the first.
 
-    Rows of windows are tuples like others: each at its event time, without its window.
+    Rows of windows become ordinary tuples at their event times, without their windows.
     """
 
     inputs: tuple[Node, ...]
@@ -276,9 +277,10 @@ Node = (
 
 
 def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
-    """A Project without the implicit columns, which are there anyway; the child if nothing changes.
+    """A Project of these columns, or the child if nothing changes.
 
-    The implicit columns may be listed under their own names, but nothing else may take the names.
+    The implicit columns are kept anyway; they may be listed under their own names. No other column
+    may have those names.
     """
     implicit = WINDOW if child.windowed else (EVENT_TIME,)
     kept: list[NamedExpr] = []
@@ -315,7 +317,7 @@ def data_names(node: Node) -> tuple[str, ...]:
 
 
 def result_columns(node: Node) -> list[tuple[str, str]]:
-    """What * stands for, without the implicit columns: names in a result, and those in the node."""
+    """The columns that * stands for, as pairs (name in a result, name in the node)."""
     names = data_names(node)
     taken = set(WINDOW if node.windowed else (EVENT_TIME,))
     found = []

@@ -1,4 +1,4 @@
-"""Functions OVER the tuples of a key, as a logical node that adds columns to its child."""
+"""The logical node of OVER: functions over earlier or later tuples of a key, as new columns."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ Types = Sequence[pa.DataType]
 
 
 class OverCall(Protocol):
-    """What one column is asked to be; `arguments` are over the columns of the child."""
+    """The function of one column; `arguments` are expressions over the child's columns."""
 
     @property
     def arguments(self) -> tuple[exp.Expression, ...]: ...
 
     def over(self, change: Callable[[exp.Expression], exp.Expression]) -> OverCall:
-        """The same of other expressions."""
+        """The same function with each argument changed."""
 
     def coerced(self, types: Types) -> OverCall:
-        """With Spark's implicit casts of its arguments, given their types."""
+        """The same function with Spark's implicit casts of its arguments, given their types."""
 
     def result(self, types: Types) -> pa.DataType:
-        """The type of the column, given those of the coerced arguments."""
+        """The type of the column, given the types of the coerced arguments."""
 
     @property
     def text(self) -> str:
-        """What it is, for people and for the fingerprint."""
+        """The function as text, for people and for the fingerprint."""
 
 
 ROWS, RANGE = "ROWS", "RANGE"
@@ -55,9 +55,9 @@ _IGNORE_NULLS = " ignore nulls"
 
 @dataclass(frozen=True)
 class FrameSpan:
-    """Where a frame begins: so many tuples, or microseconds, before the tuple; None for the first.
+    """The beginning of a frame: `preceding` tuples or microseconds back; None is the first tuple.
 
-    A frame of RANGE ends with the last tuple of the instant, one of ROWS with the tuple.
+    A ROWS frame ends with the tuple itself, a RANGE frame with the last tuple of its instant.
     """
 
     kind: str

@@ -1,7 +1,8 @@
-"""The user's own operator as a logical node.
+"""The logical node of a user's own operator.
 
-Its rows are what the objects of a class put out, each at the time of the tuple or timer that made
-it. The class is tried when the node is built: a mistake in what it promises is told before a run.
+Its rows are emitted by objects of a class, each at the time of the tuple or timer that made it. The
+node tries the class when it is built, so that a mistake in its declarations is an error before the
+run.
 """
 
 from __future__ import annotations
@@ -47,11 +48,10 @@ _KEY = "key"
 
 @dataclass(frozen=True, eq=False)
 class ProcessNode(Logical):
-    """What the objects of a class make of the tuples of the child, one object per bucket.
+    """The rows that objects of a class emit for the child's tuples; one object per bucket.
 
-    `keys` are the columns whose values say which buckets a tuple goes to, a function of the tuples
-    that says so, or None for all of them. `initial` has the state of keys before their first
-    tuples.
+    `keys` decides which buckets get a tuple: columns, or a function of the tuples; with None all
+    buckets get it. `initial` is a table with the state of keys before their first tuples.
     """
 
     child: Node

@@ -1,4 +1,4 @@
-"""The fluent Python surface: streams that a session makes, and methods that add logical nodes."""
+"""The fluent Python API: streams that a session makes, and methods that add logical nodes."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ _JOIN = '.join(other, within="5 minutes", on=left.route == right.route)'
 
 @dataclass(frozen=True, repr=False)
 class Stream(RunnableStream):
-    """A stream, or what a query makes of one; every method gives a new one and changes nothing.
+    """A stream, or the result of a query; every method returns a new one and changes nothing.
 
-    The session makes it and hands in how queries are started, explained and looked at.
+    The session makes it, with the functions that start, explain and preview its query.
     """
 
     @nested
@@ -92,7 +92,7 @@ class Stream(RunnableStream):
 
     @nested
     def select(self, *columns: Column, **named: Column) -> Stream:
-        """Choose and compute columns; the event time or the window stays by itself.
+        """Choose and compute columns; the event time or the window is always kept.
 
         `"*"` stands for all columns there are: `select("*", half=col("fare") / 2)`.
         """
@@ -100,13 +100,13 @@ class Stream(RunnableStream):
 
     @nested
     def with_columns(self, *columns: Column, **named: Column) -> Stream:
-        """All columns and these; one of a name that is there takes its place."""
+        """All columns and these; a new column replaces one of the same name."""
         more = named_columns(self.node, columns, named, "with_columns")
         return self._with(project(self.node, with_columns(self.node, more)))
 
     @nested
     def drop(self, *columns: Column) -> Stream:
-        """All columns but these; the event time or the window stays by itself."""
+        """All columns but these; the event time or the window is always kept."""
         return self._with(project(self.node, without_columns(self.node, columns)))
 
     @nested
@@ -127,11 +127,11 @@ class Stream(RunnableStream):
         position: str | None = None,
         outer: bool = False,
     ) -> Stream:
-        """A row for each value of a list, in its order, at the time of the tuple.
+        """One row for each value of a list, in the list's order, at the time of the tuple.
 
-        The value takes the place of the column of lists, or is in the column `into`. `position`
-        names a column for its place in the list, counted from 0 on. Lists that are empty or NULL
-        give no row, with `outer` one in which the value is NULL.
+        The value replaces the column of lists, or goes into the column `into`. `position` names a
+        column for its index in the list, from 0 on. An empty or NULL list makes no row; with
+        `outer` it makes one in which the value is NULL.
         """
         return self._with(explode(unqualified(self.node), column, into, position, outer))
 
@@ -145,17 +145,17 @@ class Stream(RunnableStream):
 
     @nested
     def split(self, *conditions: Expression) -> tuple[Stream, ...]:
-        """One stream per condition, each tuple in the first that is true; the last is the rest."""
+        """One stream per condition; a tuple goes to the first true one, else to the last stream."""
         parts = tuple(read_expression(c, self.node.names, "split") for c in conditions)
         return tuple(self._with(Branch(self.node, parts, i)) for i in range(len(parts) + 1))
 
     @nested
     @called_as('.drop_duplicates("id", within="1 hour")')
     def drop_duplicates(self, *columns: Column, within: Duration, keep: str = FIRST) -> Stream:
-        """The tuples that are new: no kept one with the same columns is at most `within` before.
+        """Drop a tuple if a kept one with the same columns came at most `within` before it.
 
-        Without columns all of them count. A key is remembered for that time and then forgotten.
-        With keep="last" it is the last tuple at most so long after the first, once that has passed.
+        Without columns all columns count. A key is remembered for that time and then forgotten.
+        keep="last" keeps the last tuple within that time of the first, and emits it afterwards.
         """
         node = unqualified(self.node)
         keys = named_columns(node, columns or ("*",), {}, "drop_duplicates")
@@ -173,11 +173,11 @@ class Stream(RunnableStream):
     ) -> Stream:
         """All columns, and these over the tuples of the same key up to each tuple.
 
-        They are aggregates, `lag("fare", 1)`, `nth_value("fare", 2)`, `row_number()`, or `rank()`
-        and `dense_rank()`, for which tuples of one instant are peers. `rows` is how many tuples
-        before it count, `range` how long before it they may be; without both all do, with those of
-        its own instant.
-        `lead("fare", 1)` looks forward: rows then come when that tuple has come.
+        A column is an aggregate, `lag("fare", 1)`, `nth_value("fare", 2)`, `row_number()`, `rank()`
+        or `dense_rank()`; tuples of one instant have one rank. `rows` is how many tuples before it
+        count, `range` how long before it they may be. Without both, all tuples up to its own
+        instant count.
+        `lead("fare", 1)` looks forward: a row is emitted when that tuple has come.
         """
         node = unqualified(self.node)
         keys = [e for _, e in named_columns(node, partition_by, {}, "over")]
@@ -199,15 +199,15 @@ class Stream(RunnableStream):
         max: Duration | None = None,
         **more: Any,
     ) -> Windowed:
-        """Windows of this length, one every `slide`; without it they tumble.
+        """Windows of this length, one every `slide`; without `slide` they tumble.
 
         They are aligned at the Unix epoch, or `offset` later. With a `time_zone` they are whole
         local days, weeks from Monday on, or months, and begin at midnight there.
 
-        With `rows` in place of a length they are windows of tuples: the last `rows` of each group,
-        whenever another `slide` of them have come. With `session` they last as long as tuples of a
-        group come, each at most so long after the one before; a tuple more than `max` after the
-        first begins another one.
+        With `rows` instead of a length they are windows of tuples: the last `rows` of each group,
+        whenever another `slide` of them have come. With `session` a window lasts while tuples of a
+        group keep coming, each at most so long after the one before; a tuple more than `max` after
+        the first begins a new one.
         """
         if isinstance(range, Expression) or (
             isinstance(range, str) and find_name(range, self.node.names)
@@ -275,16 +275,16 @@ class Stream(RunnableStream):
         rows: int | tuple[int | None, int | None] | None = None,
         how: str = "inner",
     ) -> Stream:
-        """Pairs of tuples of two streams that are near in time, or in number, and fit together.
+        """Pairs of tuples of two streams that are close in time, or in number, and meet `on`.
 
-        `within` is how much earlier the one may be than the other, `rows` how many of the newest
-        tuples are kept instead; a pair of values is for this stream and for the other. `on` is an
-        expression over `left` and `right`, or a function that gets the rows of both sides as two
-        Arrow tables, aligned pair by pair, and returns a boolean for each pair. It must give the
-        same answer for the same pair whenever it is asked.
+        `within` is how much earlier one tuple may be than the other; `rows` is how many of the
+        newest tuples are kept instead. A pair of values is for this stream and the other. `on` is
+        an expression over `left` and `right`, or a function that gets the rows of both sides as two
+        Arrow tables, aligned pair by pair, and returns a boolean for each pair. It must always
+        return the same answer for the same pair.
 
         `how` is the kind of the join, named as in Spark: "inner", "left", "right", "full", "semi",
-        "anti". A tuple without a partner comes when its window has passed, at its own `ts`.
+        "anti". A row without a partner is emitted when its window has passed, with its own `ts`.
 
         A table needs no window: `rides.join(zones, on=left.zone == right.id, how="left")`. `how` is
         then "inner", "left", "semi" or "anti"; `on` may also name columns that both have.
@@ -311,14 +311,14 @@ class Stream(RunnableStream):
         allow_equal: bool = True,
         how: str = "inner",
     ) -> Stream:
-        """Each tuple with the one of the other stream that is nearest in time before it.
+        """Each tuple with the tuple of the other stream that is nearest in time before it.
 
-        `on` names the columns that must be equal, or says it as an expression over `left` and
-        `right`; without it all tuples are of one key. The partner may be as old as it likes, or as
-        `tolerance` says; with `allow_equal=False` it is earlier. `direction="forward"` takes the
-        nearest after it in its place, and needs a tolerance. Of several at one instant the last
-        in the total order counts. A tuple without a partner is left out, or with `how="left"` kept
-        with NULLs. The time of a row is that of the tuple: `left` and `right` name the columns.
+        `on` names the columns that must be equal, or is an expression over `left` and `right`;
+        without it all tuples have one key. The partner may be of any age, or at most `tolerance`
+        old; with `allow_equal=False` it must be earlier. `direction="forward"` takes the nearest
+        tuple after it instead, and needs a tolerance. Of several at one instant the last in the
+        total order counts. A tuple without a partner is dropped, or kept with NULLs by
+        `how="left"`. A row has the time of the tuple; `left` and `right` name its columns.
         """
         _stream(other, "join_asof", _JOIN_ASOF)
         node = read_asof(
@@ -341,13 +341,13 @@ class Stream(RunnableStream):
         filter: FilterFunction | None = None,
         initial: Table | None = None,
     ) -> Stream:
-        """What a class of your own makes of the tuples: one object of it per bucket.
+        """Process the tuples by a class of your own, with one object of it per bucket.
 
-        `keys` is the column whose value says to which object a tuple goes (a column of lists: to
-        several), a list of columns that do so together, or a function from an Arrow table of
-        tuples to one key or one list of keys for each; without it every object sees every tuple.
-        `filter(bucket, table)` may say which of its tuples a bucket needs to see. `initial` is a
-        table of the session with the key and a column for each map that is to begin with values.
+        `keys` decides which object gets a tuple: a column (of lists: several objects), a list of
+        columns together, or a function from an Arrow table of tuples to one key, or one list of
+        keys, for each. Without it every object gets every tuple. `filter(bucket, table)` may choose
+        the tuples that a bucket needs. `initial` is a table of the session with the key, and a
+        column for each map that starts with values.
         """
         table = None if initial is None else definition_of(initial, "process initial")
         return self._with(process(unqualified(self.node), factory, keys, filter, table))

@@ -1,7 +1,7 @@
-"""Rewrites a query so that each of its rows says which input tuples it was made of.
+"""Rewrites a query so that each of its rows names the input tuples that it was made of.
 
-Streams get a column of ids, which other nodes pass on and aggregates gather as text. Rows, their
-order and their other columns stay as they are, also those of answers from samples.
+Streams get a column of ids. Other nodes pass it on, and aggregates collect the ids as text. The
+rows, their order and their other columns do not change, not even for answers from samples.
 """
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ from tidegate.query.unnest import Unnest
 from tidegate.query.window_process import WindowProcess
 
 WHY = "#why"
-"""How the names of columns begin that have the ids of tuples."""
+"""The prefix of the names of columns with ids of tuples."""
 
 SEPARATOR = ","
 
 _GATHERED = "traced"
-"""The aggregate that gathers the ids of the tuples that an answer has used."""
+"""The aggregate that collects the ids of the tuples that an answer used."""
 
 Ids = tuple[str, ...]
-"""The columns of a node that have ids; together they are those of its rows."""
+"""The columns of a node with ids; a row is made of the ids in all of them."""
 
 Traced = tuple[Node, Ids]
 
 Rule = Callable[[Any, Sequence[Traced]], Traced]
-"""Traces a node over children that are traced."""
+"""Traces a node, given its traced children."""
 
 
 class UntracedError(UnavailableError):
-    """Some node does not say of which tuples its rows are made: a class of the user's."""
+    """The query has a node whose rows cannot be traced to tuples: a class of the user's."""
 
 
 def traced(root: Node) -> dict[int, Traced]:
-    """By the identity of each node of a query the same node with ids, and where they are."""
+    """Each node of a query with ids, and the columns that have them; by the node's identity."""
     found: dict[int, Traced] = {}
     numbers = {table.name: -1 - place for place, table in enumerate(traced_tables(root))}
     rules: dict[type[Any], Rule] = {**_RULES, TableJoin: partial(_with_table, numbers)}
@@ -76,9 +76,9 @@ def traced(root: Node) -> dict[int, Traced]:
 
 
 def traced_tables(root: Node) -> list[TableDef]:
-    """The tables whose rows have ids: -1:7 is row 7 of the first.
+    """The tables whose rows get ids; -1:7 is row 7 of the first.
 
-    Not those that are read again, of which a row may be gone, nor those that only filter.
+    Left out are tables that are read again, whose rows may be gone, and tables that only filter.
     """
     joins = (node for node in bottom_up([root]) if isinstance(node, TableJoin))
     tables = (join.table for join in joins if not join.filters and join.table.refresh_us is None)
@@ -86,7 +86,7 @@ def traced_tables(root: Node) -> list[TableDef]:
 
 
 def table_rows(table: TableDef) -> pa.Table:
-    """All rows of a table, as it is now; they are held whole."""
+    """All rows of a table as it is now; holds them in memory."""
     content = table.read(sys.maxsize)
     assert isinstance(content, TableContent), "no size is too large"
     return from_bytes(content.data)
@@ -98,7 +98,7 @@ def _input(node: Input, _: Sequence[Traced]) -> Traced:
 
 
 def _passed(node: Any, children: Sequence[Traced]) -> Traced:
-    """A node that passes on the columns of its child."""
+    """Traces a node that passes on the columns of its child."""
     ((child, ids),) = children
     return replace(node, child=child), ids
 

@@ -67,17 +67,17 @@ _UNSIGNED = {
 
 
 def bind(node: exp.Expr, columns: Mapping[str, pa.DataType], where: str) -> Expr:
-    """Resolve the names of an expression and give it Spark's types.
+    """Resolve the names in an expression and give it Spark's types.
 
-    Raises QueryError for a mistake, UnknownKernel for what only Spark can evaluate. A bare NULL
-    becomes a string. A constant that cannot be read as what it stands beside is found now, unless
-    it is in a branch that rows may not take.
+    Raises a QueryError for a mistake, and UnknownKernel for an expression that only Spark can
+    evaluate. A bare NULL becomes a string. A constant that cannot be read as the type it is
+    compared with is an error now, unless it is in a branch that rows may not take.
     """
     return _Binder(columns, where).expression(node, NULL)
 
 
 def bind_predicate(node: exp.Expr, columns: Mapping[str, pa.DataType], where: str) -> Expr:
-    """The same for a condition, which must be boolean."""
+    """As `bind` for a condition, which must be boolean."""
     bound = _Binder(columns, where).expression(node, BOOL)
     if bound.type != BOOL:
         got = f"{node.sql('spark')} of type {type_name(bound.type)}"
@@ -86,7 +86,7 @@ def bind_predicate(node: exp.Expr, columns: Mapping[str, pa.DataType], where: st
 
 
 class _Binder:
-    """One binding: the columns in scope and where messages point."""
+    """Binds one expression: has the columns in scope, and the clause that messages name."""
 
     def __init__(self, columns: Mapping[str, pa.DataType], where: str) -> None:
         self.columns = columns
@@ -106,7 +106,8 @@ class _Binder:
     def operand(self, node: exp.Expr) -> Expr | CalendarInterval:
         """A node as an expression, or as a constant interval, which is not a value by itself.
 
-        A chain of operators leans to the left as deep as it is long, so it is gone up in a loop.
+        A chain of operators is a left-leaning tree as deep as the chain is long. A loop walks it,
+        because recursion would overflow the stack.
         """
         chain: list[exp.Binary] = []
         while isinstance(node, exp.Paren | exp.Alias) or type(node) in _CHAINED:

@@ -33,10 +33,10 @@ class _ScratchSink(FileSink):
 
 @dataclass(frozen=True)
 class ComparedOutput:
-    """What one output of both queries has in common, and what not.
+    """The comparison of one output of both queries.
 
     `retyped` has the old and the new type of columns. Only columns of the same name and type are
-    compared; `keys` are those of them that tell rows of an instant apart.
+    compared; `keys` are the columns that identify a row of an instant.
     """
 
     name: str | None
@@ -68,7 +68,7 @@ class ComparedOutput:
 
 @dataclass(frozen=True)
 class ComparedQueries:
-    """All outputs that both queries have, the names of the others, and streams of other sources."""
+    """The outputs of both queries, the names of the others, and streams with other sources."""
 
     outputs: tuple[ComparedOutput, ...]
     removed: tuple[str, ...]
@@ -98,11 +98,11 @@ def compare_queries(
     most: int,
     run: Callable[[Loop], object],
 ) -> ComparedQueries:
-    """Run both to their ends, one after the other, and compare their outputs by name.
+    """Run both queries to their ends, one after another, and compare their outputs by name.
 
-    A query with one output is compared with another that has one, whatever their names are. `run`
-    runs a loop to its end. Outputs wait in a temporary folder, which must have room for both; what
-    is held of them in memory is a batch and the rows of one instant.
+    Two queries with one output each are compared whatever the names are. `run` runs a loop to its
+    end. Outputs are kept in a temporary folder, which must have room for both; only a batch of rows
+    and the rows of one instant are held in memory.
     """
     pairs = output_pairs(old, new)
     with tempfile.TemporaryDirectory(prefix="tidegate-compare-") as scratch:

@@ -1,4 +1,4 @@
-"""Lets Ctrl-C interrupt the wait for a query, and leave the jobs of Spark alone."""
+"""Lets Ctrl-C interrupt the wait for a query without cancelling Spark's jobs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _LOOK_S = 0.5
 
 
 def wait_for(task: Future[None], timeout_s: float | None = None) -> None:
-    """Block until a task has ended or the time is over; Ctrl-C interrupts this and nothing else.
+    """Block until a future is done or the time is over; Ctrl-C interrupts only this wait.
 
-    In pieces: a Ctrl-C that comes just before a thread sleeps is seen when it wakes.
+    It waits in pieces: a Ctrl-C just before the thread sleeps is noticed only when it wakes.
     """
     with _jobs_kept():
         while timeout_s is None or timeout_s > _LOOK_S:
@@ -28,10 +28,10 @@ def wait_for(task: Future[None], timeout_s: float | None = None) -> None:
 
 @contextmanager
 def _jobs_kept() -> Iterator[None]:
-    """Let Ctrl-C interrupt the wait and nothing else.
+    """Replace Spark's handler of Ctrl-C during a wait.
 
-    A Spark context that was made on the main thread has a handler that cancels the jobs of all
-    threads: the query would fail with it.
+    A Spark context that was made on the main thread installs a handler that cancels the jobs of all
+    threads, and so would make the query fail.
     """
     before = signal.getsignal(signal.SIGINT)
     spark = (getattr(before, "__module__", None) or "").startswith("pyspark")

@@ -1,4 +1,4 @@
-"""From a plan and options to a loop that is ready to run; used by every surface."""
+"""Makes a loop that is ready to run from a plan and options; used by Python and the command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tidegate.state.store import Store
 _log = logging.getLogger(__name__)
 
 Location = str | PathLike[str] | tuple[FileSystem, str]
-"""Where a checkpoint is: a folder, a URI of `pyarrow.fs`, or a file system and a path in it."""
+"""The place of a checkpoint: a folder, a URI of `pyarrow.fs`, or a file system and a path."""
 
 
 def _check_checkpoint(checkpoint: Location | None, options: RunOptions) -> None:
@@ -62,13 +62,14 @@ def prepare(
     connections: Sequence[Connection] | None = None,
     script: RecordedScript | None = None,
 ) -> Loop:
-    """Open sources, checkpoint and sinks, and make the loop; nothing has been read yet.
+    """Open sources, checkpoint and sinks, and make the loop; reads no input yet.
 
-    `sinks` are by the names of the outputs, None for the only one. `connectors` are those of
-    sources that are not named by a URI, by the name they have in the plan; `connections` are read
-    in place of all that the plan names. Without a checkpoint the state lives in a temporary folder
-    that ends with the loop. A loop with `until` runs batches again that ended there or before.
-    `script` is recorded when the loop begins to run.
+    - `sinks` are by the names of the outputs; the name of an only output is None.
+    - `connectors` are those of sources without a URI, by their names in the plan. `connections`
+      replace all sources of the plan.
+    - Without a `checkpoint` the state is in a temporary folder, which is deleted with the loop.
+    - A loop with `until` only runs committed batches again, up to that manifest.
+    - `script` is recorded in the checkpoint when the loop begins to run.
     """
     _check_checkpoint(checkpoint, options)
     if place.in_vain:
@@ -78,7 +79,7 @@ def prepare(
             _log.warning("%s: %s", subquery.name, warning)
     if connections is None:
         connections = connections_of(plan.streams, connectors or {}, options)
-    place.check()  # else a checkpoint would be begun before the first batch asks for Spark
+    place.check()  # before the checkpoint is made: Spark itself starts with the first batch
     options = replace(
         options,
         default_instances=place.default_instances(),
@@ -127,7 +128,7 @@ def prepare(
 
 
 def title_of(plan: Plan) -> str:
-    """What a query is called that has no file: by its outputs, or by what it does."""
+    """The title of a query without a file: its outputs, or its operators."""
     named = [target.name for target in plan.targets if target.name is not None]
     return ", ".join(named or plan.names.values())
 

@@ -1,4 +1,4 @@
-"""Checks the keyword arguments of a run and makes its options."""
+"""Checks the keyword arguments of a run and makes its `RunOptions`."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def run_options(
 
 
 def policy_of(asked: Any, outputs: Sequence[Output], where: str = "policy") -> Policy:
-    """The policy of a run: that of its WITH LATENCY where it has one, else what is asked for.
+    """The policy of a run: that of WITH LATENCY if the query has it, else the one asked for.
 
-    `auto` without parameters is that of the query, too. Two that differ are an OptionError.
+    `auto` without parameters agrees with WITH LATENCY. Any other pair is an OptionError.
     """
     aims = {str(o.aim.summary): o.aim for o in outputs if o.aim is not None}
     if not aims:
@@ -74,7 +74,7 @@ def policy_of(asked: Any, outputs: Sequence[Output], where: str = "policy") -> P
 
 
 def memory_of(limit: str | int | None) -> Allowance:
-    """What each process may hold, by the limit that a program gives."""
+    """The memory that each process may hold, from the user's limit."""
     where = "memory_limit"
     return Allowance.of(None if limit is None else bytes_of(limit, where), where)
 
@@ -101,7 +101,7 @@ def checkpoint_options(
 
 
 def seconds_of(trigger: str | timedelta | float, where: str) -> float:
-    """A length of time that an option is given, in seconds."""
+    """The value of an option that is a length of time, in seconds."""
     try:
         return duration_us(trigger, where) / 1e6
     except QueryError as error:
@@ -111,7 +111,7 @@ def seconds_of(trigger: str | timedelta | float, where: str) -> float:
 def _switches(
     asked: Mapping[int | str, int | Mapping[int, int]],
 ) -> tuple[dict[int, int], dict[str, Mapping[int, int]]]:
-    """What is asked for all subqueries, and for single ones by name."""
+    """The switches for all subqueries, and those for single ones by name."""
     general: dict[int, int] = {}
     own: dict[str, Mapping[int, int]] = {}
     for key, value in asked.items():

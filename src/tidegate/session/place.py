@@ -1,4 +1,4 @@
-"""Says where tasks run, from what a user names, and makes the runner for that place."""
+"""Decides where tasks run, from the user's options, and makes the runner for that place."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ T = TypeVar("T")
 NO_SPARK = "none"
 DEFAULT_MASTER = "local[*]"
 SUBMITTED = ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS")
-"""Variables of the environment that spark-submit, or who prepares a notebook, sets."""
+"""The environment variables that spark-submit or the host of a notebook sets."""
 EXCHANGES = ("auto", "shared", "shuffle")
 _UNKNOWN = 2
-"""The instances of a query where only a cluster knows how many tasks run at once."""
+"""The default instances of a query if only the cluster knows how many tasks run at once."""
 EXECUTIONS = ("auto", "resident", "jobs")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where tasks run: without Spark, on a master to connect to, or in a session that is there.
+    """Where tasks run: without Spark, on a master to connect to, or in an existing session.
 
     `conf` are settings of a Spark that is started here.
     """
@@ -50,7 +50,7 @@ class Place:
     conf: Mapping[str, str] = field(default_factory=dict)
     execution: str = "auto"
     title: str = ""
-    """What the user calls the query, for Spark's pages; empty where only the query knows."""
+    """The user's name for the query, for Spark's pages; empty to use the query's own."""
 
     @staticmethod
     def at(
@@ -60,9 +60,9 @@ class Place:
         conf: Mapping[str, str] | None = None,
         execution: str = "auto",
     ) -> Place:
-        """A place by what a user names; where it is nothing, the Spark that is there already.
+        """The place that a user names; by default the Spark that is there.
 
-        That is the session that the process has, else the master of spark-submit, else this host.
+        That is the session of this process, else the master of spark-submit, else this host.
         """
         if session is None and master is None:
             session, master = _already_there()
@@ -132,7 +132,7 @@ class Place:
             )
 
     def but(self, exchange: str | None, execution: str | None) -> Place:
-        """The place of a query that may say how its tasks exchange tuples, and how they run."""
+        """The same place with another exchange or execution, if they are given."""
         return replace(
             self, exchange=exchange or self.exchange, execution=execution or self.execution
         )
@@ -153,7 +153,7 @@ class Place:
 
     @property
     def location(self) -> str:
-        """The master, also of a session that is there."""
+        """The master; for an existing session, that of the session."""
         return self.master if self.session is None else _access(self.session).master
 
     @property
@@ -161,7 +161,7 @@ class Place:
         return self.session is not None or self.master != NO_SPARK
 
     def default_instances(self) -> int:
-        """As many instances as tasks can run at once here."""
+        """As many instances as tasks can run at once."""
         if self.session is not None:
             return _access(self.session).parallelism or _UNKNOWN
         local = re.match(r"local(?:\[(\d+|\*))?", self.master)
@@ -172,14 +172,14 @@ class Place:
         return max(int(local.group(1) or 1), 1)
 
     def cores(self) -> int | None:
-        """How many tasks run at once here; None where only a cluster knows."""
+        """How many tasks can run at once; None if only the cluster knows."""
         local = re.match(r"none$|local(\[|$)", self.master) is not None
         if self.session is not None:
             return _access(self.session).parallelism
         return self.default_instances() if local else None
 
     def connected(self) -> Place:
-        """The same place with a session; starts Spark where it is not running yet."""
+        """The same place with a session; starts Spark if it is not running yet."""
         if not self.on_spark or self.session is not None:
             return self
         if is_connect(self.master):
@@ -187,19 +187,19 @@ class Place:
         else:
             from tidegate.execute.spark.session import connect
 
-        # Not on the main thread: there a Spark context takes Ctrl-C for itself, and cancels the
-        # jobs of all queries. And the wait for this one can be interrupted.
+        # Not on the main thread. There a Spark context would install a handler for Ctrl-C that
+        # cancels the jobs of all queries; and this way the wait can be interrupted.
         connecting = schedule.current().start(
             "tidegate-connect", lambda: connect(self.master, self.conf), daemon=True
         )
         return replace(self, session=connecting.result(), conf={})
 
     def titled(self, title: str) -> Place:
-        """The same place for a query that is called so, unless it has a title already."""
+        """The same place with this title, unless it has one already."""
         return self if self.title else replace(self, title=title)
 
     def check(self) -> None:
-        """Refuse a place where Spark cannot be started, before a checkpoint is begun."""
+        """Refuse a place where Spark cannot start; called before a checkpoint is made."""
         if self.on_spark and self.session is None:
             if is_connect(self.master):
                 check_client()
@@ -208,7 +208,7 @@ class Place:
             check_answers(self.master)
 
     def check_checkpoint(self, location: str, local: bool) -> None:
-        """Refuse a checkpoint that the exchange cannot leave its files in."""
+        """Refuse a checkpoint in which the exchange cannot leave its files."""
         if self.exchange == "shared" and self.on_spark and not local:
             raise OptionError(
                 "--exchange",
@@ -218,7 +218,7 @@ class Place:
             )
 
     def exchange_of(self, plan: Plan) -> str | None:
-        """How tuples of a plan come from host to host, in words; None where there is one."""
+        """How tuples of a plan travel between hosts, in words; None if there is only one host."""
         if self.on_one_host:
             return None
         shuffle = "a shuffle, in jobs of each batch"
@@ -231,7 +231,7 @@ class Place:
         return f"from task to task, where Spark has slots for tasks that stay; else {shuffle}"
 
     def runner(self) -> JobRunner:
-        """What runs tasks here; starts Spark where it is not running yet."""
+        """The runner for this place; starts Spark if it is not running yet."""
         session = self.connected().session
         if session is None:
             return LocalRunner()
@@ -239,9 +239,9 @@ class Place:
 
 
 class DeferredRunner(JobRunner):
-    """Stands for the runner of a place until the first batch comes, and is replaced by it then.
+    """A placeholder for the runner of a place until the first batch, which replaces it.
 
-    So nothing is started for a query before everything else about it was found good.
+    So Spark is not started for a query before all other checks of the query have passed.
     """
 
     def __init__(self, place: Place) -> None:
@@ -258,7 +258,7 @@ class DeferredRunner(JobRunner):
 
 
 def texts(conf: Mapping[str, object]) -> dict[str, str]:
-    """Settings of a program as Spark takes them: `True` is its `true`."""
+    """Settings as texts for Spark: `True` becomes `true`."""
     return {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in conf.items()}
 
 
@@ -271,7 +271,7 @@ def _access(session: SparkSession) -> SparkAccess:
 def _already_there() -> tuple[SparkSession | None, str | None]:
     """The session of this process, or the master that it was submitted to.
 
-    PySpark is not imported, which takes a while, where a program cannot have either.
+    Importing PySpark takes a while, so it is imported only if the program can have either.
     """
     submitted = any(name in os.environ for name in SUBMITTED)
     if "pyspark" not in sys.modules and not submitted:

@@ -1,4 +1,4 @@
-"""From a logical query to a plan, with Spark asked for types where kernels do not know them."""
+"""Lowers a logical query to a plan; asks Spark for types only if an expression has no kernel."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def plan_for(
     options: PlanOptions | None = None,
     connectors: Mapping[str, Connector] | None = None,
 ) -> Plan:
-    """Lower a query; Spark is asked for types only where kernels do not know an expression.
+    """Lower a query; Spark is asked for types only if an expression has no kernel.
 
-    What the options leave open of joins is decided by the first rows of the streams; `connectors`
-    are those of sources that are not named by a URI.
+    If the options leave a join's method open, the first rows of its streams decide. `connectors`
+    are those of sources without a URI.
     """
     options = options or PlanOptions()
     join = options.join
@@ -77,7 +77,7 @@ def _partitioner(asked: str, outputs: Sequence[Output]) -> str:
 
 
 def _instead(nodes: Sequence[Node]) -> str:
-    """What there is in place of a partitioner, where a query has no aggregate."""
+    """The advice for a partitioner on a query without an aggregate."""
     if any(map(has_process, nodes)):
         return (
             "Leave it out: a process has all tuples of a key at one instance. A mergeable process "

@@ -1,4 +1,4 @@
-"""Reads the first rows of a stream, from which a plan is estimated."""
+"""Reads the first rows of a stream, for the estimates of a plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate.query.node import StreamDef
 from tidegate.source.registry import open_uri
 
 PREVIEW_ROWS = 4096
-"""How many rows of a stream are looked at, of all its sources together."""
+"""The rows of a stream that are read, over all its sources."""
 
 PREVIEW_SOURCES = 8
 

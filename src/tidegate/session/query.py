@@ -1,4 +1,4 @@
-"""A query that is running: what a program can ask of it and tell it while batches go on."""
+"""The handle of a running query: a program waits for it, changes it and asks for its status."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 class RunningQuery:
     """A started query; its batches run in a thread of their own.
 
-    A failure ends the thread and is raised by the next call of `wait` or `stop`; what was committed
-    before stays, and starting again on the same checkpoint continues from there. A program that
-    ends while it runs stops it, and waits for the running batch.
+    If the query fails, its thread ends, and the next call of `wait` or `stop` raises the error.
+    Committed batches stay; a new start on the same checkpoint continues after them. A program that
+    ends stops its queries and waits for their current batches.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class RunningQuery:
         self._loop = loop
         self._outputs, self._connectors = outputs, connectors or {}
         self.dashboard = page
-        """Where a browser sees it, `http://127.0.0.1:8123/`; None where it has no page."""
+        """The URL of its page, as `http://127.0.0.1:8123/`; None without a page."""
         self._running: Future[None] = Future()
         self._failure: BaseException | None = None
         self._cell: LiveCell | None = None
@@ -71,7 +71,7 @@ class RunningQuery:
         return f"RunningQuery({self._state}: {', '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        """The same with more figures, and a link to the page."""
+        """HTML for a notebook: the text, more figures, and a link to the page."""
         text = f"<code>{escape(repr(self))}</code>{query_html(self._loop)}"
         link = "" if self.dashboard is None else f'<a href="{escape(self.dashboard)}">dashboard</a>'
         return f"{text} {link}".strip()
@@ -79,7 +79,7 @@ class RunningQuery:
     def _ipython_display_(self) -> None:
         """Called by IPython: a notebook shows the query live, until it ends or is shown again."""
         if not in_notebook():
-            raise NotImplementedError  # IPython then takes the text
+            raise NotImplementedError  # IPython then shows the text
         if self._cell is not None:
             self._cell.stop()
         self._cell = LiveCell(
@@ -96,47 +96,47 @@ class RunningQuery:
 
     def begin(self) -> RunningQuery:
         """Start the thread; called once, by whoever made the query."""
-        # A daemon, so that Ctrl-C ends a program which waits for a batch that takes too long.
+        # A daemon thread: Ctrl-C can then end a program that waits for a slow batch.
         self._running = schedule.current().start("tidegate-query", self._run, daemon=True)
         stop_at_end(self._running, self._loop.stop)
         return self
 
     def wait(self, timeout_s: float | None = None) -> Summary:
-        """Block until the input has ended or the time is over, and give the summary so far.
+        """Block until the input has ended or the time is over; return the summary so far.
 
-        Ctrl-C raises KeyboardInterrupt here, and the query goes on: wait again, or stop it.
+        Ctrl-C raises KeyboardInterrupt here while the query goes on: wait again, or stop it.
         """
         wait_for(self._running, timeout_s)
         return self._result()
 
     def stop(self) -> Summary:
-        """End after the running batch; windows still open stay in the checkpoint."""
+        """End the query after the current batch; open windows stay in the checkpoint."""
         self._loop.stop()
         wait_for(self._running)
         return self._result()
 
     def pause(self) -> None:
-        """Begin no batch after the running one until `resume`; input waits where it is."""
+        """Start no batch after the current one until `resume`; input stays in its sources."""
         self._loop.controls.refuse_ended("pause")
         self._loop.pause()
 
     def resume(self) -> None:
-        """Go on after `pause`."""
+        """Undo `pause`."""
         self._loop.controls.refuse_ended("resume")
         self._loop.resume()
 
     def scale(self, instances: int, subquery: str | None = None, *, why: str = "") -> None:
-        """Go on with another number of instances from the next batch on.
+        """Use another number of instances from the next batch on.
 
-        For every subquery, or for one by its name; `explain` shows the names. Whatever waits for
-        the next batch already is replaced. What cannot be is an OptionError at once, and the query
-        goes on as before. `why` is for the timeline in `status()["epochs"]`. All this holds for
+        It applies to every subquery, or to one by its name; `explain` shows the names. The request
+        replaces one that still waits. An impossible request raises an OptionError, and the query
+        goes on as before. `why` goes into the timeline in `status()["epochs"]`. All this holds for
         `rebalance`, `move` and `switch` too. On one host no state moves.
         """
         self._ask(Scale(whole(instances, "scale")), subquery, why)
 
     def rebalance(self, subquery: str | None = None, *, why: str = "") -> None:
-        """Spread the load of the buckets evenly over the instances there are, with few moves."""
+        """Spread the load of the buckets evenly over the current instances, with few moves."""
         self._ask(Rebalance(), subquery, why)
 
     def move(
@@ -147,7 +147,7 @@ class RunningQuery:
         *,
         why: str = "",
     ) -> None:
-        """Give some buckets to an instance: a number, several, or a text as `"3,4,10-12"`."""
+        """Move buckets to an instance; they are a number, several, or a text as `"3,4,10-12"`."""
         self._ask(Move(buckets_of(buckets), whole(instance, "move")), subquery, why)
 
     def switch(
@@ -157,23 +157,23 @@ class RunningQuery:
         *,
         why: str = "",
     ) -> None:
-        """Say of all buckets who has them: the owner of each, as `[0, 1, 0, 1]`.
+        """Set the owner of every bucket, as a list `[0, 1, 0, 1]`.
 
-        Or the buckets of each instance, as `{0: "0-31", 1: range(32, 64)}`.
+        Or give the buckets of each instance, as `{0: "0-31", 1: range(32, 64)}`.
         """
         self._ask(Switch(*owners_of(mapping)), subquery, why)
 
     def shed(self, share: float | str, *, why: str = "") -> None:
         """Shed another share of the tuples from the next batch on: 0.9, "90 percent" or "off".
 
-        It is for a query that has `shed`, and counts for tuples after all that were read so far.
-        Where the query has `shed(up_to=...)`, a share is held until "auto" leaves it to the backlog
-        again. The checkpoint and `status()["shedding"]` have the event time from which it counts.
+        Only for a query with `shed`. It applies to tuples later than all that were read so far;
+        `status()["shedding"]` has that event time. If the query has `shed(up_to=...)`, the share
+        stays fixed until "auto" leaves it to the backlog again.
         """
         self._loop.controls.shed(ShareRequest(share_of(share), "user", why))
 
     def use(self, policy: Policy | str) -> None:
-        """Let another policy decide from the next batch on, an object or a name: "threshold"."""
+        """Use another policy from the next batch on: an object, or a name as "threshold"."""
         chosen = policies.of(policy)
         self._loop.controls.refuse_ended("use")
         self._loop.manager.use(chosen)
@@ -187,9 +187,9 @@ class RunningQuery:
         """Let a source join a stream; it promises to bring nothing older than the frontier.
 
         `promise` is the smallest event time it may bring, as a time or in microseconds since 1970;
-        without one the promise is the frontier at the time it joins. A restart opens a URI again
-        by itself; a memory source has to be announced again, and until then the output waits for
-        it. Announcing what is there already changes nothing.
+        by default it is the frontier at the time it joins. A restart opens a URI again by itself. A
+        memory source must be announced again, and the output waits until then. To announce a source
+        that is there already changes nothing.
         """
         streams = self._loop.plan.streams
         positions = [i for i, s in enumerate(streams) if s.name == stream]
@@ -205,11 +205,11 @@ class RunningQuery:
             self._loop.controls.announce(Connection(position, connector, uri), promised_us)
 
     def remove(self, source_id: str) -> None:
-        """Let a source leave; what was read of it is flushed, nothing more is read."""
+        """Let a source leave: rows that were read of it are still processed, no more are read."""
         self._loop.controls.remove(source_id)
 
     def status(self) -> dict[str, Any]:
-        """What the query has done so far, as plain data."""
+        """The state and the figures of the query so far, as plain data."""
         return {
             "running": not self._running.done(),
             "failure": str(self._failure) if self._failure else None,
@@ -217,11 +217,11 @@ class RunningQuery:
         }
 
     def why(self, row: int | str, *, output: str | None = None) -> dict[str, Any]:
-        """Why a committed row is there: its input tuples, and what the query gives of them alone.
+        """Explain a committed row: its input tuples, and the rows that the query makes of them.
 
         `row` is its number, from 0 on, or a condition in SQL: the first row for which it is true.
-        The sources are read again in this process, so they must still have what was read; the run
-        itself goes on. Without Spark: functions that only Spark has are refused.
+        The sources are read again in this process and must still have their rows; the run itself
+        goes on. It works without Spark, so functions that only Spark has are refused.
         """
         from tidegate.session.why.answer import why  # needs kernels that a run may not
 
@@ -230,13 +230,12 @@ class RunningQuery:
     def to_dataframe(
         self, spark: SparkSession | None = None, *, output: str | None = None, stream: bool = False
     ) -> DataFrame:
-        """What the query has committed, as a DataFrame of Spark, in the output order.
+        """The committed rows as a DataFrame of Spark, in the order of the output.
 
-        Of a running query it has the batches up to the newest one when Spark plans an action: each
-        action sees what has been committed by then. With `stream` it is a streaming DataFrame,
-        which goes on with each batch, exactly once. `spark` is the session that the process has
-        unless one is given. Works for results in Parquet files, and without `stream` for those of a
-        memory sink, which are copied.
+        Each action of Spark sees the batches that are committed when Spark plans it. With `stream`
+        it is a streaming DataFrame, which gets each batch exactly once. `spark` is by default the
+        session of the process. It works for results in Parquet files, and without `stream` for
+        those of a memory sink, which are copied.
         """
         from tidegate.execute.spark.data_source import result_frame
 
@@ -277,7 +276,7 @@ class RunningQuery:
 
 
 def _promise_us(promise: str | datetime | int) -> int:
-    """The event time of a promise as the gate counts it."""
+    """The event time of a promise, in microseconds."""
     try:
         return read_us(promise) if isinstance(promise, str) else time_us(promise)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Gives a loop a control socket, so that `tidegate ctl` reaches it."""
+"""Opens the control socket of a loop, for `tidegate ctl`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _log = logging.getLogger(__name__)
 
 
 def reachable(loop: Loop) -> Loop:
-    """The same loop, with a control socket while it runs; a query goes on without one too.
+    """Give a loop a control socket while it runs, and return the loop.
 
-    For loops with a checkpoint of their user: by that the socket is found.
+    `tidegate ctl` finds the socket by the checkpoint, so the loop needs one that the user named. If
+    the socket cannot be opened, the query runs without it.
     """
     path = record_path(loop.store)
     if path is not None:

@@ -1,4 +1,4 @@
-"""Runs one committed batch again, for a person to look into, and says whether it gives its rows."""
+"""Runs one committed batch again for debugging, and says whether it gives the same rows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def replayed(
 
 
 def _free(out: str) -> str:
-    """A folder to write to, in which there is nothing."""
+    """The folder to write to; an OptionError if it is not empty."""
     if disk.exists(out) and (not disk.is_folder(out) or disk.current().names(out)):
         remedy = "Choose a folder that is new: what a query has published is never written over."
         raise OptionError("--out", "must be a new or an empty folder", out, remedy)
@@ -75,7 +75,7 @@ def _free(out: str) -> str:
 
 
 def _compared(repeated: RepeatedBatch, name: str, folder: str, before: int) -> dict[str, Any]:
-    """The rows of one output in the batch; `before` are those of all batches before it."""
+    """The row counts of one output; `before` is the count of all earlier batches."""
     committed, made = repeated.committed, repeated.made
     was, now = committed.digests.get(name), made.digests.get(name)
     again = was is not None and repeated.again(name)

@@ -32,19 +32,19 @@ from tidegate.state.store import Store
 
 @dataclass(frozen=True)
 class RepeatedBatch:
-    """A batch as it was committed, and as it is now."""
+    """The manifests of a batch: as it was committed, and as it was made again."""
 
     committed: Manifest
     made: Manifest
     report: BatchReport
 
     def again(self, output: str) -> bool:
-        """Whether an output has the same rows up to the end of this batch."""
+        """Whether an output has the same rows up to the end of the batch."""
         return self.committed.digests.get(output) == self.made.digests.get(output)
 
 
 class RecordedRun:
-    """What a checkpoint says of a query and its batches; reads only."""
+    """A checkpoint's record of a query and its batches; it is only read."""
 
     def __init__(self, checkpoint: str) -> None:
         self.store = store = Store.open(checkpoint)
@@ -58,11 +58,11 @@ class RecordedRun:
 
     @cached_property
     def fingerprint(self) -> str | None:
-        """Of the query that made the newest batch."""
+        """The fingerprint of the query that made the newest batch."""
         return self._made_by(self.newest)
 
     def script(self, batch: int | None = None) -> RecordedScript:
-        """What builds the query that made a batch, or the newest one; refused where none is."""
+        """The script of the query that made a batch (default: the newest); an error without one."""
         manifest = self.newest if batch is None else self.past.of(batch)
         return recorded_script(self.store, self._made_by(manifest))
 
@@ -73,7 +73,7 @@ class RecordedRun:
 
     @property
     def was_changed(self) -> str | None:
-        """What was changed while the query ran, if anything was: a share alone is no change."""
+        """What a person changed while the query ran, else None; a share alone is no change."""
         if self.newest.changes:
             return "a query"
         return "a share that is shed" if self.newest.shedding.get("changes") else None
@@ -86,13 +86,13 @@ class RecordedRun:
             raise CheckpointError(self.store.location, "must have recorded digests", got, remedy)
 
     def check_unchanged(self) -> None:
-        """Refuse a checkpoint whose rows do not follow from the input alone."""
+        """Refuse a checkpoint whose rows do not depend on the input alone."""
         if self.was_changed is not None:
             got = f"{self.was_changed} that was changed while it ran"
             raise CheckpointError(self.store.location, "must follow from the input alone", got)
 
     def check_repeatable(self, batch: int) -> None:
-        """Refuse a batch that cannot run again, with those that can."""
+        """Refuse a batch that cannot run again; the error lists those that can."""
         there = self.past.repeatable
         if self.newest.was_cut_over and batch == self.newest.batch:
             there.remove(batch)  # its state is that of the query that follows it
@@ -114,7 +114,7 @@ class RecordedRun:
         scratch: str,
         connectors: Mapping[str, Connector] | None = None,
     ) -> Iterator[RepeatedBatch]:
-        """Batches in a row, each as it was and as it is now; only the scratch folder is written."""
+        """Run consecutive batches again, and yield each; writes to the scratch folder only."""
         self.check_repeatable(first)
         until = self.past.of(last)
         self._check_query(plan, self.past.of(first))
@@ -146,14 +146,14 @@ class RecordedRun:
 
 
 class _Beside:
-    """A checkpoint in a scratch folder that begins as another one was after a batch."""
+    """A checkpoint in a scratch folder that starts with the state of another after a batch."""
 
     def __init__(self, store: Store, place: str) -> None:
         self.place = place
         self._from, self._to = store, Store.open(place)
 
     def begin(self, before: Manifest | None) -> None:
-        """Go on with a state; None for the one before the first batch."""
+        """Continue from a state; None is the state before the first batch."""
         self._to.make()
         self._to.write(META, self._from.read(META))
         if before is None:
@@ -167,7 +167,7 @@ class _Beside:
         self._to.write(manifest_name(state.number), state.to_json().encode())
 
     def take(self, names: Iterable[str]) -> None:
-        """Have files of the other checkpoint: as links, or as copies where it is elsewhere."""
+        """Link files of the other checkpoint; copy them if it is on another file system."""
         for name in names:
             if not self._from.files.local:
                 self._to.write(name, self._from.read(name))

@@ -1,4 +1,4 @@
-"""Gives all rows of a query over bounded input as one table, by a run that keeps nothing else."""
+"""Returns all rows of a query over bounded input as one table, by a run without a checkpoint."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from tidegate.sink.memory import MemorySink
 def whole_result(
     node: Node, place: Place, given: Mapping[str, Connector], memory: Allowance, where: str
 ) -> pa.Table:
-    """All rows in the order of the output; runs without Spark where kernels suffice.
+    """All rows in the order of the output; runs without Spark if kernels suffice.
 
-    The rows and the batch at hand must fit into what the process may hold. It is looked at after
-    each batch, and a result that does not fit is refused.
+    The rows and the current batch must fit into the process's memory limit. That is checked after
+    each batch; a result that does not fit is refused.
     """
     shared = place.on_one_host
     plan, place = planned((Output(None, node),), place, given)

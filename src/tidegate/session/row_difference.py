@@ -24,10 +24,10 @@ Cells = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class RowDifference:
-    """One difference; row numbers count from 0, and None is a side that has no such row.
+    """One difference; row numbers count from 0, None if a side has no such row.
 
-    `values` has the row, of a changed one its columns that are equal; `changes` has the others,
-    each as its old and its new value.
+    `values` are the columns of the row; of a changed row, those that are equal. `changes` are the
+    other columns, each with its old and its new value.
     """
 
     kind: str
@@ -65,12 +65,12 @@ class DifferenceLog:
 
 
 class OutputReader:
-    """The rows of one side, handed out up to an instant.
+    """Reads the rows of one output, and returns them up to a given instant.
 
-    The instant of a row is the largest value of the column `time` up to it. In most outputs that is
+    The instant of a row is the largest value of the column `time` so far; in most outputs that is
     its event time. Early results and rows of outer joins show an earlier time than the one they are
-    ordered by; they belong to the instant of the rows before them. Holds a batch of rows and those
-    of one instant.
+    ordered by; they belong to the instant of the rows before them. Holds one batch of rows and the
+    rows of one instant.
     """
 
     def __init__(self, batches: Iterator[pa.RecordBatch], time: str, names: Sequence[str]) -> None:
@@ -78,16 +78,16 @@ class OutputReader:
         self._held: list[tuple[pa.Table, npt.NDArray[np.int64]]] = []
         self._largest: int | None = None
         self.taken = 0
-        """How many rows have been handed out."""
+        """The number of rows that `take` has returned."""
         self.ended = False
 
     @property
     def complete_us(self) -> int | None:
-        """All rows before this instant are held; None at the end of the output."""
+        """All rows before this instant have been read; None at the end of the output."""
         return None if self.ended else self._largest
 
     def read(self) -> None:
-        """Hold one batch more."""
+        """Read one more batch."""
         batch = next(self._batches, None)
         if batch is None:
             self.ended = True
@@ -100,7 +100,7 @@ class OutputReader:
             self._held.append((pa.Table.from_batches([batch]).select(self._names), instants))
 
     def take(self, before_us: int | None) -> tuple[pa.Table | None, npt.NDArray[np.int64]]:
-        """The rows before an instant, all for None, with theirs; they are held no longer."""
+        """Remove and return the rows before an instant (None: all), with their instants."""
         tables, instants, left = [], [], []
         for table, of in self._held:
             rows = len(of) if before_us is None else int(np.searchsorted(of, before_us))
@@ -120,14 +120,14 @@ class OutputReader:
 def compare_rows(
     old: OutputReader, new: OutputReader, keys: Sequence[str], log: DifferenceLog
 ) -> None:
-    """Tell `log` how two outputs differ; both have the same columns, of the same types.
+    """Add the differences of two outputs to `log`; both must have the same columns and types.
 
-    Rows of one instant are paired by their `keys`, and those of one key in their order; without
-    keys equal rows are paired, and what is left in its order. Pieces that are equal cost a
-    comparison of arrays; only the others are looked at row by row.
+    Rows of one instant are paired by their `keys`, rows of one key in their order. Without keys,
+    equal rows are paired, and the others in their order. Equal pieces cost one comparison of
+    arrays; only the others are compared row by row.
     """
     while open_sides := [side for side in (old, new) if not side.ended]:
-        # The side that is behind: what the other one has beyond it would only be held.
+        # Read the side that is behind. Rows of the other side beyond it could only be held.
         min(open_sides, key=_reached).read()
         ends = [side.complete_us for side in (old, new) if not side.ended]
         known = [end for end in ends if end is not None]

@@ -1,4 +1,4 @@
-"""Runs the first rows of a query to see how much processor time each subquery takes."""
+"""Runs the first rows of a query to measure the CPU time of each subquery."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tidegate.sink.nothing import NothingSink
 DEFAULT_ROWS = 100_000
 
 _BATCHES = 2
-"""So that one reads what another kept; more of them would show the cost of batches, not tuples."""
+"""Two, so that the second reads state of the first; more would measure batches, not tuples."""
 
 _WARM_ROWS = 5_000
-"""Rows that are run before and not counted: they load and compile what the query uses."""
+"""The rows of a first run that is not counted: it loads and compiles code."""
 
 
 @dataclass(frozen=True)
 class SampleLoad:
-    """What a subquery did in a sample: the tuples it took, and the CPU of its tasks."""
+    """The work of a subquery in a sample: its input tuples, and the CPU time of its tasks."""
 
     subquery: str
     tuples: int
@@ -37,7 +37,7 @@ class SampleLoad:
 
     @property
     def cost_us(self) -> float:
-        """Of one tuple."""
+        """The CPU time of one tuple."""
         return self.cpu_us / self.tuples if self.tuples else 0.0
 
 
@@ -45,7 +45,7 @@ class SampleLoad:
 class SampleRun:
     """The rows and batches of a sample, and the loads in the order of the subqueries.
 
-    `speed_up` is what more instances could bring in batches of DEFAULT_BATCH_ROWS.
+    `speed_up` estimates the gain of more instances, in batches of DEFAULT_BATCH_ROWS.
     """
 
     rows: int
@@ -55,9 +55,9 @@ class SampleRun:
 
 
 def sample_run(plan: Plan, rows: int = DEFAULT_ROWS) -> SampleRun:
-    """Run the first rows of all streams together, in this process, one instance per subquery.
+    """Run the first rows of all streams in this process, with one instance per subquery.
 
-    Results and state are thrown away.
+    Results and state are dropped.
     """
     reason = next(
         (p.reason for s in plan.subqueries for p in s.prefixes if p.engine == SPARK), None
@@ -79,14 +79,14 @@ def sample_run(plan: Plan, rows: int = DEFAULT_ROWS) -> SampleRun:
 
 
 def _cpu_us(counts: Mapping[str, int]) -> int:
-    """What tasks used of a processor."""
+    """The CPU time of all tasks in these counts."""
     return counts["cpu_us"] + counts["map_cpu_us"]
 
 
 def _mean(reports: Sequence[BatchReport], used_s: float) -> tuple[float, SpeedUp]:
-    """The rows of a mean batch, and what it did with and without its tasks, in CPU time.
+    """The rows of an average batch, and its CPU time outside and inside tasks.
 
-    Wall time would have other programs of this machine in it.
+    CPU time, because wall time would include other programs of this machine.
     """
     batches = max(len(reports), 1)
     work_s = sum(_cpu_us(counts) for r in reports for counts in r.instance_counts) / 1e6
@@ -95,10 +95,10 @@ def _mean(reports: Sequence[BatchReport], used_s: float) -> tuple[float, SpeedUp
 
 
 def in_large_batches(small: tuple[float, SpeedUp], large: tuple[float, SpeedUp]) -> SpeedUp:
-    """What a batch of DEFAULT_BATCH_ROWS would be, from a small one and a larger one, with rows.
+    """Extrapolate a small and a larger batch, given with their rows, to DEFAULT_BATCH_ROWS rows.
 
-    Both times have a part that every batch takes and one for each row. Batches of a size do not
-    tell them apart, and then nothing is known to be serial.
+    Each time is a fixed part per batch plus a part per row. Two batches of one size cannot separate
+    the two; then no part counts as serial.
     """
     (few, small_batch), (many, large_batch) = small, large
     if many <= few:
@@ -115,7 +115,7 @@ def in_large_batches(small: tuple[float, SpeedUp], large: tuple[float, SpeedUp])
 
 
 def _run(plan: Plan, rows: int, batches: int) -> tuple[list[BatchReport], float]:
-    """The reports of the batches, and the CPU time that they took."""
+    """The reports of the batches, and their CPU time."""
     sinks = {target.name: NothingSink() for target in plan.targets}
     options = RunOptions(instances=1, batch_rows=-(-rows // batches))
     loop = prepare(plan, Place(NO_SPARK), sinks, options)

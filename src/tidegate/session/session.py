@@ -1,4 +1,4 @@
-"""The door for Python programs: streams from files, DataFrames and memory, in SQL or Python."""
+"""The entry point for Python programs: makes streams and tables, and starts queries."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ _SINK = (
 class Session:
     """Makes streams and starts queries, on a Spark session or without Spark.
 
-    `Session()` uses the Spark session that the process has, or what spark-submit was told, else it
-    starts Spark on this machine when the first query needs it. `Session(spark)` uses a session that
-    is there; `Session(master="none")` runs everything in this process. `conf` are settings for a
-    Spark that is started, as `{"spark.executor.memory": "4g"}`. With `max_instances` the queries of
-    this session together never have more: who gets them is divided by what their policies ask for.
+    `Session()` uses the Spark session of this process or the master of spark-submit; without them
+    it starts Spark on this machine when the first query needs it. `Session(spark)` uses an existing
+    session. `Session(master="none")` runs everything in this process. `conf` are settings for a
+    Spark that is started, as `{"spark.executor.memory": "4g"}`. With `max_instances` all queries of
+    this session together have at most so many; they are divided by what the policies ask for.
     """
 
     def __init__(
@@ -100,12 +100,12 @@ class Session:
         self._tables = 0
         self._scripts = ProgramScripts()
         self._named: dict[str, Node] = {}
-        """What scripts call the streams that they make; the newest of a name."""
-        _ = self._place  # a mistake in the arguments is told here
+        """The streams that scripts have created, by name; the newest counts."""
+        _ = self._place  # raises for a mistake in the arguments
 
     @property
     def _place(self) -> Place:
-        """Where queries run, as of now: a program may make its Spark session after this one."""
+        """Where queries run now; not cached, since a program may create its Spark session later."""
         master, spark, conf = self._asked
         return Place.at(master, spark, conf=conf)
 
@@ -126,13 +126,13 @@ class Session:
     ) -> Stream:
         """A stream over one source or a list of several: paths, URIs, memory sources, DataFrames.
 
-        Also tables: of Arrow or pandas, a list of dictionaries, whatever gives Arrow data; they
-        are bounded, and their rows are taken in the order of their times. All sources of a stream
-        have one schema. `time` is the column with the event time, `ts` if it is not said. `schema`
-        declares the columns of files: a pyarrow schema, a text as `"zip STRING, amount
-        DECIMAL(10,2)"`, or types by name. Options of files, as `header=False` and `sep=";"`, are
-        given as keywords or in `options`. After a history, files or a table, `then` is the topic
-        that goes on with it: from `"kafka://...?from=history"`, or from the event time `until` on.
+        A source may also be a table: of Arrow or pandas, a list of dictionaries, or anything that
+        exports Arrow data. A table is bounded, and its rows are read in the order of their times.
+        All sources of a stream have one schema. `time` is the column with the event time, by
+        default `ts`. `schema` declares the columns of files: a pyarrow schema, types by name, or a
+        text as `"zip STRING, amount DECIMAL(10,2)"`. File options, as `sep=";"`, are keywords or
+        come in `options`. `then` is a topic that continues a history of files or a table: from
+        `"kafka://...?from=history"`, or from the event time `until` on.
         """
         options = {**(options or {}), **reading}
         source = self._sources.followed_by(source, then, until)
@@ -200,9 +200,9 @@ class Session:
 
     @called_as('session.sql("SELECT * FROM rides", rides=stream)')
     def sql(self, text: str, **streams: Stream | Table) -> Stream:
-        """A query in SQL, over streams and tables it creates itself and others given by name.
+        """A query in SQL, over streams and tables that it creates, and others given by name.
 
-        What is given may be a query itself.
+        A stream that is given may be a query itself.
         """
         if text.endswith(".sql") and len(text.split()) == 1:
             raise OptionError(
@@ -222,10 +222,10 @@ class Session:
     def start(
         self, outputs: Mapping[str, Stream], *, sinks: Mapping[str, Sink | str], **options: Any
     ) -> RunningQuery:
-        """Run several outputs as one query: what they share is done once, a batch is one for all.
+        """Run several outputs as one query: shared work is done once, and each batch is for all.
 
-        Both are by the names of the outputs; a sink may be given as its URI. The options are those
-        of `Stream.start`.
+        Streams and sinks are by the names of the outputs; a sink may be a URI. The options are
+        those of `Stream.start`.
         """
         named = tuple(self._output(name, stream.node) for name, stream in outputs.items())
         check_names([o.name for o in named])
@@ -248,12 +248,12 @@ class Session:
         out: str | PathLike[str] | None = None,
         partitioner: str = DEFAULT_PARTITIONER,
     ) -> dict[str, Any]:
-        """Run a committed batch again, in the calling thread, with the state of that moment.
+        """Run a committed batch again in the calling thread, with the state of that moment.
 
-        So a breakpoint in a function or a class of yours is hit. Neither checkpoint nor output is
-        changed; the rows go to the folder `out`, if one is given. `equal` of what comes back says
-        whether they are those that were committed. It needs a state that `keep=` of `start` keeps,
-        or the newest batch. `outputs` are a stream, or several by their names as in `start`.
+        Breakpoints in your functions and classes are hit. Checkpoint and output do not change; the
+        rows go to the folder `out`, if given. `equal` in the result says whether they are the rows
+        that were committed. The batch must be the newest, or `keep=` of `start` must have kept its
+        state. `outputs` are a stream, or several by name as in `start`.
         """
         named = {None: outputs} if isinstance(outputs, Stream) else dict(outputs)
         return replayed(
@@ -274,7 +274,7 @@ class Session:
         return Stream(node, self._launch, self._describe, self._look, self._gather)
 
     def _table_name(self, source: Any) -> str:
-        """What a table is called for which no name is given: as its file, or by a number."""
+        """The name of a table without one: that of its file, or a numbered one."""
         first = source[0] if isinstance(source, list) and source else source
         if isinstance(first, str | PathLike):
             return PurePath(fspath(first)).name.partition(".")[0] or "table"
@@ -341,7 +341,7 @@ class Session:
     def _launch(
         self, node: Node, *, sink: Sink | str | None = None, **options: Any
     ) -> RunningQuery:
-        """Start a query with one output; `Stream.start` comes here."""
+        """Start a query with one output; `Stream.start` calls it."""
         if sink is None:
             raise OptionError("start", "needs a sink for the results", "none", _SINK)
         return self._start((self._output(None, node),), {None: sink}, **options)
@@ -383,14 +383,14 @@ class Session:
         """Start a query; instances and switches are for all subqueries, or by their names.
 
         Without `follow` and `available_now` it reads to the end of its input and finishes every
-        window. With `available_now` it takes what there is and leaves windows open: the next run on
-        the checkpoint goes on. `trigger` is the least time between the starts of two batches, as
-        `"1 second"`. `memory_limit` is what each process may hold, as `"2GB"` or in bytes.
-        `handover` is how buckets come to other instances: "shared", "state" or "window". `mapping`
-        has the owner of each bucket at the start. With `start_empty` a changed query may have
-        operators without state. `keep` is how long states of earlier batches stay, as `"24 hours"`;
-        `sign` is a PEM file with the key that signs each batch. `lineage` is a file or URL for
-        events, one in `lineage_every` (10 minutes). `dashboard` is the port of a page; True: any.
+        window. With `available_now` it reads what is there and leaves windows open for the next
+        run. `trigger` is the least time between the starts of two batches, as `"1 second"`.
+        `memory_limit` is what each process may hold, as `"2GB"` or in bytes. `handover` is how
+        buckets reach other instances: "shared", "state" or "window". `mapping` has the owner of
+        each bucket at the start. With `start_empty` new operators of a changed query begin without
+        state. `keep` is how long states of earlier batches are kept, as `"24 hours"`. `sign` is a
+        PEM file with the key that signs each batch. `lineage` is a file or URL for events, one in
+        `lineage_every` (10 minutes). `dashboard` is the port of a page; True means any free one.
         """
         options = run_options(
             instances,

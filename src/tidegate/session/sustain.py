@@ -1,9 +1,9 @@
-"""Measures the highest rate that a query sustains with so many instances, on its own input.
+"""Measures the highest rate that a query sustains with some instances, on its own input.
 
-The input is given to the query as if it arrived at a rate: a batch takes the rows that are due when
-it begins, in the order of time, and a row is answered when the batch with it is committed. A rate
-is sustained where 99 of 100 rows are answered in time and no more wait at the end than arrive in
-that time; else the query falls behind. Results and state are thrown away.
+The input is replayed as if it arrived at a rate: a batch takes the rows that are due when it
+begins, in the order of time. A row is answered when its batch is committed. A rate is sustained if
+99 of 100 rows are answered in time, and no more rows wait at the end than arrive in that time.
+Results and state are dropped.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _TICK_S = 0.001
 
 @dataclass(frozen=True)
 class RateTry:
-    """One try: rows a second of all streams together, and how long their answers took.
+    """One try: the rate in rows per second over all streams, and the latencies.
 
-    `short` says that the input ended before half of the time: a higher rate cannot be tried.
+    `short`: the input ended in less than half of the time, so no higher rate can be tried.
     """
 
     instances: int
@@ -59,13 +59,13 @@ class RateTry:
     short: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The form of `--json`."""
         return {k: round(v, 3) if isinstance(v, float) else v for k, v in vars(self).items()}
 
 
 @dataclass(frozen=True)
 class SustainSetup:
-    """What is the same in all tries."""
+    """The settings that all tries share."""
 
     plan: Plan
     place: Place
@@ -77,7 +77,7 @@ class SustainSetup:
 def sustainable(
     setup: SustainSetup, instances: int, tries: int = DEFAULT_TRIES
 ) -> RateSearch[RateTry]:
-    """The highest rate that the query sustains with so many instances of each subquery."""
+    """Search the highest rate that the query sustains with `instances` of each subquery."""
     first = _full_speed(setup, instances) / 2
     return highest_rate(
         partial(attempted, setup, instances),
@@ -89,7 +89,7 @@ def sustainable(
 
 
 def attempted(setup: SustainSetup, instances: int, rate: float) -> RateTry:
-    """Give the query its input at a rate for some seconds."""
+    """Replay the input at a rate for `setup.seconds`."""
     loop = _loop(setup, instances)
     try:
         _warmed(loop)
@@ -99,7 +99,7 @@ def attempted(setup: SustainSetup, instances: int, rate: float) -> RateTry:
 
 
 def paced(loop: Loop, setup: SustainSetup, instances: int, rate: float) -> RateTry:
-    """Let batches take the rows that are due, until the time is up or the input ends."""
+    """Run batches of the rows that are due, until the time is over or the input ends."""
     clock = setup.clock
     begun, taken, batches, ended = clock.now(), 0, 0, False
     answered: list[npt.NDArray[np.float64]] = []

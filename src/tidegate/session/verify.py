@@ -1,10 +1,9 @@
-"""Runs a query once more, in one process and a scratch folder, and compares it with a checkpoint.
+"""Runs a query again, in one process and a scratch folder, and compares it with its checkpoint.
 
-The rows of a query depend on its input and its code, and, where it says so, on what was decided
-by the wall clock or by a person. Without such decisions it runs from the beginning of its sources;
-else its batches run again as they are recorded, those whose states are still there. So where the
-output is as it was committed and the query is the one that was recorded, other rows mean that the
-input has changed.
+The rows of a query depend on its input, its code, and sometimes on decisions of the wall clock or
+of a person. Without such decisions the query runs from the beginning of its sources. With them its
+recorded batches run again, as far back as their states are kept. If the published output and the
+query are unchanged, different rows therefore mean that the input has changed.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ INPUT, CODE, OUTPUT = "input", "code", "output"
 
 @dataclass
 class _Made:
-    """What a query gives now, by output: whether the digest is the recorded one, and its files.
+    """What a query emits now, by output: its files, and whether the digest is the recorded one.
 
-    `after` is the batch before the first that ran again as it was recorded.
+    `after` is the batch before the first one that ran again.
     """
 
     folders: Mapping[str, str]
     again: dict[str, bool] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
     differs: dict[str, int] = field(default_factory=dict)
-    """The first batch that differs, where batches ran again."""
+    """The first batch that differs, if recorded batches ran again."""
     after: int = NONE
     rows_before: dict[str, int] = field(default_factory=dict)
 
@@ -59,12 +58,12 @@ def verified(
     retained: bool = False,
     options: PlanOptions | None = None,
 ) -> dict[str, Any]:
-    """What a query gives now beside what a checkpoint has recorded, as plain data.
+    """Run a query again and compare it with what its checkpoint recorded; returns plain data.
 
-    Reads the sources from their beginning; a query whose rows depend on more than its input, or any
-    with `retained`, runs from the oldest state that there is. `changed` names the sides that
-    changed, `batches` those that ran again as recorded, and `outputs` has by name the digests,
-    files that are not as published, and the first row that differs.
+    Reads the sources from their beginning. If rows depend on more than the input, or with
+    `retained`, it starts from the oldest state that is kept. In the result, `changed` names what
+    has changed, `batches` are the recorded batches that ran again, and `outputs` has, by name, the
+    digests, the files that differ from those published, and the first row that differs.
     """
     record = RecordedRun(checkpoint)
     record.check_digests()

@@ -25,11 +25,11 @@ STATUS = f"{FOLDER}/status.json"
 REQUESTS = f"{FOLDER}/requests.jsonl"
 
 ALIVE_S = 10.0
-"""How often a run that has nothing to do says that it is there."""
+"""The time between two signs of life of an idle run."""
 
 PER_FILE = 512
 MOST_FILES = 40
-"""Older ones are deleted: what stays are the newest 20,000 batches or so."""
+"""Older files are deleted: about the newest 20,000 batches stay."""
 
 _HEAD = b'{"batch": '
 _NAME = re.compile(rf"{FOLDER}/(\d{{8,}})\.jsonl")
@@ -44,13 +44,13 @@ class JournalFiles:
         self._lines: list[bytes] = []
 
     def clean(self) -> None:
-        """Remove what a run that was killed left half-written."""
+        """Remove half-written files of a run that was killed."""
         for name in self._files.names(FOLDER):
             if is_temporary(name):
                 self._files.delete(name)
 
     def add(self, records: Iterable[BatchRecord]) -> None:
-        """Write some more batches; a file is written again, whole, until it is full."""
+        """Append batches. A file is rewritten as a whole until it is full."""
         for record in records:
             if not self._name or len(self._lines) >= PER_FILE:
                 self._begin(record.batch)
@@ -62,12 +62,12 @@ class JournalFiles:
         self._put(STATUS, json_text(status).encode())
 
     def add_request(self, request: Mapping[str, Any]) -> None:
-        """Add what somebody has asked to all that was asked before; this is never let go of."""
+        """Append a request; all requests are kept. Costs a copy of all earlier ones."""
         before = read_whole(self._files, REQUESTS)
         self._put(REQUESTS, before + json_text(request).encode() + b"\n")
 
     def _begin(self, batch: int) -> None:
-        """Go on in a new file, and let go of the oldest."""
+        """Begin a new file, and delete the oldest ones."""
         if self._lines:
             self._put(self._name, b"".join(self._lines))
         self._name, self._lines = f"{FOLDER}/{batch:08d}.jsonl", []
@@ -85,7 +85,7 @@ class JournalFiles:
 
 
 def line_batch(line: bytes) -> int:
-    """The number of the batch that a line is about, which it begins with."""
+    """The number of a line's batch; every line begins with it."""
     return int(line[len(_HEAD) : line.index(b",")])
 
 

@@ -1,8 +1,7 @@
-"""Keeps the journal of a run: in memory for who watches it, and in the checkpoint for later.
+"""Keeps the journal of a run: in memory for the live view, and in the checkpoint for later.
 
-Nothing here fails or delays a batch: files are written by a thread of their own, after a batch or
-while there is none, every few seconds, and at the end, without a sync. What a crash loses is the
-last seconds of the journal, no state.
+It neither fails nor delays a batch. A thread of its own writes the files every few seconds and at
+the end, without syncing them. A crash loses the last seconds of the journal and no state.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from tidegate.model.live.forecast import Forecast
 RUNNING, PAUSED, FAILED = "running", "paused", "failed"
 
 EVERY_S = 2.0
-"""How often files are written while batches go on."""
+"""The least time between two writes while batches go on."""
 
 _log = logging.getLogger(__name__)
 
@@ -35,9 +34,9 @@ Status = Callable[[], Mapping[str, Any]]
 
 
 class Journal(BatchObserver):
-    """Notes every batch of a run; `recent` has the newest, for any thread.
+    """Records every batch of a run; `recent` has the newest, for any thread.
 
-    A batch costs a few assignments: what is noted becomes JSON when it is written or asked for.
+    A batch costs a few assignments: records become JSON only when they are written or asked for.
     """
 
     def __init__(
@@ -51,17 +50,17 @@ class Journal(BatchObserver):
         self._summary, self._forecast = summary, forecast
         self.recent = RecentBatches()
         self.state = RUNNING
-        """How the run is: running, finished, up to date, stopped, or failed with why."""
+        """The state of the run: running, finished, up to date, stopped, or failed and why."""
         self._files: JournalFiles | None = None
         self._status: Status = dict
         self._origin = now().timestamp() - clock.now()
-        """What the clock shows at the beginning of 1970."""
+        """The wall time, in seconds since 1970, at which the clock shows 0."""
         self._unwritten: deque[BatchRecord] = deque(maxlen=self.recent.most)
         self._line: schedule.Line | None = None
         self._written_at = clock.now()
 
     def keep(self, files: JournalFiles, status: Status) -> None:
-        """Have the batches of a run written, and its status with them; before it begins."""
+        """Write the batches and the status of the run to these files; call before it begins."""
         self._files, self._status = files, status
         try:
             files.clean()
@@ -70,7 +69,7 @@ class Journal(BatchObserver):
 
     @property
     def written(self) -> bool:
-        """Whether it is kept in a checkpoint."""
+        """Whether the journal is also written to a checkpoint."""
         return self._files is not None
 
     def committed(self, batch: CommittedBatch) -> None:
@@ -83,7 +82,7 @@ class Journal(BatchObserver):
         self._due(EVERY_S)
 
     def idle(self) -> None:
-        """There is nothing to do: write what is left, and now and then that the run is there."""
+        """Write what is left while the loop is idle, and from time to time a sign of life."""
         self._due(EVERY_S if self._unwritten else ALIVE_S)
 
     def ended(self, failure: BaseException | None) -> None:
@@ -95,11 +94,11 @@ class Journal(BatchObserver):
         self.recent.end()
 
     def shown_state(self, paused: bool) -> str:
-        """How the run is, for people: a run that is paused is at work all the same."""
+        """The state for people: `state`, but `paused` for a running query that is paused."""
         return PAUSED if paused and self.state == RUNNING else self.state
 
     def _due(self, every_s: float) -> None:
-        """Have what is new written beside the batches, where the last time was long enough ago."""
+        """Start writing new records in the thread, if the last write was `every_s` ago."""
         now = self._clock.now()
         if self._files is not None and now - self._written_at >= every_s:
             self._written_at = now
@@ -126,6 +125,6 @@ class Journal(BatchObserver):
 
 
 def _taken(waiting: deque[BatchRecord]) -> Iterable[BatchRecord]:
-    """All that wait now, in their order; more may come meanwhile."""
+    """Remove and yield the records that wait now; more may be added meanwhile."""
     for _ in range(len(waiting)):
         yield waiting.popleft()

@@ -1,7 +1,7 @@
-"""Says what /metrics has of a metric: a family of series by Prometheus' conventions for names.
+"""Defines what /metrics shows of a metric: a family of series, named as Prometheus advises.
 
-A family reads its samples off a run when somebody asks, or has a `SampleFold`, which takes in every
-batch of a run that serves its metrics. What a run does not have has no sample.
+A family reads its samples from a run when somebody asks, or has a `SampleFold` that sees every
+batch of a run that serves metrics. A value that a run does not have has no sample.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PREFIX = "tidegate_"
 COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 UNITS = ("seconds", "bytes", "ratio")
-"""Those that the name of a family ends with, where it has one of them."""
+"""The units with which the name of a family may end."""
 
 BOUNDS_S = (1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """The upper bounds of the buckets of a histogram of times."""
@@ -36,9 +36,9 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class MetricSample:
-    """One series: its labels but for that of the query, and its value.
+    """One series: its value, and its labels without that of the query.
 
-    `suffix` is what its name has behind that of the family, as the parts of a histogram do.
+    `suffix` follows the name of the family, as in the parts of a histogram.
     """
 
     labels: Labels
@@ -51,9 +51,9 @@ Samples = Iterable[MetricSample]
 
 @dataclass(frozen=True)
 class RunView:
-    """A run as it was after its newest batch, for families; reading it holds no batch up.
+    """A run as it was after its newest batch; reading it does not delay any batch.
 
-    `report`, `reaches` and `committed_at`, in seconds since 1970, are None or empty before the
+    `report`, `reaches` and `committed_at` (in seconds since 1970) are None or empty before the
     first batch of the run.
     """
 
@@ -67,32 +67,32 @@ class RunView:
     committed_at: float | None = None
 
     def counter(self, name: str, absent: int | None) -> Iterator[MetricSample]:
-        """What the checkpoint has counted; `absent` where it has not, None for no sample."""
+        """The sample of a counter of the checkpoint; if there is none, `absent`, or no sample."""
         value = self.summary.counters.get(name, absent)
         if value is not None:
             yield MetricSample((), value)
 
 
 class SampleFold(ABC):
-    """The samples of one family over the batches of one run; made when the run begins.
+    """Collects the samples of one family over the batches of one run; made when the run begins.
 
-    `add` is called by the thread of the loop, `samples` by any.
+    The thread of the loop calls `add`, any thread calls `samples`.
     """
 
     @abstractmethod
     def add(self, report: BatchReport) -> None:
-        """Take in one batch more; costs time of every batch."""
+        """Add a batch. It must be fast: every batch waits for it."""
 
     @abstractmethod
     def samples(self) -> Samples:
-        """All there is so far."""
+        """All samples so far."""
 
 
 @dataclass(frozen=True)
 class MetricFamily:
-    """Series of one name, type and meaning; either `read` or `fold` gives its samples.
+    """Series of one name, type and meaning; `read` or `fold` returns the samples.
 
-    `name` is without the prefix, and without the `_total` of a counter.
+    `name` has neither the prefix nor the `_total` of a counter.
     """
 
     name: str
@@ -108,7 +108,7 @@ class MetricFamily:
 
     @property
     def series_name(self) -> str:
-        """That of its series, as queries have it; of a histogram, without what it adds."""
+        """The name of its series in PromQL; of a histogram, without the suffixes."""
         return f"{self.full_name}_total" if self.kind == COUNTER else self.full_name
 
     @property
@@ -117,7 +117,7 @@ class MetricFamily:
 
 
 class SumBy(SampleFold):
-    """Sums of what reports give by labels; grows with these, as steps and instances do."""
+    """Sums over batches, by labels; grows with the labels, that is with steps and instances."""
 
     def __init__(self, values: Callable[[BatchReport], Iterable[tuple[Labels, float]]]) -> None:
         self._values = values
@@ -132,7 +132,7 @@ class SumBy(SampleFold):
 
 
 class TimeHistogram(SampleFold):
-    """How many batches took how long for something; nothing while none did it."""
+    """A histogram of a time per batch; no samples while no batch has that time."""
 
     def __init__(self, seconds: Callable[[BatchReport], float | None]) -> None:
         self._seconds = seconds
@@ -151,7 +151,7 @@ class TimeHistogram(SampleFold):
 
 
 def histogram(upto: Sequence[int], count: int, sum_s: float) -> Samples:
-    """The samples of one: `upto` has how many are at most each of BOUNDS_S."""
+    """The samples of a histogram; `upto` has the number of values up to each of BOUNDS_S."""
     bounds = [*(f"{bound}" for bound in BOUNDS_S), "+Inf"]
     for bound, number in zip(bounds, [*upto, count], strict=True):
         yield MetricSample((("le", bound),), number, "_bucket")
@@ -168,7 +168,7 @@ def gauge(
 def newest(
     name: str, help_: str, of: Callable[[BatchReport], float | None], labels: Sequence[str] = ()
 ) -> MetricFamily:
-    """A gauge that the report of the newest batch has."""
+    """A gauge that is read from the report of the newest batch."""
 
     def read(view: RunView) -> Iterator[MetricSample]:
         value = None if view.report is None else of(view.report)
@@ -199,7 +199,7 @@ def timed(name: str, help_: str, seconds: Callable[[BatchReport], float | None])
 
 
 def peaks(name: str, label: str) -> tuple[MetricFamily, MetricFamily]:
-    """The newest value of a `PeakFold`, and the largest of the run; the unit ends the names."""
+    """Two gauges of a `PeakFold`: the newest value and the largest of the run."""
     what, _, unit = name.rpartition("_")
 
     def held(view: RunView) -> Mapping[str, Any]:
@@ -221,5 +221,5 @@ def by(name: str, values: Iterable[tuple[str, float]]) -> Samples:
 
 
 def event_s(time_us: int) -> float | None:
-    """An event time in seconds since 1970; None where it is no time."""
+    """An event time in seconds since 1970; None for the ends of time."""
     return time_us / 1e6 if MIN_US < time_us < MAX_US else None

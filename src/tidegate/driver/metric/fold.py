@@ -1,7 +1,7 @@
-"""Folds the values that a metric had in the batches of a run into what its summary says.
+"""Folds the values of a metric over the batches of a run, for the summary.
 
-A fold sees every batch once, and is asked with the reports that are still kept, which are the
-newest: sums and peaks are over the run, medians and percentiles over those reports.
+A fold sees every batch once. When it is asked, it gets the reports that are still kept, the newest.
+So sums and peaks cover the run, medians and percentiles only those reports.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Fold(ABC):
     """One metric over the batches of one run; made when the run begins."""
 
     def add(self, value: Any) -> None:  # noqa: B027
-        """Take in the value of one batch more; nothing is done where the reports are enough."""
+        """Add the value of a batch; does nothing if the fold only needs the kept reports."""
 
     @abstractmethod
     def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
-        """Its part of the JSON; `name` is the metric's. Called by any thread."""
+        """The metric's part of the JSON; `name` is its name. Called by any thread."""
 
 
 class MedianFold(Fold):
-    """The median over the reports that are kept."""
+    """The median over the kept reports."""
 
     def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
         values = [getattr(report, name) for report in kept]
@@ -42,7 +42,7 @@ class MedianFold(Fold):
 
 
 class StepFold(Fold):
-    """The same of times by the names of steps."""
+    """The median of each step's time over the kept reports."""
 
     def as_dict(self, name: str, kept: Reported) -> dict[str, Any]:
         values = [getattr(report, name) for report in kept]
@@ -54,7 +54,7 @@ class StepFold(Fold):
 
 
 class SumFold(Fold):
-    """The sum over the run, in JSON under the metric's name or another one."""
+    """The sum over the run; in JSON under the metric's name or another one."""
 
     def __init__(self, key: str | None = None) -> None:
         self.key = key
@@ -68,9 +68,9 @@ class SumFold(Fold):
 
 
 class TimeFold(SumFold):
-    """Times of batches: their sum, that of the first, and percentiles.
+    """The times of batches: their sum, the first one, and percentiles with and without it.
 
-    The first is told apart because it often pays for what is loaded and compiled.
+    The first is separate because it often pays for loading and compiling.
     """
 
     first_s: float | None = None

@@ -1,4 +1,4 @@
-"""Says what can be declared of a metric, and what its value in a batch may be read from."""
+"""Defines a metric, and the committed batch from which its value is read."""
 
 from __future__ import annotations
 
@@ -26,27 +26,29 @@ if TYPE_CHECKING:  # the commit counts what the table declares
     from tidegate.state.segment import Segment
 
 START = "start"
-"""The span of getting the runner ready; it is not counted as time of the batch."""
+"""The span in which the runner gets ready; it does not count as time of the batch."""
 
 BOOKS = "books"
-"""The span of what follows a commit: letting go of input and state, and starting compactions."""
+"""The span of the work after a commit: dropping input and state, and starting compactions."""
 
 BETWEEN = "between"
-"""The span of the driver's work since the batch before: reports, forecasts, a policy. No part of
-the batch's time. None where the loop waited for input in the meantime."""
+"""The span of the driver's work since the previous batch: reports, forecasts, a policy. It is no
+part of the batch's time, and absent if the loop waited for input in between."""
 
 
 @dataclass
 class CommittedBatch:
-    """A batch that is committed and published, on its way through the observers of a run.
+    """A committed and published batch, which passes through the observers of a run.
 
-    The fields with a default are filled in by observers, for those that stand behind them; metrics
-    read all of them, because the report is made last. `sync_s` is how long its commit waited for
-    the disk, None where it had nothing to sync. `replaced` is the manifest that the batch had
-    before it ran again. `took_s` is its time with that of starting the runner. `latency` is that of
-    the tuples which it is the first to answer, `recent_latency` that of recent batches; both, and
-    `backlog`, are None where no source is live. `utilisation` is the share of the time that each
-    instance was busy in recent batches.
+    Observers fill in the fields that have a default, for the observers after them. Metrics may read
+    all fields, because the report is made last.
+
+    - `sync_s` is how long the commit waited for the disk; None if there was nothing to sync.
+    - `replaced` is the batch's earlier manifest if it ran again.
+    - `took_s` is its time, including the start of the runner.
+    - `latency` is that of the tuples that it answers, `recent_latency` that of recent batches; both
+      and `backlog` are None if no source is live.
+    - `utilisation` is the share of time that each instance was busy in recent batches.
     """
 
     previous: Manifest
@@ -68,43 +70,43 @@ class CommittedBatch:
 
     @property
     def reported(self) -> BatchReport:
-        """The report, for whoever comes after the observer that makes it."""
+        """The report; only for observers that come after the one that makes it."""
         assert self.report is not None, "the report is made by the last observer"
         return self.report
 
     @property
     def started(self) -> float:
-        """When the batch started, on the clock."""
+        """The clock's time when the batch started."""
         return self.spans.started
 
     @property
     def ended(self) -> float:
-        """When the batch ended, on the clock."""
+        """The clock's time when the batch ended."""
         return self.started + self.took_s
 
     @property
     def start_s(self) -> float:
-        """What getting ready took before it, as starting Spark."""
+        """The seconds that the runner took to get ready, for example to start Spark."""
         return self.spans.spans_ms.get(START, 0.0) / 1e3
 
     @property
     def seconds(self) -> float:
-        """What it took, without getting ready."""
+        """The seconds that the batch took, without `start_s`."""
         return max(self.took_s - self.start_s, 0.0)
 
     @cached_property
     def segments(self) -> Sequence[Segment]:
-        """The files that the state is in after it."""
+        """The segments of the state after the batch."""
         return self.manifest.segments()
 
     def added(self, counter: str) -> int:
-        """How much it has added to a counter of the checkpoint."""
+        """How much the batch added to a counter of the checkpoint."""
         before, after = self.previous.counters, self.manifest.counters
         return after.get(counter, 0) - before.get(counter, 0)
 
 
 class Where(Flag):
-    """The places at which people see a metric; JSON has every one that folds over batches."""
+    """The places where people see a metric. JSON has every metric that folds over batches."""
 
     NOWHERE = 0
     ROWS = auto()
@@ -119,17 +121,17 @@ class Where(Flag):
 
 @dataclass(frozen=True)
 class RunMetric:
-    """One metric. All that is said of it anywhere is said here, but for docs/operations.md.
+    """One metric. Everything about it is declared here, except its text in docs/operations.md.
 
-    `of` gives its value in a batch, over all instances. How the batches of a run fold is `over`,
-    which makes an empty `Fold`; without one only the report of a batch has it. A counter has
-    `count` instead, which gives how much a batch adds: the checkpoint holds the sum over all runs.
-    `kept` is for what is read off the state, and so known before the first batch of a run.
-
-    It is shown at `where`, if it is not zero; at `zero` also then. `line` writes its line from the
-    JSON of the summary, where a label and a number are not enough. `part_of` names the metric that
-    it is shown as a share of. Of those `each`, the summary has the sum of each instance. `exports`
-    are the families that /metrics has of it.
+    - `of` returns its value in a batch, over all instances. A counter has `count` instead: how much
+      a batch adds; the checkpoint holds the sum over all runs.
+    - `over` makes an empty `Fold` of its values over a run; without it, only reports have the
+      metric. `kept` reads it from the state, so that it is known before the first batch of a run.
+    - `where` are the places that show it if it is not zero; those in `zero` always do. `line`
+      writes its line from the JSON of the summary if label and number are not enough. `part_of` is
+      the metric of which it is shown as a share.
+    - With `each` the summary has its sum for every instance.
+    - `exports` are its families in /metrics.
     """
 
     name: str
@@ -155,15 +157,15 @@ class RunMetric:
             )
 
     def is_at(self, where: Where, value: float | None) -> bool:
-        """Whether a value is shown there."""
+        """Whether a value is shown at a place."""
         return bool(where & (self.where if value else self.zero))
 
     def text(self, found: Mapping[str, Any]) -> str:
-        """Its line, from the JSON of a summary or status."""
+        """The line of the metric, from the JSON of a summary or status."""
         return self.line(found) if self.line else f"{self.label} {self.number(found[self.name])}"
 
     def number(self, value: float) -> str:
-        """A value in its unit."""
+        """A value with its unit."""
         return number_text(value, self.unit)
 
 
@@ -175,10 +177,10 @@ def counter(
     absent: int | None = None,
     **more: Any,
 ) -> RunMetric:
-    """A metric that adds up since the checkpoint began; `count` gives None where none counts it.
+    """A metric that adds up since the checkpoint began; `count` returns None if nothing counts it.
 
-    /metrics has it too, with the help text `told`, or the label. `absent` is what it has there
-    while the checkpoint has no count of it, None for nothing.
+    It is also in /metrics, with the help text `told` or the label. `absent` is its value there
+    while the checkpoint has no count of it; None leaves it out.
     """
     help_ = told or f"{label.capitalize()}, since the checkpoint began."
     more = {"exports": (total(name, help_, absent), *more.pop("exports", ()))} | more
@@ -188,7 +190,7 @@ def counter(
 def level(
     name: str, label: str, kept: Callable[[Sequence[Segment]], int], unit: str = "", **more: Any
 ) -> RunMetric:
-    """A metric that is read off the segments of the state after a batch, and its peak."""
+    """A metric that is read from the segments of the state after a batch, and its peak."""
     more = {"exports": peaks(name, f"{name.replace('_', ' ').capitalize()}")} | more
     return RunMetric(
         name, lambda batch: kept(batch.segments), label, unit, PeakFold, kept=kept, **more
@@ -196,7 +198,7 @@ def level(
 
 
 def counted(name: str) -> Callable[[BatchWork], int | None]:
-    """What all instances counted under a name, added up; None where none of them did."""
+    """Returns the sum of a count over all instances; None if no instance has it."""
 
     def total(work: BatchWork) -> int | None:
         found = [o.counts[name] for o in outcomes(work) if name in o.counts]
@@ -208,10 +210,10 @@ def counted(name: str) -> Callable[[BatchWork], int | None]:
 def over_instances(
     name: str, fold: Callable[[Iterable[int]], int] = sum
 ) -> Callable[[CommittedBatch], int]:
-    """What instances counted under a name in a batch, as one number: their sum, or their max."""
+    """Returns a count of a batch as one number: the sum or the maximum over instances."""
     return lambda batch: fold(o.counts.get(name, 0) for o in outcomes(batch.work))
 
 
 def outcomes(work: BatchWork) -> Iterator[Outcome]:
-    """What the instances of all subqueries report, in the order of the plan."""
+    """The outcomes of all instances of all subqueries, in the order of the plan."""
     return chain.from_iterable(work.outcomes)

@@ -1,8 +1,8 @@
-"""Connects a driver and its workers: proves who they are, and notices when one hangs.
+"""Connects a driver and its workers: checks who they are, and limits every read and write in time.
 
-They are those of `multiprocessing.connection`: framed messages, and a secret that both sides prove
-to have before the first one. On one host they are Unix sockets in a folder of the user's own, else
-TCP.
+A channel is a connection of `multiprocessing.connection`: framed messages, and a secret that both
+sides prove before the first message. On one host it is a Unix socket in a folder that only the user
+can open; between hosts it is TCP.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from typing import TypeAlias
 Channel: TypeAlias = "Connection[bytes, bytes]"
 
 Address: TypeAlias = str | tuple[str, int]
-"""Where a driver is: a path of its host, or a host and a port."""
+"""Where a driver listens: the path of a Unix socket, or a host and a port."""
 
 BACKLOG = 128
-"""How many may knock at a time; workers come all at once."""
+"""The length of the listen queue; all workers connect at once."""
 
 
 _CONNECT_S = 10.0
 """How long another host may take to accept a connection."""
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""A host that is gone without a word is noticed after these 25 seconds."""
+"""The system notices a host that vanished after 10 + 3 * 5 = 25 seconds."""
 
 
 def door_at(path: str) -> socket.socket:
-    """A socket that workers of this host come by."""
+    """A listening socket for workers of this host."""
     door = socket.socket(socket.AF_UNIX)
     door.bind(path)
     return _opened(door)
 
 
 def door_on(host: str, port: int) -> socket.socket:
-    """A socket that workers of other hosts come by; port 0 is any that is free."""
+    """A listening socket for workers of other hosts; port 0 means any free port."""
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     door = socket.socket(family, kind, protocol)
     try:
@@ -56,7 +56,7 @@ def _opened(door: socket.socket) -> socket.socket:
 
 
 def come(address: Address, secret: bytes) -> Channel:
-    """Connect to the driver and prove the secret; in a worker."""
+    """Connect to the driver and prove the secret; called in a worker."""
     channel: Channel = Client(address, authkey=secret)
     with socket.socket(fileno=os.dup(channel.fileno())) as end:
         _keep_quick(end)
@@ -64,16 +64,16 @@ def come(address: Address, secret: bytes) -> Channel:
 
 
 def own_host(channel: Channel) -> str:
-    """The address of this host from which a connection over TCP goes out; empty for others."""
+    """This host's own address of a TCP connection; empty for a Unix socket."""
     with socket.socket(fileno=os.dup(channel.fileno())) as end:
         return "" if end.family == socket.AF_UNIX else str(end.getsockname()[0])
 
 
 def visit(address: tuple[str, int], secret: bytes, patience_s: float) -> Channel:
-    """Connect to another worker, and prove to each other to know the secret.
+    """Connect to another worker; both sides prove the secret.
 
-    Errors are those of `admit`. No read or write takes longer than `patience_s`; the connection is
-    there in seconds, or not.
+    Raises the errors of `admit`. Connecting takes at most some seconds, and no later read or write
+    takes longer than `patience_s`.
     """
     end = socket.create_connection(address, min(patience_s, _CONNECT_S))
     channel = _patient(end, patience_s)
@@ -87,7 +87,7 @@ def visit(address: tuple[str, int], secret: bytes, patience_s: float) -> Channel
 
 
 def _keep_quick(end: socket.socket) -> None:
-    """Over TCP: send at once what there is, and notice when the other host is gone."""
+    """Over TCP: send without delay, and notice when the other host is gone."""
     if end.family == socket.AF_UNIX:
         return
     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -98,10 +98,10 @@ def _keep_quick(end: socket.socket) -> None:
 
 
 def admit(knocking: socket.socket, secret: bytes, patience_s: float) -> Channel:
-    """Let somebody in who knows the secret; in the driver.
+    """Check that the other side of an accepted connection knows the secret; called in the driver.
 
-    Whoever else it is gets an error here: AuthenticationError, AssertionError, EOFError or OSError.
-    From now on no read or write that has begun takes longer than `patience_s`.
+    Raises an AuthenticationError, AssertionError, EOFError or OSError if it does not. From then on
+    no read or write takes longer than `patience_s`.
     """
     channel = _patient(knocking, patience_s)
     try:

@@ -38,34 +38,37 @@ from tidegate.execute.resident.unit import AskedTask, CrewMember, DiedError, Wor
 _log = logging.getLogger(__name__)
 
 TRIES = 4
-"""How often a unit of work may lose its worker, as Spark has it for tasks."""
+"""A unit of work fails when it has lost so many workers; Spark's default for tasks is the same."""
 
 HUNG_S = 30.0
-"""A worker that has not been heard of for so long is taken for hung. Loops give Python's lock back,
-so a worker that computes beats on."""
+"""A worker that was silent for so long counts as hung. A worker that computes still sends beats,
+because our compiled loops release Python's lock."""
 
 _ALONE_S = 10.0
-"""Work that has waited so long without any worker is told of."""
+"""A warning is logged once work has waited so long and no worker is there."""
 
 _LOOK_S = 1.0
 _AGAIN_S = 0.1
 
 _KNOCKING = 64
-"""So many may prove at a time that they know the secret; more are turned away."""
+"""The most connections that may prove the secret at a time; more are closed at once."""
 
 _TURNS = ((False, True), (False, False), (True, True), (True, False))
-"""In what order work is given out: whether it may come later, and whether it is a worker's own."""
+"""The order in which work is given out, as pairs (later, own): urgent work before work that may
+come later, and a worker's own units before those of others."""
 
 _REMEMBERED = 16
-"""Fewer than a worker keeps of what it was sent (`work.keep_sent`), so that it has what we think
-it has."""
+"""The keys of sent bytes that the crew remembers for each worker. Fewer than the worker keeps
+(`work.keep_sent`), so that the worker surely still has what the crew does not send again."""
 
 
 class Crew:
-    """Gives work to workers that come by a door; `run` may be called by several threads.
+    """Gives work to workers, which connect through the socket `door`.
 
-    `replace` is called with the Hello of a worker that hangs, to have it killed. Grows with the
-    workers, and with the work that is asked for at a time.
+    One thread of its own owns the workers and the waiting work. Any thread may call the methods
+    without underscore; they leave messages under the lock and wake that thread through a pipe.
+    `replace` is called with the Hello of a hung worker and must kill it. Grows with the workers and
+    with the work that is asked for at a time.
     """
 
     def __init__(
@@ -78,9 +81,9 @@ class Crew:
     ) -> None:
         self.size = size
         self.answered = 0
-        """Units that were done, or failed by themselves: what counts as progress."""
+        """How many units were done or raised an error: progress, unlike a worker that died."""
         self.came = 0
-        """Workers that have come, each time they did."""
+        """How many workers have connected; one that connects again counts again."""
         self._door, self._secret = door, secret
         self._replace = replace
         self._hung_s = hung_s
@@ -89,12 +92,12 @@ class Crew:
         self._looked = self._clock.now()
         self._alone_s = 0.0
         self.ready = Event()
-        """Set when as many workers have come as there are to be, or none will."""
+        """Set when all `size` workers have connected, or no more will."""
         self.at_work = Event()
-        """Set while somebody waits for work of which some was given out."""
+        """Set once the waiting units were given to all idle workers, until `run` returns."""
         self._ids = itertools.count()
         self._lock = Lock()
-        """For what other threads leave: these, and whether the pipe is there to wake us by."""
+        """Guards what other threads write: the fields up to `_ended`, and the open pipe."""
         self._asked: list[WorkUnit] = []
         self._told: list[bytes] = []
         self._come: list[CrewMember] = []
@@ -106,22 +109,22 @@ class Crew:
         self._waiting: list[WorkUnit] = []
         self._workers: dict[Channel, CrewMember] = {}
         self._there: set[int] = set()
-        """The numbers of those, when work was given out last."""
+        """The numbers of the connected workers when work was last given out."""
         self._awake, self._wake = os.pipe()
         self._dispatching = schedule.current().start("tidegate-crew", self._dispatch, daemon=True)
 
     @property
     def present(self) -> int:
-        """Workers that are there now; for who wants to know whether some are missing."""
+        """How many workers are connected now."""
         return len(self._workers)
 
     def run(self, tasks: Sequence[AskedTask], own: bool = False) -> list[Any]:
-        """Have all tasks done, and give what they returned, in order; the first error is raised.
+        """Run all tasks; return their answers in order, or raise the first error.
 
-        With `own` each is done by the worker of its number, if that is there, even if others are
-        idle. When it returns or raises, none of them is being done any more, unless its worker
-        hangs or the crew was aborted. What a task raises is an error of ours or a RaisedError;
-        DiedError says that its workers died.
+        With `own` each task goes to the worker of its number if that is connected, even if others
+        are idle: it has state in memory there. When `run` returns or raises, none of its tasks is
+        running any more, unless a worker hangs or the crew was aborted. An error is one of ours, a
+        RaisedError (the task raised something else), or a DiedError (its workers died).
         """
         futures = self.begin(tasks, own=own)
         schedule.wait(futures)
@@ -131,7 +134,7 @@ class Crew:
     def begin(
         self, tasks: Sequence[AskedTask], later: bool = False, own: bool = False
     ) -> list[Future[Any]]:
-        """Have all tasks done, those that may come `later` after all others that wait then."""
+        """Queue tasks, and return their futures; those marked `later` run after all others."""
         units = [
             WorkUnit(next(self._ids), task, work, number, data, Future(), later, own)
             for task, work, number, data in tasks
@@ -144,27 +147,27 @@ class Crew:
         return [unit.future for unit in units]
 
     def tell(self, message: object) -> None:
-        """Send a message that is not answered to all workers that are there."""
+        """Send a message to all connected workers; they do not answer it."""
         with self._lock:
             self._told.append(packed(message))
             self._rouse()
 
     def fail(self, failure: BaseException) -> None:
-        """No worker will come any more: whoever waits, and whoever asks later, is told."""
+        """Note that no worker will come any more: waiting and later work fails with `failure`."""
         with self._lock:
             self._failure = self._failure or failure
             self.ready.set()
             self._rouse()
 
     def abort(self, failure: BaseException) -> None:
-        """Break off all work: whoever waits is told at once, and who is at work is killed."""
+        """Break off all work: it fails at once, and busy workers are killed."""
         with self._lock:
             self._failure, self._aborted = self._failure or failure, True
             self.ready.set()
             self._rouse()
 
     def close(self) -> None:
-        """Let all workers go; those that are at work are killed by themselves a moment later."""
+        """Dismiss all workers; a busy one kills its own process a moment later (`worker`)."""
         with self._lock:
             if self._closed:
                 return
@@ -174,7 +177,7 @@ class Crew:
         self._dispatching.exception()
 
     def _rouse(self) -> None:
-        """Wake the thread that dispatches; with the lock held."""
+        """Wake the dispatching thread; call with the lock held."""
         if not self._ended:
             os.write(self._wake, b"!")
 
@@ -198,10 +201,10 @@ class Crew:
             self._let_go()
 
     def _answer_door(self) -> None:
-        """Somebody knocks; whether it is a worker is found beside, because that may take long."""
+        """Accept a connection; another thread checks the secret, because that may take long."""
         try:
             knocking, _ = self._door.accept()
-        except OSError as error:  # has gone again, or this process has too many files open
+        except OSError as error:  # it has closed again, or this process has too many files open
             _log.warning("a worker could not come in: %s", error)
             self._clock.sleep(_AGAIN_S)
             return
@@ -234,7 +237,7 @@ class Crew:
                 worker.channel.close()
 
     def _take_in(self) -> None:
-        """What was asked and who has come, since the last time."""
+        """Take over what other threads left since the last time: messages, units, workers."""
         with self._lock:
             asked, self._asked = self._asked, []
             come, self._come = self._come, []
@@ -250,10 +253,10 @@ class Crew:
             self.ready.set()
 
     def _hear(self, worker: CrewMember) -> None:
-        """One message of a worker."""
+        """Read one message of a worker."""
         try:
             data = worker.channel.recv_bytes()
-        except BlockingIOError:  # it stands still in the middle of what it says
+        except BlockingIOError:  # it stopped in the middle of a message
             self._be_rid_of(worker)
             return
         except (EOFError, OSError):
@@ -277,7 +280,7 @@ class Crew:
             unit.future.set_result(answer.value)
 
     def _lose(self, worker: CrewMember) -> None:
-        """A worker is gone; what it was at is to be done again."""
+        """Drop a worker that is gone; its unit is queued again, or fails after `TRIES`."""
         del self._workers[worker.channel]
         worker.channel.close()
         unit, worker.unit = worker.unit, None
@@ -308,12 +311,10 @@ class Crew:
         self._lose(worker)
 
     def _look_after(self) -> None:
-        """Get rid of workers that hang, and of work that nobody will do.
-
-        Time counts only as far as it passed between two looks: neither is anybody to blame for a
-        machine that slept, nor for a driver that did.
-        """
+        """Replace workers that hang, and fail work that nobody will do."""
         now = self._clock.now()
+        # A pause of the machine or of this process must not make all workers look hung: between two
+        # looks at most twice the usual time counts.
         passed, self._looked = min(now - self._looked, 2 * self._look_s), now
         for worker in list(self._workers.values()):
             worker.silent_s += passed
@@ -328,7 +329,7 @@ class Crew:
             self._break_off()
 
     def _tell_of_waiting(self, passed: float) -> None:
-        """Say once that work waits and no worker is there."""
+        """Warn once that work waits and no worker is connected."""
         before = self._alone_s
         self._alone_s = before + passed if self._waiting and not self._workers else 0.0
         if before <= _ALONE_S < self._alone_s:
@@ -343,9 +344,10 @@ class Crew:
                 self._lose(worker)
 
     def _give_out(self) -> None:
-        """A unit for each idle worker: one of its own number, so that it finds what it has kept.
+        """Give each idle worker a unit, if possible one of its own number.
 
-        Who has none of those takes another's, which is busy or not there.
+        The worker of a number has state of that instance in memory. A worker without a unit of its
+        own takes another's, unless that unit waits for its own worker (`own`).
         """
         idle = [w for w in self._workers.values() if w.unit is None]
         if not idle or not self._waiting:
@@ -360,7 +362,7 @@ class Crew:
                 idle.remove(worker)
                 self._waiting.remove(unit)
                 self._send(worker, unit)
-        if awaited:  # not before all are given out: who reads ahead is not to be in their way
+        if awaited:  # only now may `until_at_work` return: reading ahead must not delay sending
             self.at_work.set()
 
     def _next(self, worker: CrewMember, later: bool, own: bool) -> WorkUnit | None:
@@ -383,13 +385,13 @@ class Crew:
     def _write(self, worker: CrewMember, message: bytes) -> None:
         try:
             worker.channel.send_bytes(message)
-        except BlockingIOError:  # it takes nothing any more
+        except BlockingIOError:  # it no longer reads
             self._be_rid_of(worker)
         except OSError:
             self._lose(worker)
 
     def _let_go(self) -> None:
-        """End all connections, and tell whoever still waits."""
+        """Close all connections, and fail all work that still waits."""
         with self._lock:
             self._ended = True
             self._failure = self._failure or _closed()

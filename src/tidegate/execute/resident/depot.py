@@ -1,9 +1,9 @@
-"""Keeps the parcels of a worker's map tasks until instances have them, wherever those run.
+"""Keeps the parcels of a worker's map tasks until instances have fetched them.
 
-Workers of one host that share its files need no more than the folder of the checkpoint
-(`execute.exchange`). Others have a depot each: a folder of their own, and a door by which workers
-on other hosts get what is in it. Nothing here counts for recovery: parcels that are lost are made
-again by the map tasks of the batch.
+Workers that share a local checkpoint on one host use its folder (`execute.exchange`). Any other
+worker has a depot: a folder of its own, and between hosts a socket (its door) through which other
+workers fetch parcels. Nothing here counts for recovery: if parcels are lost, the map tasks of the
+batch run again.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from tidegate.execute.resident.parcel_fetch import Door, ParcelFetch
 from tidegate.state.nearby import executor_folder
 
 PORT = "spark.tidegate.executor.port"
-"""The property that says at which port workers give parcels to each other."""
+"""Spark's property for the port at which workers give parcels to each other."""
 
 _FOLDER = "tidegate-parcels"
 _LOCAL_IP = "SPARK_LOCAL_IP"
-"""The variable by which a host says which of its addresses Spark is to bind to."""
+"""The environment variable that says to which of a host's addresses Spark binds."""
 
 
 @dataclass(frozen=True)
 class DepotPlan:
-    """What the workers of a crew are told of their depots.
+    """The settings of the depots of a crew's workers.
 
-    Those that are `distant` open doors: at `port`, or one of so many `more` after it; 0 is any that
-    is free. With `shares_disk` a worker takes what is on its own host from the file.
+    `distant` workers listen at `port`, or at one of the `more` ports after it; 0 means any free
+    port. With `shares_disk` a worker reads files of other workers on its own host directly.
     """
 
     distant: bool = False
@@ -53,29 +53,29 @@ _ANY_ADDRESS = ("0.0.0.0", "::")
 
 
 class Depot:
-    """The parcels of one worker; grows with those of batches that are not done.
+    """The parcels of one worker; grows with those of unfinished batches.
 
-    `host` is the address by which the worker is reached. Used by the thread that serves, and by
-    those of its door.
+    `host` is the address at which other workers reach this one. The thread that serves requests
+    and the threads of the door use it.
     """
 
     def __init__(self, plan: DepotPlan, secret: bytes, number: int, host: str) -> None:
         self._shares_disk = plan.shares_disk or not plan.distant
         self._shipped: dict[str, str] = {}
-        """The path of each file by its name, as others ask for it."""
+        """The path of each file, by the name under which others ask for it."""
         self._door: ParcelDoor | None = None
         self.address: tuple[str, int] | None = None
         if plan.distant:
             opened = _opened(os.environ.get(_LOCAL_IP) or host, plan)
             self._door = ParcelDoor(opened, secret, self._shipped.get)
             at, port = self._door.address
-            # Who listens on all addresses is reached by none of that name.
+            # A socket that listens on all addresses says 0.0.0.0, where nobody can reach it.
             self.address = (host if at in _ANY_ADDRESS else at, port)
         self._folder = _own_folder(secret, number)
         self._fetch = ParcelFetch(secret, self._folder)
 
     def ship(self, job: Job, task: str, parcels: Sequence[Parcel]) -> Shipment:
-        """Keep a task's parcels, and say where they are."""
+        """Write a task's parcels into a file, and return where it is."""
         folder = os.path.join(self._folder, job.name)
         make_folder(folder)
         name = f"{task}-{schedule.current().token()}"
@@ -84,7 +84,10 @@ class Depot:
         return replace(shipment, door=self.address)
 
     def receive(self, shipments: Sequence[Shipment], instance: int) -> list[Parcel]:
-        """The parcels of an instance: mapped from files, or fetched."""
+        """The parcels of an instance: files on this host are mapped, others are fetched.
+
+        Raises a LostParcelsError if they are gone; the map tasks then have to run again.
+        """
         far: defaultdict[Door, list[Shipment]] = defaultdict(list)
         near = []
         for shipment in shipments:
@@ -99,11 +102,13 @@ class Depot:
             raise LostParcelsError("parcels", "must be on this host", "none there") from error
         if not far:
             return found
+        # Each worker begins with the door after its own, in a circle. Otherwise all workers would
+        # ask the first door at once, then all the second, and so on.
         after = sorted(far, key=lambda door: (door <= (self.address or door), door))
         return found + self._fetch.fetch({door: far[door] for door in after}, instance)
 
     def drop(self, jobs: Sequence[str]) -> None:
-        """Let go of what jobs have shipped; what is mapped stays readable until it is let go."""
+        """Delete the parcels of finished jobs; mapped files stay readable until unmapped."""
         for job in jobs:
             folder = os.path.join(self._folder, job)
             for name, path in list(self._shipped.items()):
@@ -120,7 +125,7 @@ class Depot:
             disk.remove_tree(self._folder)
 
     def _on_disk(self, shipment: Shipment) -> bool:
-        """Whether another worker's file can be read; no other has its name, on whatever host."""
+        """Whether another worker's file is readable here; its name is unique across hosts."""
         return self._shares_disk and disk.exists(shipment.path)
 
 
@@ -129,13 +134,13 @@ _installed: list[Depot] = []
 
 
 def current() -> Depot | None:
-    """The depot of this process; None where its tasks share the folder of the checkpoint."""
+    """The depot of this process; None if its tasks share the folder of the checkpoint."""
     return _installed[-1] if _installed else None
 
 
 @contextmanager
 def using(depot: Depot) -> Iterator[None]:
-    """Have a depot in this process, for its tasks, until the block ends; then it is closed."""
+    """Install a depot for the tasks of this process; closes it when the block ends."""
     _installed.append(depot)
     try:
         yield
@@ -145,13 +150,13 @@ def using(depot: Depot) -> Iterator[None]:
 
 
 def _own_folder(secret: bytes, number: int) -> str:
-    """A folder for one worker, on its executor's disk, and without what a worker before it left."""
+    """A folder for one worker on its executor's disk; deletes what its predecessors left."""
     above = os.path.join(executor_folder() or tempfile.gettempdir(), _FOLDER)
     mine = f"{hashlib.sha256(secret).hexdigest()[:16]}-{number}-"
     make_folder(above)
     for name in disk.current().names(above):
         if name.startswith(mine):
-            with suppress(OSError):  # a worker that ends is at it too
+            with suppress(OSError):  # the ending worker may delete the same folder
                 disk.remove_tree(os.path.join(above, name))
     folder = os.path.join(above, f"{mine}{os.getpid()}")
     make_folder(folder)
@@ -159,7 +164,7 @@ def _own_folder(secret: bytes, number: int) -> str:
 
 
 def _opened(host: str, plan: DepotPlan) -> socket.socket:
-    """A socket for a door, at the first port that is free."""
+    """A listening socket at the first free port of the plan."""
     for port in range(plan.port, plan.port + (plan.more if plan.port else 0) + 1):
         try:
             return door_on(host, port)

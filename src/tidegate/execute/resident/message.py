@@ -1,7 +1,7 @@
-"""Encodes what a crew and its workers send each other.
+"""The messages between a crew and its workers, and their encoding.
 
-What is pickled here comes from the other side of a connection whose two ends have proved to know
-the same secret (`channel`), and from nobody else.
+They are pickles. That is safe only because both ends of a connection first prove that they know the
+same secret (`channel`): no one else's bytes are unpickled.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any
 from tidegate.execute.work import TaskWork
 
 Task = Callable[[TaskWork, int], Any]
-"""What a worker is asked to call: a function of a module, by what was left for it and a number."""
+"""The function that a worker calls, with its `TaskWork` and its number; it must be importable."""
 
 BEAT = b""
-"""What a worker sends now and then, so that one that stands still is told from one that works."""
+"""A worker sends it every second, so that the driver can tell a hung worker from a busy one."""
 
 BYE = b"bye"
-"""What the driver sends when no more work will come. A connection that ends without it has broken,
-and the worker has to come again."""
+"""The driver sends it when no more work will come. A connection that ends without it has broken,
+and the worker connects again."""
 
 
 @dataclass(frozen=True)
 class Hello:
-    """The first message of a worker: its place in the crew, and how to get rid of it."""
+    """The first message of a worker: its number in the crew, and how to kill it."""
 
     number: int
     process: int
@@ -36,7 +36,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class TaskRequest:
-    """One task for one worker. `data` is what it needs and has not been sent before, by key."""
+    """One task for one worker; `data` are the bytes that it needs and does not have, by key."""
 
     unit: int
     task: Task
@@ -47,15 +47,15 @@ class TaskRequest:
 
 @dataclass(frozen=True)
 class DropRequest:
-    """Jobs whose parcels a worker need not hold any more; not answered."""
+    """Names jobs whose parcels a worker may delete; it is not answered."""
 
     jobs: tuple[str, ...]
 
 
 class RaisedError(Exception):
-    """What a task raised that is no error of ours: the last line of its traceback.
+    """A task raised an exception that is not ours; `said` is the last line of its traceback.
 
-    The exception itself stays where it was raised: its class may be nowhere else.
+    The exception itself is not sent: its class may exist in the worker only.
     """
 
     def __init__(self, said: str, memory: bool) -> None:
@@ -68,7 +68,7 @@ class RaisedError(Exception):
 
 @dataclass(frozen=True)
 class TaskAnswer:
-    """What a task returned, or why it did not: an error of ours, or a RaisedError."""
+    """The value that a task returned, or its error: one of ours, or a RaisedError."""
 
     unit: int
     value: Any = None
@@ -81,5 +81,5 @@ def packed(message: object) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
-    """The message in bytes of the other side."""
+    """The message in bytes from the other side."""
     return pickle.loads(data)

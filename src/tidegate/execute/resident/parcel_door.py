@@ -23,25 +23,24 @@ from tidegate.execute.resident.channel import Channel, admit
 _log = logging.getLogger(__name__)
 
 PATIENCE_S = 60.0
-"""How long either side waits for the other to send or to take something."""
+"""How long either side waits for the other to send or to read something."""
 
 MOST_ASKED_BYTES = 16 << 20
-"""How long a question may be; it grows with the splits of a batch."""
+"""The largest request; its size grows with the splits of a batch."""
 
 _PROVING = 64
-"""So many may prove at a time that they know the secret; more are turned away."""
+"""The most connections that may prove the secret at a time; more are closed at once."""
 
 _LOOK_S = 1.0
 
 TURNED_AWAY = (AuthenticationError, AssertionError, EOFError, OSError)
-"""What a connection raises whose other side does not know the secret, or is gone."""
+"""The errors of a connection whose other side does not know the secret, or is gone."""
 
 
 class ParcelDoor:
-    """Answers whoever comes by a socket, each in a thread of its own.
+    """Serves ranges of files to other workers, each connection in a thread of its own.
 
-    `path_of` says which file is meant by a name; None where it is not there any more. Grows with
-    the workers that are connected.
+    `path_of` returns the path of a named file, or None if it is gone. Grows with the connections.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class ParcelDoor:
         self._answering = schedule.current().start("tidegate-door", self._answer, daemon=True)
 
     def close(self) -> None:
-        """End all connections, also those in the middle of an answer, and their threads."""
+        """Close all connections, even in the middle of an answer; their threads then end."""
         with self._lock:
             self._closed = True
             ends = [self._door, *self._open]
@@ -92,7 +91,7 @@ class ParcelDoor:
             schedule.current().start("tidegate-parcels", work, daemon=True)
 
     def _serve(self, knocking: socket.socket) -> None:
-        """Answer one worker until it goes, or has asked nothing for a while: it comes again."""
+        """Answer one worker until it goes or stays silent; a silent one connects again later."""
         with self._connected(knocking) as end:
             try:
                 channel = admit(knocking, self._secret, self._patience_s)
@@ -123,7 +122,7 @@ class ParcelDoor:
             end.close()
 
     def _give(self, channel: Channel, end: socket.socket, asked: bytes) -> None:
-        """Send ranges of files, or the name of a file that is gone."""
+        """Send the ranges of files that were asked for, or the name of one that is gone."""
         wanted: list[tuple[str, list[tuple[int, int]]]] = json.loads(asked)
         paths = [self._path_of(name) for name, _ in wanted]
         missing = next((w[0] for w, path in zip(wanted, paths, strict=True) if path is None), "")
@@ -138,7 +137,7 @@ class ParcelDoor:
 
 
 def _send(end: socket.socket, file: int, start: int, stop: int) -> None:
-    """Send a range of a file; a file that has less is an error, and ends the connection."""
+    """Send a range of a file; an EOFError, which ends the connection, if the file is shorter."""
     while start < stop:
         sent = os.sendfile(end.fileno(), file, start, stop - start)
         if not sent:

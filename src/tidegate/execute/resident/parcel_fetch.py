@@ -1,8 +1,8 @@
 """Fetches the parcels of an instance from the workers on other hosts that hold them.
 
-They come into one piece of memory, where Arrow takes them as they are; many come into a file that
-has no name and is mapped, so that the system may write them out. A few workers are asked ahead of
-the one whose answer is read: they fill the buffers of their connections and wait.
+All parcels are received into one piece of memory, in which Arrow uses them without a copy. A large
+one is the map of a file without a name, so that the system may write it out. While one worker's
+answer is read, the next few are already asked: they fill the buffers of their connections and wait.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ Door = tuple[str, int]
 """The host and the port of a worker's door."""
 
 Files = list[tuple[str, list[list[int]]]]
-"""What is asked for: by the name of a file its ranges."""
+"""The request for parcels: pairs of a file's name and byte ranges [start, stop]."""
 
 IN_MEMORY_BYTES = 64 << 20
-"""More parcels of an instance are received into a file."""
+"""Parcels of more bytes are received into a mapped file."""
 
 AHEAD = 4
-"""So many workers are asked before the first has answered."""
+"""The most workers that are asked at a time; the first of them is being read."""
 
 _PIECE_BYTES = 1 << 20
 
 
 class ParcelFetch:
-    """Connections to the doors of other workers, which stay open from batch to batch.
+    """Connections to the doors of other workers; they stay open from batch to batch.
 
-    Those that nothing is fetched from any more are closed. Grows with the workers of a crew. For
-    one thread.
+    A connection that a batch does not need is closed. Grows with the workers of a crew. For one
+    thread.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ParcelFetch:
         self._open: dict[Door, Channel] = {}
 
     def fetch(self, shipments: Mapping[Door, Sequence[Shipment]], instance: int) -> list[Parcel]:
-        """The parcels of an instance in the shipments of other workers, by their doors."""
+        """The parcels of an instance from other workers; `shipments` are by their doors."""
         asked = {door: _ranges(held, instance) for door, held in shipments.items()}
         asked = {door: files for door, files in asked.items() if files}
         for door in self._open.keys() - shipments.keys():
@@ -74,7 +74,7 @@ class ParcelFetch:
                 self._take(door, asked[door], anew[door], view[at : at + sizes[door]])
                 at += sizes[door]
         except BaseException:
-            self.close()  # what was asked and not read would come before the next answer
+            self.close()  # answers that were not read would be taken for those of the next batch
             raise
         return _parcels(pa.py_buffer(room), shipments, instance)
 
@@ -83,7 +83,7 @@ class ParcelFetch:
             self._open.popitem()[1].close()
 
     def _ask(self, door: Door, files: Files) -> bool:
-        """Send a question; whether that was over a new connection."""
+        """Ask a door for files; return whether that opened a new connection."""
         if door in self._open:
             with suppress(*TURNED_AWAY):  # then the door has closed it, or the worker is gone
                 self._open[door].send_bytes(json.dumps(files).encode())
@@ -97,7 +97,7 @@ class ParcelFetch:
         return True
 
     def _take(self, door: Door, files: Files, anew: bool, into: memoryview) -> None:
-        """Read an answer. A door that has closed an old connection is asked once more."""
+        """Read an answer; ask once more if the door has closed an old connection meanwhile."""
         try:
             there = _read(self._open[door], into)
         except TURNED_AWAY as error:
@@ -110,14 +110,15 @@ class ParcelFetch:
             raise _lost(door, "a worker that has them no more")
 
     def _room(self, size: int) -> bytearray | mmap.mmap:
-        """Memory for so many bytes; what is much has a file behind it, which ends with it."""
+        """Memory for `size` bytes; large ones are backed by a deleted temporary file."""
         if not size:
             return bytearray()
         if size <= self._in_memory_bytes:
             return mmap.mmap(-1, size)
         try:
             with tempfile.TemporaryFile(dir=self._folder) as file:
-                os.posix_fallocate(file.fileno(), 0, size)  # else a full disk kills who writes
+                # Reserve the space now: writing to a map on a full disk kills the process.
+                os.posix_fallocate(file.fileno(), 0, size)
                 return mmap.mmap(file.fileno(), size)
         except OSError as error:
             raise unwritten(self._folder, error) from error
@@ -129,7 +130,7 @@ def _lost(door: Door, got: str) -> LostParcelsError:
 
 
 def _read(channel: Channel, into: memoryview) -> bool:
-    """Read one answer; false where the parcels are gone."""
+    """Read one answer into memory; return false if the parcels are gone."""
     if channel.recv_bytes():
         return False
     with socket.socket(fileno=os.dup(channel.fileno())) as end:
@@ -144,7 +145,7 @@ def _read(channel: Channel, into: memoryview) -> bool:
 
 
 def _ranges(shipments: Sequence[Shipment], instance: int) -> Files:
-    """By file what an instance needs of it, as ranges; neighbours are one."""
+    """The byte ranges that an instance needs of each file; adjacent ranges are joined."""
     files = []
     for shipment in shipments:
         ranges: list[list[int]] = []
@@ -162,7 +163,7 @@ def _ranges(shipments: Sequence[Shipment], instance: int) -> Files:
 def _parcels(
     room: pa.Buffer, shipments: Mapping[Door, Sequence[Shipment]], instance: int
 ) -> list[Parcel]:
-    """The parcels where they lie, one after the other as they were asked for."""
+    """The parcels as views of `room`, where they lie in the order in which they were asked for."""
     found, at = [], 0
     for shipment in (s for held in shipments.values() for s in held):
         for owner, split, kind, label, _, size in shipment.for_instance(instance):

@@ -20,28 +20,28 @@ _START_S = 10.0
 _MOMENT_S = 0.05
 
 _JOBS = 64
-"""What was left for so many jobs is kept: those of a batch, and of the next one."""
+"""The bytes of so many jobs are kept: enough for the jobs of a batch and of the next one."""
 
 
 class CrewTasks(StayingTasks):
-    """Runs functions on the workers of a crew; who starts those is another's business.
+    """Runs functions on the workers of a crew; a subclass starts the workers.
 
-    What it raises is what `Crew.run` does.
+    Raises the errors of `Crew.run`.
     """
 
     def __init__(self, crew: Crew) -> None:
         self.crew = crew
         self._round = (0, 0)
-        """What was answered before the round that runs, and the tasks of this."""
+        """The units answered before the current round, and the number of its tasks."""
         self._lock = Lock()
         self._data: dict[str, dict[str, bytes]] = {}
-        """What was left for jobs, by their names, the newest last."""
+        """The bytes left for each job, by its name, newest last."""
 
     def groups(self, instances: int) -> int:
         return min(instances, self.crew.size)
 
     def leave(self, job: Job, name: str, data: bytes) -> TaskWork:
-        """Keep the bytes for the workers that will do the job, until there are some others."""
+        """Keep the bytes until a worker of the job needs them; drops those of the oldest jobs."""
         key = key_of(data)
         with self._lock:
             left = self._data[job.name] = self._data.pop(job.name, {})
@@ -70,7 +70,7 @@ class CrewTasks(StayingTasks):
         return TaskCounts(min(self.crew.answered - before, count), count)
 
     def start(self) -> bool:
-        self.crew.ready.wait(_START_S)  # who is not there by then is waited for by the work
+        self.crew.ready.wait(_START_S)  # tasks wait for workers that come later
         return True
 
     def until_at_work(self) -> None:

@@ -1,4 +1,4 @@
-"""What a crew knows of the work it is asked for, and of the workers that have come."""
+"""The records of a crew: the units of work that it was given, and its connected workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AskedTask = tuple[Task, TaskWork, int, dict[str, bytes]]
 
 
 class DiedError(Exception):
-    """A unit of work has lost TRIES workers, the last of them on a host."""
+    """A unit of work lost TRIES workers; `host` is where the last one died."""
 
     def __init__(self, host: str) -> None:
         self.host = host
@@ -24,7 +24,7 @@ class DiedError(Exception):
 
 @dataclass(eq=False)
 class WorkUnit:
-    """A task that somebody waits for."""
+    """A task and the future that somebody waits for; `lost` counts the workers that died of it."""
 
     id: int
     task: Task
@@ -39,9 +39,10 @@ class WorkUnit:
 
 @dataclass(eq=False)
 class CrewMember:
-    """A worker that has come; `has` are the keys of what it was sent, the newest last.
+    """A connected worker.
 
-    `silent_s` is for how long nothing was heard of it.
+    `has` are the keys of the bytes that it was sent, newest last. `silent_s` is the time since its
+    last message.
     """
 
     channel: Channel

@@ -1,8 +1,8 @@
-"""A worker of a crew: takes requests from the driver and answers them, until it is let go.
+"""A worker of a crew: takes requests from the driver and answers them until it is dismissed.
 
-It runs inside a task of Spark, which has made the process and starts it again if it dies. When the
-driver goes, the connection ends, and so does the process, also in the middle of a task: nothing is
-left behind that writes on.
+It runs inside a Spark task: Spark starts the process, and starts it again if it dies. When the
+driver goes away, the connection ends, and the process ends too, even in the middle of a task. So no
+orphan keeps writing to the checkpoint.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tidegate.execute.resident.message import (
 from tidegate.execute.work import keep_sent
 
 BEAT_S = 1.0
-"""How often a worker says that it is there."""
+"""The time between two beats, by which the driver sees that a worker is alive."""
 
 GRACE_S = 1.0
-"""What a task may still take when the driver is gone; then its process is killed."""
+"""How long a task may still run after the driver is gone; then its process is killed."""
 
 _GONE = getattr(select, "POLLRDHUP", 0)
-"""The other side has closed; without it (it is of Linux) a beat that cannot be sent tells."""
+"""The event "the other side has closed". Only Linux has it; elsewhere the next beat fails."""
 
 
 def serve(
@@ -53,16 +53,14 @@ def serve(
 ) -> None:
     """Answer requests until the driver says that there are no more.
 
-    With a `depot` the worker keeps its parcels itself; without, in the folder of the checkpoint.
-
-    A connection that breaks while the driver is there is an error, so that Spark starts the task
-    again and it comes back.
+    With a `depot` the worker keeps its parcels in its own folder; without, in the checkpoint's. A
+    connection that breaks raises, so that Spark starts the task again and it connects anew.
     """
     try:
         channel = come(address, secret)
     except (ConnectionRefusedError, FileNotFoundError):
         return  # the driver is gone, or has let this crew go, before the task began
-    gc.freeze()  # what has been imported stays; it need not be looked through again and again
+    gc.freeze()  # imported modules stay for good, so the collector need not scan them every time
     lock = Lock()
 
     def say(data: bytes) -> None:
@@ -90,14 +88,14 @@ def serve(
 
 
 def _is_let_go(channel: Channel) -> bool:
-    """Whether the driver said that there are no more requests, and did not wait for an answer."""
+    """Whether the driver sent BYE and closed without waiting for an answer."""
     with suppress(OSError, EOFError):
         return bool(channel.poll()) and channel.recv_bytes() == BYE
     return False
 
 
 class _Pulse:
-    """Beats while a worker serves, and ends its process when the driver is gone."""
+    """Sends beats from a thread while a worker serves; kills the process if the driver is gone."""
 
     def __init__(self, channel: Channel, beat: Callable[[], None], beat_s: float) -> None:
         self._channel, self._beat, self._beat_s = channel, beat, beat_s
@@ -124,7 +122,7 @@ class _Pulse:
         if self._over in events:
             return
         poll.unregister(self._channel.fileno())
-        if not poll.poll(GRACE_S * 1000):  # who serves has not noticed: it is inside a task
+        if not poll.poll(GRACE_S * 1000):  # the serving thread has not noticed: it is in a task
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -141,6 +139,6 @@ def _answered(request: TaskRequest) -> bytes:
 
 
 def _said(error: Exception) -> str:
-    """The line that names an exception where its traceback is printed."""
+    """The line of a printed traceback that names the exception."""
     lines = "".join(traceback.format_exception_only(error)).splitlines()
     return next((line for line in lines if line.strip() and not line[0].isspace()), "an exception")

@@ -1,4 +1,4 @@
-"""Single functions as Spark jobs of one task, beside the jobs of batches."""
+"""Runs single functions as Spark jobs of one task, beside the jobs of batches."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
-from py4j.protocol import Py4JError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 
-from tidegate.execute.spark.failure import first_line, without_stacks
+from tidegate.execute.spark.failure import LOST, first_line, without_stacks
 
 T = TypeVar("T")
 
-_GONE = (PySparkException, Py4JError, ConnectionError, EOFError)
+_GONE = (PySparkException, *LOST)
 
 
 class TaskGroup(Protocol):
@@ -25,14 +24,14 @@ class TaskGroup(Protocol):
 
 
 class Aside:
-    """Runs what is not part of a batch, one task at a time: it takes at most one core from batches.
+    """Runs functions that are not part of a batch, one at a time: batches lose one core at most.
 
-    The jobs are started by a thread of its own. What is to be done travels with the job itself and
-    not in a property of it, so that it does not matter whether threads share those.
+    A thread of its own starts the jobs. The function travels in the data of the job, not in a job
+    property: threads may share properties.
     """
 
     def __init__(self, ask: Callable[[bytes], tuple[bool, Any]], group: TaskGroup) -> None:
-        """`ask` has `call` run with some work in a task of its own, and gives what it gives."""
+        """`ask` must run `call` on its argument in a Spark task, and return the result."""
         self._ask = ask
         self._group = group
         self._pool = ThreadPoolExecutor(1, "tidegate-aside")
@@ -49,7 +48,7 @@ class Aside:
             return late
 
     def close(self) -> None:
-        """Wait for the task that is running, which needs a core to end; the others are broken."""
+        """Wait for the running task, which needs a core to end; the others fail."""
         self._closed = True
         self._pool.shutdown(wait=True)
 
@@ -72,7 +71,7 @@ def _ended() -> BrokenExecutor:
 
 
 def call(work: bytes) -> tuple[bool, Any]:
-    """In a worker: what the function returned, or raised, as something that can be sent."""
+    """Run the pickled function in a worker; return (True, value) or (False, error), picklable."""
     function, arguments = pickle.loads(work)
     try:
         return True, function(*arguments)

@@ -1,8 +1,8 @@
-"""What Spark's pages say of a job that stays: the query, the batch at hand and the rate of rows.
+"""Describes the job of the workers on Spark's pages: the query, its batch and the rate of rows.
 
-A job is described when it starts, and Spark has no way to describe it anew. So what its listener
-for the pages has of the job is changed: `LiveJob.description` of AppStatusListener, which is
-private. Where a version of Spark has it otherwise, the description stays that of the start.
+Spark takes a description when a job starts and has no call to change it. So we change the record of
+the job that Spark's listener keeps for the pages: `LiveJob.description` of AppStatusListener, which
+is private. If a version of Spark keeps it elsewhere, the first description stays.
 """
 
 from __future__ import annotations
@@ -11,20 +11,16 @@ import logging
 from concurrent.futures import Future
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from tidegate import schedule
 from tidegate.execute.spark.failure import without_stacks
+from tidegate.execute.spark.group import GONE
 
 _log = logging.getLogger(__name__)
 
 EVERY_S = 1.0
 """The least time between two descriptions."""
-
-_GONE = (Py4JError, ConnectionError, EOFError, AttributeError)
-"""What asking a context raises that has ended, or is about to; Py4JError also where Spark differs
-from what is known here."""
 
 
 class JobDescription:
@@ -65,7 +61,7 @@ class JobDescription:
         try:
             with without_stacks():
                 self._describe(text)
-        except _GONE as error:
+        except GONE as error:  # or this version of Spark keeps descriptions elsewhere
             self._shown = False
             _log.debug("Spark's pages do not tell how far the query is: %s", error)
 

@@ -1,7 +1,7 @@
 """Asks the cluster manager for as many executors as the instances of queries need.
 
-Only where it is asked for (`spark.tidegate.executors=follow`): with dynamic allocation Spark does
-it by itself, and most users have chosen how many executors they pay for.
+Only with `spark.tidegate.executors=follow`: most users have chosen how many executors they pay for,
+and with dynamic allocation Spark asks by itself.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tidegate.execute.spark.slots import slots_of
 _log = logging.getLogger(__name__)
 
 _LOOK_S = 1.0
-"""The least time between two looks at which executors are there; a look is a call of the JVM."""
+"""The least time between two checks which executors are there; each is a call to the JVM."""
 
 _PATIENCE_S = 10.0
-"""After so long without the executors that are wanted, the log says so."""
+"""A warning is logged if wanted executors have not come after so long."""
 
 
 @dataclass
 class _Asked:
-    """What was asked for a context; grows with its queries that run.
+    """What was asked of the cluster manager for one context; grows with its running queries.
 
-    `needs` are the slots that each of them needs, `slots` those that were asked for. `leaving` are
-    executors that were released, and that Spark still lists.
+    `needs` are the slots that each query needs, `slots` the sum that was asked for. `leaving` are
+    executors that were released but that Spark still lists.
     """
 
     needs: dict[int, int] = field(default_factory=dict)
@@ -51,10 +51,10 @@ _asked: WeakKeyDictionary[SparkContext, _Asked] = WeakKeyDictionary()
 
 
 class Executors:
-    """As many executors as the widest subquery has tasks for; used by the thread of the loop.
+    """Keeps as many executors as the widest subquery has instances; used by the loop's thread.
 
-    A query needs a slot for each instance, and so many `more`: one where tasks stay, for other
-    jobs. Queries of one Spark context have their executors together.
+    A query needs a slot for each instance, and `more` besides: one for other jobs if workers stay.
+    All queries of one Spark context share its executors.
     """
 
     def __init__(self, context: SparkContext, more: int = 0) -> None:
@@ -65,18 +65,18 @@ class Executors:
         self._there = 0
         self._looked_at = float("-inf")
         self._let_go = 0
-        """For how many that were wanted tasks that stay were ended."""
+        """The wanted number of executors for which workers were last ended."""
 
     def counts(self) -> Mapping[str, int]:
-        """How many are wanted, and how many were there at the last look."""
+        """How many executors are wanted, and how many were there at the last check."""
         return {"wanted": self._asked.wanted, "there": self._there}
 
     def follow(self, instances: int, let_go: Callable[[], None]) -> bool:
-        """Before a batch: ask for what its instances need; whether others are there than before.
+        """Ask for the executors that the next batch needs; return whether their number changed.
 
-        `let_go` ends tasks that stay; it is called before executors are released. Those are idle:
-        one that is at something else, as a compaction, is kept, and looked at again before a later
-        batch. More executors come when they come: the batch begins with those that are there.
+        Does not wait: the batch begins with the executors that are there. If there are too many, it
+        calls `let_go`, which ends the workers, and then releases idle executors. One that still
+        runs something, for example a compaction, stays, and a later batch tries again.
         """
         asked, now = self._asked, self._clock.now()
         with _lock:
@@ -107,12 +107,12 @@ class Executors:
         return self._there != before
 
     def close(self) -> None:
-        """The query has ended; the executors stay until another one of the context wants fewer."""
+        """Forget the needs of this query. Executors stay until another query wants fewer."""
         with _lock:
             self._asked.needs.pop(id(self), None)
 
     def _ask(self, wanted: int, now: float) -> None:
-        """Tell the cluster manager how many executors to have, now and when some are lost."""
+        """Tell the cluster manager how many executors to keep; it replaces lost ones."""
         asked = self._asked
         if wanted == asked.wanted:
             return
@@ -131,9 +131,10 @@ class Executors:
             )
 
     def _release(self, ids: list[str]) -> None:
-        """Let executors go that run no task; Spark sees to that, and gives them none from then on.
+        """Release those of these executors that run no task.
 
-        `killExecutors` of the context would also kill those that are at work.
+        The backend's `killExecutors` checks that, and gives them no new tasks. That of the context
+        would also kill busy ones.
         """
         jvm = self._context._jvm
         assert jvm is not None
@@ -147,7 +148,7 @@ class Executors:
             _log.info("executors: %d released, idle", len(gone))
 
     def _ids(self) -> list[str]:
-        """Those that are there, the oldest first: they have most of what instances have kept."""
+        """The executors that are there, oldest first: they hold most state in memory."""
         found = self._java.getExecutorIds()
         listed = [str(found.apply(i)) for i in range(found.size())]
         self._asked.leaving &= frozenset(listed)
@@ -160,12 +161,12 @@ class Executors:
 
 
 def _number(executor: str) -> tuple[int, str]:
-    """Executors are numbered as they come; 10 is after 9."""
+    """Sorts executor ids by number: 10 after 9."""
     return len(executor), executor
 
 
 def executors_of(context: SparkContext, more: int = 0) -> Executors | None:
-    """Executors that follow, where the settings of a context ask for it; else None."""
+    """The executors that follow the instances, if the context's settings ask for it; else None."""
     conf = dict(context.getConf().getAll())
     check_executors(conf)
     if conf.get(EXECUTORS) != FOLLOW:

@@ -1,4 +1,4 @@
-"""What Spark says when something fails, in one line of ours."""
+"""Turns Spark's errors into errors of ours that fit on one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidegate.execute.spark.loss import AGAIN, host_of, of_environment, of_loss
 from tidegate.plan.physical import SPARK
 
 LOST = (Py4JError, ConnectionError, EOFError)
-"""What a call of Spark raises when the JVM has ended, or the connection to it."""
+"""The exceptions of a call to Spark when the JVM, or the connection to it, has ended."""
 
 
 _GAVE_UP = re.compile(r".*Job aborted due to stage failure: .*?Lost task .*?executor .*?\): ")
@@ -25,16 +25,16 @@ _PYTHON = "Traceback (most recent call last)"
 _OF_A_ROW = re.compile(
     r"SQLSTATE: (22|P0)|ArithmeticException|DateTimeException|NumberFormatException"
 )
-"""What Spark says when an expression has no value on a row; a lost executor is another matter."""
+"""Marks of an expression that failed on a row, in contrast to a lost executor."""
 _OF_MEMORY = re.compile(r"^(\w+\.)*_?(Array|Arrow)?MemoryError\b")
-"""How the exception of a Python worker is named that got no memory: Python's, NumPy's, Arrow's."""
+"""The exceptions of a Python worker without memory: Python's, NumPy's and Arrow's."""
 
 
 def tasks_failed(job: Job, error: BaseException) -> RunError:
-    """The error for a batch whose tasks Spark gave up on.
+    """The error for a batch whose tasks failed on Spark.
 
-    Where Spark itself evaluates expressions, they are what fails on a row, and are named. Which
-    value it was, Spark says or does not.
+    If an expression failed that Spark itself evaluates, the error names the candidates; Spark does
+    not always name the value.
     """
     expressions = _by_spark(job) if is_of_a_row(str(error)) else []
     if expressions:
@@ -53,7 +53,7 @@ def tasks_failed(job: Job, error: BaseException) -> RunError:
 
 
 def task_raised(job: Job, said: str, memory: bool) -> RunError:
-    """The same error for a batch of which a task that stays raised something that is not of ours.
+    """The error for a task on a worker that stays, which raised something that is not ours.
 
     `said` is the last line of its traceback.
     """
@@ -63,7 +63,7 @@ def task_raised(job: Job, said: str, memory: bool) -> RunError:
 
 
 def worker_died(job: Job) -> RunError:
-    """The same error for a batch of which a task loses its worker whenever it is tried."""
+    """The error for a task that lost its worker in every try."""
     error = of_loss("Python worker exited unexpectedly", f"batch {job.batch}")
     assert error is not None
     return error
@@ -80,17 +80,17 @@ def _of_rows(where: str, got: str) -> RunError:
 
 
 def is_of_a_row(text: str) -> bool:
-    """Whether Spark failed to evaluate an expression itself."""
+    """Whether Spark failed to evaluate an expression on a row."""
     return _PYTHON not in text and _OF_A_ROW.search(text) is not None
 
 
 def is_lost_shuffle(error: BaseException) -> bool:
-    """Whether Spark gave a job up because it would have to write what it shuffles once more."""
+    """Whether Spark failed a job because it would have to repeat a stage it calls indeterminate."""
     return "with indeterminate output was failed and retried" in str(error)
 
 
 def spark_gone(job: Job, error: BaseException) -> RunError:
-    """The error for a batch during which the JVM ended, or the connection to it."""
+    """The error for a batch during which the JVM, or the connection to it, ended."""
     return RunError(
         f"batch {job.batch}",
         "Spark must be there until its tasks have finished",
@@ -100,7 +100,7 @@ def spark_gone(job: Job, error: BaseException) -> RunError:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of Spark or Py4J is about, without its stack and the story of the tasks."""
+    """The line of an error of Spark or Py4J that says what happened, without stacks."""
     if _PYTHON in str(error):
         return _raised(str(error))
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
@@ -110,13 +110,13 @@ def first_line(error: BaseException) -> str:
 
 
 def _raised(text: str) -> str:
-    """The exception that a traceback of a Python worker ends with; the last of nested ones."""
+    """The exception at the end of a Python worker's traceback; of nested ones, the last."""
     after = text.rsplit(_PYTHON, 1)[1].splitlines()[1:]
     return next((line for line in after if line.strip() and not line[0].isspace()), "an exception")
 
 
 def _by_spark(job: Job) -> list[str]:
-    """The expressions that Spark evaluates in SQL for a job."""
+    """The expressions of a job that Spark SQL evaluates."""
     texts = []
     for prefix in job.subquery.prefixes:
         if prefix.engine == SPARK:
@@ -127,22 +127,22 @@ def _by_spark(job: Job) -> list[str]:
 
 @contextmanager
 def answering(gone: Callable[[BaseException], RunError]) -> Iterator[None]:
-    """Say in one line that Spark is gone where it is; `gone` makes the error."""
+    """Raise `gone(error)` in one line if Spark is gone; keeps stacks out of the log."""
     try:
         with without_stacks():
             yield
     except LOST as error:
-        if not isinstance(error, Py4JJavaError):  # which only a JVM that is there can raise
+        if not isinstance(error, Py4JJavaError):  # only a living JVM can raise that
             hide_stacks()
         raise gone(error) from error
 
 
 @contextmanager
 def without_stacks(thread: int | None = None) -> Iterator[None]:
-    """Keep stacks from being logged, of all threads or of one: a line of ours says what happened.
+    """Keep stacks of all threads, or of one, out of the log: our own error says what happened.
 
-    Py4J logs those of a lost connection on the root logger, where a level of its own cannot be set;
-    PySpark those of expressions that fail. Threads may be in it at the same time.
+    Py4J logs a lost connection on the root logger, whose level is not ours to change. PySpark logs
+    expressions that fail. Several threads may use it at the same time.
     """
     loggers = [logging.getLogger(), *(PySparkLogger.getLogger(name) for name in _CONTEXTS)]
     mine = _Quiet(thread)
@@ -156,16 +156,17 @@ def without_stacks(thread: int | None = None) -> Iterator[None]:
 
 
 def hide_stacks() -> None:
-    """Keep Py4J from logging stacks from now on; for when Spark is gone or the program ends.
+    """Keep Py4J's stacks out of the log from now on; after Spark is gone or at the end.
 
-    Its threads go on for a while, and meet the same lost connection as the query did.
+    Py4J's threads live on for a while and find the same lost connection.
     """
     logging.getLogger().addFilter(_FOR_GOOD)
     logging.getLogger("py4j").propagate = _shows_all()
 
 
 class _Quiet(logging.Filter):
-    """Lets pass what is not of these; an object for each use, so that each takes away its own."""
+    """Blocks records with stacks of Py4J and PySpark; one object per use, so that each use removes
+    its own."""
 
     def __init__(self, thread: int | None = None) -> None:
         super().__init__()
@@ -179,7 +180,7 @@ class _Quiet(logging.Filter):
 
 
 _FOR_GOOD = _Quiet()
-"""The one that is never taken away; adding it again changes nothing."""
+"""The filter that is never removed; adding it again changes nothing."""
 
 
 def _shows_all() -> bool:

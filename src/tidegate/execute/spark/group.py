@@ -1,4 +1,4 @@
-"""The Spark jobs of one run as a group, so that they can be cancelled and those of others not."""
+"""Groups the Spark jobs of one run, so that they can be cancelled without those of others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import threading
 from concurrent.futures import Future
 from contextlib import suppress
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from tidegate import schedule
@@ -15,7 +14,7 @@ from tidegate.execute.spark.failure import LOST, without_stacks
 
 
 class JobGroup:
-    """Jobs of the threads that have joined; a job belongs to the group of the thread it is from."""
+    """The job group of one run. A Spark job belongs to it if its thread has called `join`."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
@@ -23,26 +22,26 @@ class JobGroup:
         self._thread = threading.local()
 
     def join(self) -> None:
-        """Let the jobs of this thread be of the group; costs one call of Spark, once."""
+        """Add the jobs of this thread to the group; costs one call to Spark, once per thread."""
         if not getattr(self._thread, "joined", False):
             self._context.setJobGroup(self._name, "tidegate", interruptOnCancel=True)
             self._thread.joined = True
 
     def cancel(self) -> None:
-        """Cancel what runs; whoever waits for a job of the group gets an error at once."""
+        """Cancel the running jobs; whoever waits for one gets an error at once."""
         with suppress(*LOST), without_stacks():  # without Spark nothing runs
             self._context.cancelJobGroup(self._name)
 
 
-_GONE = (Py4JError, ConnectionError, EOFError, AttributeError)
-"""What asking a context raises that has ended, or is about to."""
+GONE = (*LOST, AttributeError)
+"""The exceptions of a context that has ended, or is about to."""
 
 
 class TaskProgress:
-    """Asks Spark for its running stages beside the batches, and never makes who asks wait.
+    """Asks Spark for the progress of its stages, without ever blocking the caller.
 
-    An answer is that to the question before, so it is a moment old. A thread of its own asks,
-    because a JVM that hangs does not answer.
+    A thread of its own asks, because a JVM that hangs does not answer. Each answer is the one to
+    the previous question, so it is a moment old.
     """
 
     def __init__(self, context: SparkContext) -> None:
@@ -52,7 +51,7 @@ class TaskProgress:
         self._newest = TaskCounts(0, 0)
 
     def tasks(self) -> TaskCounts:
-        """Tasks done and all of the stages that run; called from any one thread."""
+        """The tasks done and all tasks of the running stages; always called by the same thread."""
         if self._asked is None:
             try:
                 self._asked = self._line.submit(self._ask)
@@ -69,7 +68,7 @@ class TaskProgress:
         try:
             tracker = self._context.statusTracker()
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        except _GONE:
+        except GONE:
             return TaskCounts(0, 0)
         known = [stage for stage in stages if stage is not None]
         return TaskCounts(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))

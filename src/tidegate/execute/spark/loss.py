@@ -1,4 +1,4 @@
-"""Failures that are not of the rows: what executors are missing, and what they died of."""
+"""Explains failures that rows did not cause: missing software, and executors that died."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tidegate.version import __version__
 AGAIN = "Nothing of the batch was committed; run again to continue."
 
 EXECUTORS = "executors"
-"""Where it is that something is missing."""
+"""The place that errors about missing software name."""
 
 PAGE = 'The page "On a cluster" has the ways.'
 
 
 def have_it() -> str:
-    """What to do where the Python of executors has no Tidegate."""
+    """The advice for executors whose Python has no Tidegate."""
     return (
         "Install it there, or name a Python that has it with spark.pyspark.python (before a Spark "
         f"session of your own starts: PYSPARK_PYTHON={sys.executable}), or send one with "
@@ -33,9 +33,9 @@ _OWN = frozenset("tidegate pyarrow numpy numba pandas obstore datasketches sqlgl
 
 @dataclass(frozen=True)
 class KnownFailure:
-    """A failure that Spark tells in many lines: what it shows itself by, and what to say instead.
+    """A failure that Spark reports in many lines: its pattern, and our error instead.
 
-    `got` and `remedy` may use the groups of the pattern.
+    `requirement` and `got` may use the groups of the pattern.
     """
 
     pattern: re.Pattern[str]
@@ -123,7 +123,7 @@ _MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named '(?P
 
 
 def of_environment(text: str) -> RunError | None:
-    """The error for what executors have not and tasks need, if that is what failed."""
+    """The error for software that executors lack, if the text says so; else None."""
     module = _MODULE.search(text)
     if module is not None:
         return _no_module(module["name"], host_of(text))
@@ -131,7 +131,7 @@ def of_environment(text: str) -> RunError | None:
 
 
 def of_loss(text: str, where: str) -> RunError | None:
-    """The error for executors and workers that died, if that is what failed."""
+    """The error for executors or workers that died, if the text says so; else None."""
     return _told(_LOST, text, where)
 
 
@@ -169,6 +169,6 @@ def _told(known: tuple[KnownFailure, ...], text: str, where: str) -> RunError | 
 
 
 def host_of(text: str) -> str:
-    """Where a task was tried, unless it is here."""
+    """` on HOST` for the last host that tried the task; empty for the driver's own."""
     found = [m for m in _HOST.finditer(text) if m["executor"] != "driver"]
     return f" on {found[-1]['host']}" if found else ""

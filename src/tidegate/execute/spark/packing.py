@@ -1,4 +1,4 @@
-"""Jobs as bytes for workers, which may hold classes of a script: what lasts is left out of them."""
+"""Pickles jobs for workers; parts of the plan that never change are sent once."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Packing:
         self._runner = runner
         self._lasting = LastingParts(cloudpickle.dumps)
         self._plan: dict[str, Subquery] = {}
-        """The subqueries as the plan has them, by key."""
+        """The subqueries of the plan, by key."""
 
     def know(self, drafts: Sequence[Draft]) -> None:
-        """Take the parts of the plan that these jobs have, and later ones will.
+        """Register the parts of the plan in these jobs, which later jobs will have too.
 
-        Only workers that stay keep what they were sent: for others nothing lasts.
+        Call it only if workers stay: others do not keep what they were sent.
         """
         for draft in drafts:
             subquery = draft.job.subquery
@@ -43,7 +43,7 @@ class Packing:
                     self._lasting.add(plan_part)
 
     def leave(self, job: Job, name: str, what: Any) -> TaskWork:
-        """Leave a job, or something with jobs in it, for the tasks of a job."""
+        """Make `what`, a job or something with jobs in it, available to the tasks of `job`."""
         packer = _Packer(self._lasting, self._plan)
         packer.dump(what)
         for key in packer.named:
@@ -60,7 +60,7 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         super().__init__(self.file)
 
     def reducer_override(self, thing: Any) -> Any:
-        """How to pickle what is not built in: what lasts by its key."""
+        """Called by pickle for each object; replaces registered parts by their keys."""
         key = self._lasting.key_of(thing)
         if key is not None:
             self.named[key] = None
@@ -73,5 +73,5 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 def _with_operator(planned: Subquery, operator: Operator) -> Subquery:
-    """A subquery with its operator as it is for a batch."""
+    """The planned subquery with the operator of a batch; unpickling calls it."""
     return dataclasses.replace(planned, operator=operator)

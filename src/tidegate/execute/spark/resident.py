@@ -1,7 +1,7 @@
-"""Tasks that stay: one job of Spark per query, whose tasks serve all its batches by messages.
+"""Runs tasks on workers that stay: one Spark job per query, whose tasks serve all its batches.
 
-Starting a job of Python tasks costs 60 to 80 ms, a message a tenth of one. Spark places the tasks,
-starts them, and starts them again when they die; they connect back to the driver.
+To start a job of Python tasks costs 60 to 80 ms; to send a message to a worker costs far less.
+Spark places the workers and starts them again when they die; they connect back to the driver.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from tidegate.execute.work import TaskWork
 _log = logging.getLogger(__name__)
 
 RETRIES = "spark.port.maxRetries"
-"""Spark's property that says how many ports are tried after one that is taken."""
+"""Spark's property for the number of ports to try after one that is taken."""
 
 SHARES_DISK = "spark.shuffle.readHostLocalDisk"
-"""Spark's property that says whether executors read each other's files where they can."""
+"""Spark's property that lets executors of one host read each other's files."""
 
 PORT = "spark.tidegate.port"
-"""The property that says at which port tasks that stay on other hosts come to the driver."""
+"""Our property for the driver's port to which workers on other hosts connect."""
 
 _FOR_JOBS = (
     "spark.dynamicAllocation.enabled",
@@ -72,28 +72,28 @@ _MOST_PORT = 65_535
 _serial = itertools.count()
 
 _END_S = 10.0
-"""How long the job may take to end when its workers were let go, before it is cancelled."""
+"""How long the job may take to end after its workers were dismissed; then it is cancelled."""
 
 _LONG_S = 60.0
-"""A job that has lasted so long was good for something, though there was no work."""
+"""A job that lasted so long counts as a success, even if there was no work for it."""
 
 _LONGEST = 60
-"""Characters of a folder for sockets; their names must be short."""
+"""The most characters of a folder for Unix sockets, whose paths the system limits."""
 
 _STORY_S = 1.0
-"""How long Spark may take to tell of a worker what we know already: that it died."""
+"""How long to wait for Spark's own account of a worker's death, which has the reason."""
 
 
 def private_folder() -> str:
-    """A folder of this user only, with a short name, wherever temporary files usually are."""
+    """A new temporary folder for this user only, with a short path."""
     usual = tempfile.gettempdir()
     return tempfile.mkdtemp(prefix="tg-", dir=usual if len(usual) <= _LONGEST else "/tmp")
 
 
 class ResidentTasks(CrewTasks):
-    """Runs functions on workers that stay, as many as it is given slots of Spark for.
+    """Runs functions on `size` workers that stay; each holds one of Spark's slots.
 
-    They come by a socket of this host; where a `depot` says that some may be distant, by TCP.
+    Workers connect through a Unix socket, or by TCP if the `depot` says that they may be distant.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ResidentTasks(CrewTasks):
         self._closing = Event()
         self._given_up = Event()
         self._failure: BaseException | None = None
-        """What Spark gave a job up for, the newest."""
+        """The newest error for which Spark failed the job of the workers."""
         self._serving: Future[None] = schedule.current().start(
             "tidegate-resident", self._serve, daemon=True
         )
@@ -143,12 +143,12 @@ class ResidentTasks(CrewTasks):
         self._cancel()
 
     def close(self) -> None:
-        """Let the workers go, and the job with them."""
+        """Dismiss the workers; their job then ends, or is cancelled."""
         self._closing.set()
         self._description.close()
         all_there = self.crew.present == self.crew.size
         super().close()
-        if not all_there:  # the job waits for slots, or to start a task again
+        if not all_there:  # the job still waits for slots, or to restart a task, and would not end
             self._cancel()
         try:
             self._serving.result(_END_S)
@@ -162,11 +162,12 @@ class ResidentTasks(CrewTasks):
             self._context.cancelJobGroup(self._group)
 
     def _serve(self) -> None:
-        """Keep the job going: when Spark gives it up, start another, if workers come at all.
+        """Run the job of the workers; start another one when Spark fails it.
 
-        Spark gives a job up when one of its tasks has died some times, be it over days; on a local
-        master of the user's own that is the first time. It is work that loses its workers again and
-        again that counts here (`TRIES`), and workers that die before they have done any.
+        Spark fails a job once one of its tasks has died a few times, even over days; on a user's
+        local master, the first time. We give up only if no worker connected at all, or if more than
+        `TRIES` jobs in a row did no work. The crew itself counts how often a unit of work loses its
+        worker.
         """
         in_vain, clock = 0, schedule.current().clock
         while not self._closing.is_set():
@@ -189,7 +190,7 @@ class ResidentTasks(CrewTasks):
             _log.info("tasks that stay are started anew: %s", first_line(failure))
 
     def _run_job(self) -> None:
-        """Start the tasks, and wait until all have ended."""
+        """Start the workers as tasks of one Spark job, and wait until all have ended."""
         address, secret, depot = self._address, self._secret, self._depot
 
         def stay(partition: int, _: Iterable[int]) -> Iterator[Any]:
@@ -202,32 +203,34 @@ class ResidentTasks(CrewTasks):
         assert context._jsc is not None
         context.setJobGroup(self._group, self._description.at_start(), interruptOnCancel=True)
         context._jsc.setCallSite(f"tidegate {self._title}")
-        # Not `collect`: while it lasts, Spark names no job of the program after where it is from.
+        # Not `collect`: as long as one runs, PySpark sets no call site for any other job of the
+        # program, and Spark's page would show them all under this job's name.
         context.runJob(context.parallelize(range(size), size).mapPartitionsWithIndex(stay), iter)
 
     def _kill(self, worker: Hello) -> None:
-        """Have Spark start a worker that hangs again."""
+        """Kill a hung worker; Spark then starts its task again."""
         if self._distant:
             with suppress(*LOST), without_stacks():
                 jvm = self._context._jsc
                 assert jvm is not None
                 jvm.sc().killTaskAttempt(worker.attempt, True, "it was not heard of")
             return
-        with suppress(ProcessLookupError):  # has ended meanwhile
+        with suppress(ProcessLookupError):  # it has ended meanwhile
             os.kill(worker.process, signal.SIGKILL)
 
 
 def suits_jobs(context: SparkContext) -> bool:
-    """Whether a cluster is set to do for jobs what it cannot do for tasks that stay.
+    """Whether the cluster's settings call for a job per batch instead of workers that stay.
 
-    It encrypts what they send each other, or gives executors up that have no job.
+    They do if Spark encrypts what tasks send each other (our own connections would not), or if it
+    removes executors that have no job.
     """
     conf = context.getConf()
     return any(str(conf.get(name, "false")).lower() == "true" for name in _FOR_JOBS)
 
 
 def depot_plan(context: SparkContext, distant: bool) -> DepotPlan:
-    """What workers are told of their depots, by the settings of Spark."""
+    """The settings of the workers' depots, from Spark's configuration."""
     conf = context.getConf()
     numbers = []
     for name, default in ((PARCEL_PORT, "0"), (RETRIES, "16")):
@@ -241,7 +244,7 @@ def depot_plan(context: SparkContext, distant: bool) -> DepotPlan:
 
 
 def _public_door(context: SparkContext) -> tuple[socket.socket, Address]:
-    """A socket that workers of other hosts come by, and where they find it."""
+    """A listening socket for workers of other hosts, and its address."""
     conf = context.getConf()
     host = str(conf.get("spark.driver.host"))
     port = str(conf.get(PORT, "0"))

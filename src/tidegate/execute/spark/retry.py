@@ -1,4 +1,4 @@
-"""Runs a job again whose rows were lost between its tasks, as when a worker dies that held some."""
+"""Runs a job again if its rows were lost between its tasks, for example with a dead worker."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _log = logging.getLogger(__name__)
 
 
 def retried(job: Job, attempt: Callable[[], T], lost: Callable[[Exception], str | None]) -> T:
-    """What an attempt at a job gives; `lost` says what an error lost, None where it is another.
+    """The result of `attempt`; tried up to `_TRIES` times while errors say that rows were lost.
 
-    The last of a few attempts raises what it raises.
+    `lost` returns what an error lost, or None for an error of another kind, which is raised.
     """
     for left in reversed(range(_TRIES)):
         try:

@@ -1,4 +1,4 @@
-"""Runs the jobs of a query on Spark, each by the exchange that fits."""
+"""Runs the jobs of a query on Spark, and chooses the exchange for each."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _LOOK_S = 5.0
-"""The least time between two looks for executors that have come; a look is a call of the JVM."""
+"""The least time between two checks for new executors; each check is a call to the JVM."""
 
 
 class SparkRunner(JobRunner):
-    """Runs batches on Spark by the exchange that fits, in a session of its own beside the caller's.
+    """Runs batches on Spark, in a session of its own beside the caller's.
 
-    The caller's SQL settings stay as they are, and do not change what queries mean here. On one
-    host tasks share files; across hosts tasks that stay fetch rows from each other. Where Spark SQL
-    has a part, or no task can stay, rows are shuffled.
+    The caller's SQL settings stay as they are and do not change what queries mean. On one host,
+    tasks share files. Across hosts, workers that stay fetch rows from each other. If Spark SQL
+    evaluates an expression, or no worker can stay, Spark shuffles the rows.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class SparkRunner(JobRunner):
         self._context = own.sparkContext
         self._executors = executors_of(self._context, int(execution == "resident"))
         self._asked = False
-        """Whether executors of a cluster have been looked at."""
+        """Whether `preflight` has checked the executors of a cluster."""
         self._exchange = exchange
         self._one_host = is_one_host(session.sparkContext.master)
         self._execution = execution
         self._title = title
         self._slots = self._there = 0
-        """Slots that tasks hold, and that there were in all when they took them."""
+        """The slots that our workers hold, and all slots that there were when they took them."""
         self._looked_at = float("-inf")
         self._by_jobs = False
-        """Whether no tasks are to stay any more, because they could not."""
+        """Whether rows are shuffled from now on, because workers could not stay."""
         self._tasks: TaskRunner | None = None
         self._sharing: SharedExchange[Any] | None = None
         self._messages: MessageExchange | None = None
@@ -126,9 +126,9 @@ class SparkRunner(JobRunner):
             return self._shuffle.told(job)
 
     def _follow(self, drafts: Sequence[Draft]) -> None:
-        """Have what a batch needs: executors, where they follow its instances, and tasks that stay.
+        """Get the executors and the workers that a batch needs.
 
-        They are started for the first batch, and anew when there are executors for more.
+        Workers are started for the first batch, and anew when there are executors for more of them.
         """
         widest = max(draft.job.mapping.running for draft in drafts)
         if self._executors is not None:
@@ -144,7 +144,7 @@ class SparkRunner(JobRunner):
             self._messages.start(drafts)
 
     def _has_room(self, instances: int) -> bool:
-        """Whether executors have come since the tasks were started, and there is work for more."""
+        """Whether new executors came since the workers started, and instances could use them."""
         now = schedule.current().clock.now()
         if self._slots >= instances or now - self._looked_at < _LOOK_S:
             return False
@@ -152,10 +152,10 @@ class SparkRunner(JobRunner):
         return slots_of(self._context) > self._there
 
     def _stays(self, drafts: Sequence[Draft]) -> bool:
-        """Whether batches are to run on tasks that stay and have no files with the driver.
+        """Whether batches should run on workers that stay and share no files with the driver.
 
-        `auto` leaves executors to jobs where they come and go, and sends no rows past Spark where
-        Spark would encrypt them.
+        With `auto` they do not if executors come and go, or if Spark would encrypt the rows: ours
+        are sent past Spark.
         """
         if self._exchange != "auto" or self._by_jobs or not all(_is_arrow(d.job) for d in drafts):
             return False
@@ -164,11 +164,11 @@ class SparkRunner(JobRunner):
         return self._executors is None and (self._one_host or not suits_jobs(self._context))
 
     def _let_go(self) -> None:
-        """End the tasks that stay, if there are any; others are started for the next batch."""
+        """End the workers, if there are any; the next batch starts others."""
         tasks, self._tasks, self._messages = self._tasks, None, None
         if tasks is not None:
             try:
-                if self._sharing is not None:  # who maps ahead may finish: nobody is cut off
+                if self._sharing is not None:  # map tasks of the next batch may finish first
                     self._sharing.let_go()
                 tasks.close()
             finally:
@@ -176,7 +176,7 @@ class SparkRunner(JobRunner):
                 self._slots = 0
 
     def _shared(self) -> SharedExchange[Any]:
-        """The shared exchange, with tasks that stay where there are slots for them."""
+        """The shared exchange; with workers that stay if there are slots for them."""
         if self._sharing is None:
             staying = self._resident()
             if staying is None:
@@ -205,7 +205,10 @@ class SparkRunner(JobRunner):
         return None
 
     def _shares(self, job: Job) -> bool:
-        """Whether the tasks of a job exchange files of one host."""
+        """Whether the tasks of a job exchange rows through files of one host.
+
+        Refuses `--exchange shared` and `--execution resident` if the job cannot use them.
+        """
         arrow = _is_arrow(job)
         possible = self._one_host and arrow and job.store.open().files.local
         if self._exchange == "shared" and not possible:
@@ -257,7 +260,7 @@ class SparkRunner(JobRunner):
         return True
 
     def close(self) -> None:
-        """End what runs beside the batches; the Spark context is the caller's."""
+        """Release workers, executors and threads; the Spark context stays, it is the caller's."""
         self._let_go()
         if self._executors is not None:
             self._executors.close()

@@ -1,8 +1,8 @@
-"""Batches on Spark by a shuffle: map tasks per split and one task per instance, in one job.
+"""Runs each batch as one Spark job of two stages: a task per split, then a task per instance.
 
-The stages are joined by a shuffle of Arrow tables as bytes, addressed to instances by partition;
-the JVM schedules, moves and retries, and does not look into the rows. Only a prefix that Arrow
-kernels cannot express sends its rows through Spark SQL.
+A shuffle between the stages carries Arrow tables as bytes; the number of the instance is the
+partition. The JVM schedules, moves and retries without looking into the rows. Only a prefix with an
+expression that Arrow kernels lack sends its rows through Spark SQL.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ _ORDER = ("__split", "__ts", "__src", "__seq")
 
 
 class ShuffleExchange:
-    """Runs each batch as one job of two stages joined by a shuffle; works across hosts."""
+    """Runs each batch as one job of two stages with a shuffle between them; works across hosts."""
 
     def __init__(self, session: SparkSession, jobs: PlainJobs | None) -> None:
-        """`jobs` run what needs no shuffle by files; without them Spark SQL does that as well."""
+        """`jobs` merge large outputs through files; without them Spark SQL tasks do it."""
         self._session = session
         self._jobs = jobs
         self._registered = False
         self._left: list[str] = []
-        """Objects of a remote checkpoint that hold rows of the batch."""
+        """The names of objects in a remote checkpoint that hold rows of the batch."""
 
     def run(self, job: Job) -> list[Outcome]:
         job = job.with_operator(job.operator.across_hosts())
@@ -88,20 +88,21 @@ class ShuffleExchange:
         return self._with_side(job, self.settled(job, found))
 
     def told(self, job: Job) -> list[Outcome]:
-        """What `run` gives, with how the tuples were exchanged."""
+        """As `run`; the first outcome says that the tuples went through a shuffle."""
         return exchanged("shuffle", self.run(job))
 
     def release(self, job: Job) -> None:
-        """Remove what the jobs of a batch left in a remote checkpoint."""
+        """Delete the objects that the jobs of a batch left in a remote checkpoint."""
         store = job.store.open()
         while self._left:
             store.delete(self._left.pop())
 
     def _answers(self, job: Job) -> list[Row]:
-        """What the instances say.
+        """Run the job on Spark and return the answers of the instances.
 
-        Spark takes the rows that Python sends for indeterminate, so that it gives a job up when an
-        executor was lost whose rows it needs again. They are not: the job is run once more.
+        Spark assumes that Python functions are not deterministic. If an executor is lost whose rows
+        it needs again, it therefore fails the job. Our tasks are deterministic, so we run the job
+        again.
         """
 
         def attempt() -> list[Row]:
@@ -113,12 +114,12 @@ class ShuffleExchange:
             return retried(job, attempt, lambda e: _LOST if is_lost_shuffle(e) else None)
 
     def note_left(self, outcomes: Sequence[Outcome]) -> None:
-        """Remember the objects of a remote checkpoint that hold rows, until the batch is done."""
+        """Remember objects of a remote checkpoint that hold rows; `release` deletes them."""
         for remote in (p.remote for o in outcomes for p in o.pieces):
             self._left += [] if remote is None else remote.names()
 
     def settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
-        """The outcomes of instances; where their rows are many, tasks have written them."""
+        """The outcomes of the instances; if their rows are many, tasks write them."""
         self.note_left(outcomes)
         if not is_large(job, outcomes):
             return outcomes
@@ -135,7 +136,7 @@ class ShuffleExchange:
         return written_apart(job, outcomes, run)
 
     def _parcels(self, job: Job) -> DataFrame:
-        """What the map stage sends: one partition per split, prefixes in Arrow or in Spark SQL."""
+        """The parcels of the map stage: a partition per split, through Arrow or Spark SQL."""
         prefixes = job.subquery.prefixes
         arrow = [s.index for s in job.splits if prefixes[s.input].engine != SPARK]
         parcels = self._tasks(max(len(arrow), 1)).mapInArrow(_map_task(job, arrow), _ddl(_PARCEL))
@@ -167,7 +168,10 @@ class ShuffleExchange:
         return self._session.range(0, count, 1, count)
 
     def _with_side(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
-        """Add the side outputs that read tasks before Spark SQL left in the checkpoint."""
+        """Add the side outputs that read tasks left in the checkpoint.
+
+        Rows that go through Spark SQL have one schema, so these tasks cannot send them along.
+        """
         store = job.store.open()
         found: list[Parcel] = []
         for split in job.splits:
@@ -175,7 +179,7 @@ class ShuffleExchange:
                 name = side_name(job, split.index)
                 if store.files.exists(name):
                     found += _unpacked(from_bytes(store.read(name)))
-                    store.delete(name)  # a replay of the batch writes it again
+                    store.delete(name)  # if the batch runs again, its tasks write it anew
         for parcel in found:
             if parcel.kind == ERROR:
                 raise _failure(parcel)
@@ -188,12 +192,12 @@ class ShuffleExchange:
 
 
 def exchanged(way: str, outcomes: list[Outcome]) -> list[Outcome]:
-    """Outcomes of which the first says how the tuples of its job were exchanged."""
+    """The outcomes; the first says how the tuples of the job travelled."""
     return [replace(outcomes[0], exchange=way), *outcomes[1:]]
 
 
 def _map_task(job: Job, splits: Sequence[int]) -> Callable[[Batches], Batches]:
-    """Read, evaluate and fold splits; the first task also wakes every instance."""
+    """Read splits, evaluate their prefixes and deal; the first task also wakes every instance."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
@@ -235,7 +239,7 @@ def _read_task(job: Job, splits: Sequence[int], schema: pa.Schema) -> Callable[[
 
 
 def _deal_task(job: Job, names: Sequence[str]) -> Callable[[Batches], Batches]:
-    """Take what Spark SQL left of the splits and fold it for the instances."""
+    """Deal the rows that Spark SQL returns for the splits."""
 
     def run(batches: Batches) -> Batches:
         rows = list(batches)
@@ -287,7 +291,7 @@ def _part_task(write: PartTask) -> Callable[[Batches], Batches]:
 
 
 def _answer(outcome: Callable[[], Outcome]) -> pa.RecordBatch:
-    """What a task answers: an outcome, or an error of ours."""
+    """The answer of a task: an outcome, or an error of ours."""
     answer: Outcome | TidegateError
     try:
         answer = outcome()
@@ -298,7 +302,7 @@ def _answer(outcome: Callable[[], Outcome]) -> pa.RecordBatch:
 
 @contextmanager
 def _failing(job: Job) -> Iterator[None]:
-    """Tell in our words what Spark raises when it gives up the tasks of a job."""
+    """Turn Spark's exception for failed tasks into an error of ours."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -306,7 +310,7 @@ def _failing(job: Job) -> Iterator[None]:
 
 
 def _opened(answers: Sequence[Row]) -> list[Outcome]:
-    """What tasks answered; an error of ours is raised."""
+    """The outcomes in the answers of tasks; raises the first error among them."""
     found = []
     for row in answers:
         answer: Outcome | TidegateError = pickle.loads(row[0])
@@ -317,7 +321,7 @@ def _opened(answers: Sequence[Row]) -> list[Outcome]:
 
 
 def _leaves_files(job: Job) -> bool:
-    """Whether instances leave large outputs in files of the checkpoint, for other tasks."""
+    """Whether instances leave large outputs in files of a local checkpoint, for other tasks."""
     return job.store.open().files.local
 
 
@@ -330,7 +334,7 @@ def _failure(parcel: Parcel) -> TidegateError:
 
 
 def _to_every(job: Job, parcels: Sequence[Parcel]) -> list[Parcel]:
-    """Parcels for single instances; one for every instance as often as there are any."""
+    """The parcels, each for one instance; one for every instance is repeated."""
     return [
         replace(p, instance=i)
         for p in parcels

@@ -1,9 +1,9 @@
-"""Which of Spark's slots for tasks are taken by tasks that stay, so that others still get some.
+"""Divides Spark's task slots, so that workers that stay leave some for other jobs.
 
-A slot is what Spark calls a core. Tasks that stay hold theirs while a query runs; jobs of single
-batches, of compaction and of the user's own need some that are free. On a master that was started
-here there are three times as many slots as cores were asked for: a third for jobs, the others for
-two queries at a time. In a session that the user brought one slot is left free.
+A slot is what Spark calls a core. Workers hold theirs for as long as their query runs. Jobs of
+single batches, of compactions and of the user need free ones. A master that we start has three
+times as many slots as cores were asked for: a third for jobs, the others for two queries at a time.
+In a session that the user brought we leave one slot free.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tidegate.execute.spark.master import CORES, SHARE
 
 _lock = Lock()
 _taken: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
-"""Slots that tasks hold that stay. Grows with Spark contexts."""
+"""The slots that workers hold, by context. Grows with Spark contexts."""
 
 
 def slots_of(context: SparkContext) -> int:
-    """How many tasks Spark runs at once there now; not what it plans by, which users may set."""
+    """How many tasks Spark can run at once now; not its default parallelism, which users set."""
     assert context._jsc is not None
     scala = context._jsc.sc()
     profile = scala.resourceProfileManager().defaultResourceProfile()
@@ -29,9 +29,9 @@ def slots_of(context: SparkContext) -> int:
 
 
 def take(context: SparkContext, slots: int) -> int:
-    """Slots for the tasks of another query, to be given back; 0 where there are none to spare.
+    """Reserve slots for the workers of a query; returns their number, 0 if none can be spared.
 
-    `slots` is how many there are in all.
+    `slots` is the number of all slots. The caller must `give_back` what it got.
     """
     free = slots - 1
     cores = context.getConf().get(CORES)
@@ -45,6 +45,6 @@ def take(context: SparkContext, slots: int) -> int:
 
 
 def give_back(context: SparkContext, slots: int) -> None:
-    """Return what `take` gave; nothing, of a query whose tasks are jobs and that took none."""
+    """Return the slots that `take` reserved; 0 changes nothing."""
     with _lock:
         _taken[context] = _taken.get(context, 0) - slots

@@ -1,7 +1,7 @@
-"""Runs jobs as rounds of plain tasks: over files of one host, or from worker to worker.
+"""Runs jobs as rounds of plain tasks, which exchange rows by files of one host or directly.
 
-No row passes through the JVM. A job of plain tasks starts in a fraction of the time that a planned
-query with a shuffle needs (docs/measured/engine.md has the numbers).
+No row passes through the JVM. A job of plain tasks starts in a fraction of the time that Spark
+needs to plan a query with a shuffle (docs/measured/engine.md has the numbers).
 """
 
 from __future__ import annotations
@@ -39,26 +39,27 @@ from tidegate.spans import Spans, added
 Runner = TypeVar("Runner", bound=TaskRunner)
 
 SMALL_ROWS = 131_072
-"""Up to so many rows, counted once per task, every task reads the whole batch by itself and runs
-its instances: that costs less than a round of map tasks before it."""
+"""Up to so many rows (rows of the batch times tasks), every task reads the whole batch and runs its
+instances: that costs less than a round of map tasks before it."""
 
 TINY_ROWS = 16_384
 """Up to so many rows, if the work is short, one task runs all instances of all subqueries in turn:
-that costs less than a second task, and much less than a second job. Among tasks that stay only
-where there is one for all instances anyway."""
+that costs less than a second task, and much less than a second job. Workers that stay do so only if
+there is just one for all instances."""
 
 SHORT_S = 0.1
-"""Work of so many seconds is not worth another task, let alone another job."""
+"""Work that takes less is not worth another task, let alone another job."""
 
 _FORGOTTEN = 16
-"""After so many batches that were thought too long, one is tried again: the first ones compile."""
+"""After so many batches that were expected to take too long, one task tries again. Otherwise one
+slow first batch, which compiles loops, would decide for ever."""
 
 
 @dataclass
 class WholeBatchPace:
-    """What one task took for a whole batch, last time, and how many batches were not given to one.
+    """How long one task last took for a whole batch, and how many batches were divided since.
 
-    Before the first time a batch is thought to be short.
+    Before the first measurement every batch counts as short.
     """
 
     seconds: float = 0.0
@@ -66,7 +67,7 @@ class WholeBatchPace:
     passed: int = 0
 
     def short(self, rows: int) -> bool:
-        """Whether so many rows are likely to be short work."""
+        """Whether a batch of `rows` rows is likely to be short work for one task."""
         expected = self.seconds * max(1.0, rows / (2 * self.rows))
         if expected <= SHORT_S or self.passed == _FORGOTTEN:
             return True
@@ -74,12 +75,12 @@ class WholeBatchPace:
         return False
 
     def note(self, rows: int, seconds: float) -> None:
-        """One task has run a batch."""
+        """Note the time that one task took for a whole batch."""
         self.rows, self.seconds, self.passed = max(rows, 1), seconds, 0
 
 
 class _TaskExchange(Generic[Runner]):
-    """Packs jobs for the tasks of a runner."""
+    """What both exchanges share: the task runner, and the packing of jobs for it."""
 
     def __init__(self, tasks: Runner) -> None:
         self._tasks = tasks
@@ -94,9 +95,9 @@ class _TaskExchange(Generic[Runner]):
 
 
 class SharedExchange(_TaskExchange[Runner]):
-    """Runs each job as map tasks and then instances, over files between them.
+    """Runs each job as a round of map tasks and a round of instances, with files between them.
 
-    A small batch is one round of tasks for each subquery, a tiny one may be one task.
+    A small batch is one round of tasks for each subquery; a tiny one may be a single task.
     """
 
     def __init__(self, tasks: Runner) -> None:
@@ -112,11 +113,11 @@ class SharedExchange(_TaskExchange[Runner]):
         return None
 
     def clear(self, job: Job) -> None:
-        """Remove what the jobs of a batch left, one of which is this; not what is still wanted."""
+        """Remove the files of a finished batch, given one of its jobs; see `MapsAhead.clear`."""
         clear(job)
 
     def let_go(self) -> None:
-        """Wait for what was begun ahead and will not be used."""
+        """Wait for map tasks that were begun ahead and will not be used."""
         return None
 
     def run_batch(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
@@ -138,21 +139,21 @@ class SharedExchange(_TaskExchange[Runner]):
         return jobs, [[told.with_spans(spent), *others], *rest]
 
     def _is_one(self, drafts: Sequence[Draft], rows: int, pace: WholeBatchPace) -> bool:
-        """Whether one task is to run all of a batch."""
+        """Whether one task should run the whole batch."""
         return pace.short(rows)
 
     def _run_jobs(self, drafts: Sequence[Draft]) -> tuple[list[Job], Outcomes]:
         return in_turn(drafts, self.run)
 
     def _settled(self, job: Job, outcomes: list[Outcome]) -> list[Outcome]:
-        """The outcomes of a tiny batch; tasks have written what has become large in it."""
+        """The outcomes of a tiny batch; tasks write its rows if they have become many."""
         if not is_large(job, outcomes):
             return outcomes
         left = self._packing.leave(job, "job", job)
         return self._tasks.settled(job, left, outcomes)
 
     def _is_small(self, job: Job) -> bool:
-        """Whether every task of a job reads all of its rows."""
+        """Whether every task of the job should read all of its rows."""
         return job.rows * self._tasks.groups(job.mapping.running) <= SMALL_ROWS
 
     def run(self, job: Job) -> list[Outcome]:
@@ -184,23 +185,26 @@ class SharedExchange(_TaskExchange[Runner]):
         return [first.with_spans(spent), *outcomes[1:]]
 
     def _mapped(self, job: Job) -> list[Shipment] | None:
-        """What map tasks of a job have shipped ahead; None where they are still to be run."""
+        """The shipments of a job that was mapped ahead; None if its map tasks must still run."""
         return None
 
     def _begin_last_round(self, job: Job) -> None:
-        """The instances of a job are about to be run."""
+        """Called before the last round of tasks of a job, its instances."""
 
 
 class StayingExchange(SharedExchange[StayingTasks]):
-    """The same on tasks that stay: jobs run side by side, and the next batch is mapped ahead."""
+    """A SharedExchange on workers that stay: jobs run side by side, the next batch is mapped ahead.
+
+    One thread runs the batch; another calls `map_ahead`.
+    """
 
     def __init__(self, tasks: StayingTasks) -> None:
         super().__init__(tasks)
         self.ahead = MapsAhead(self._begin_map)
         self._last = ""
-        """The job that is the last of its batch."""
+        """The key of the subquery whose job is the last of the batch."""
         self._last_round = Event()
-        """Set when that one runs its instances, or no batch runs."""
+        """Set while that job runs its instances, and while no batch runs."""
         self._last_round.set()
         self._running = self._failed = False
 
@@ -209,9 +213,10 @@ class StayingExchange(SharedExchange[StayingTasks]):
         return any(not self._is_small(d.job) for d in drafts)
 
     def map_ahead(self, jobs: Sequence[Job]) -> None:
-        """As `JobRunner.map_ahead` says; waits for the last round of instances of this batch.
+        """As `JobRunner.map_ahead` says; blocks until the last round of this batch has begun.
 
-        Before that one, idle workers are about to get instances, which find there what they kept.
+        Earlier it would take workers that are idle only for a moment: they are about to run
+        instances whose state they hold in memory.
         """
         self._last_round.wait()
         if self._running:
@@ -246,7 +251,7 @@ class StayingExchange(SharedExchange[StayingTasks]):
         return side_by_side(drafts, self.run)
 
     def _begin_map(self, job: Job) -> Sequence[Future[Shipment]]:
-        """Have the map tasks of a job run on workers that are idle."""
+        """Start the map tasks of a job on idle workers."""
         begin(job)
         left = self._packing.leave(job, "job", job)
         return self._tasks.begin(job, len(job.splits), map_task, left)
@@ -260,22 +265,23 @@ class StayingExchange(SharedExchange[StayingTasks]):
 
 
 class MessageExchange(_TaskExchange[StayingTasks]):
-    """Runs each job on tasks that stay and share no files with the driver.
+    """Runs each job on workers that stay and share no files with the driver.
 
-    Map tasks keep their parcels, and instances fetch them from there, from host to host
-    (`execute/resident/depot.py`). Of a small batch every task reads all by itself, as sources and
-    checkpoint are where all can reach them. Instances answer with their rows, or leave many in the
-    checkpoint; `left` is told which objects of a remote one hold some.
+    Map tasks keep their parcels, and instances fetch them from host to host
+    (`execute/resident/depot.py`). In a small batch every task reads all rows itself; every host can
+    read sources and checkpoint. Instances answer with their rows, or leave many rows in the
+    checkpoint. `left` is called with the outcomes, to delete such objects of a remote checkpoint
+    later.
     """
 
     def __init__(self, tasks: StayingTasks, left: Callable[[Sequence[Outcome]], None]) -> None:
         super().__init__(tasks)
         self._left = left
         self._shipped: set[str] = set()
-        """Jobs whose parcels workers hold; grows with those that are not done."""
+        """The names of jobs whose parcels workers hold; emptied after each batch."""
 
     def run(self, job: Job) -> list[Outcome]:
-        """The outcomes; LostParcelsError where tasks do not get each other's parcels."""
+        """Run a job; a LostParcelsError if workers cannot fetch each other's parcels."""
         job = job.with_operator(job.operator.across_hosts())
         spans, groups = Spans(SystemClock()), self._tasks.groups(job.mapping.running)
         shipments: list[Shipment] = []
@@ -294,9 +300,9 @@ class MessageExchange(_TaskExchange[StayingTasks]):
         return [first.with_spans(spent), *others]
 
     def release(self, jobs: Sequence[Job]) -> None:
-        """Have workers let go of all parcels: also those of tries that failed, under other names.
+        """Let workers delete all parcels, including those of failed tries under other names.
 
-        Batches are not mapped ahead here, so none that is still to come has any.
+        Nothing is mapped ahead here, so no later batch needs any of them.
         """
         if self._shipped:
             self._tasks.drop(sorted(self._shipped))
@@ -305,7 +311,7 @@ class MessageExchange(_TaskExchange[StayingTasks]):
     def _exchanged(
         self, job: Job, left: TaskWork, spans: Spans
     ) -> tuple[list[Shipment], list[Outcome]]:
-        """Map tasks, then instances; all of them again where a worker died that held parcels."""
+        """Run map tasks, then instances; run both again if a worker died that held parcels."""
         self._shipped.add(job.name)
 
         def attempt() -> tuple[list[Shipment], list[Outcome]]:
@@ -319,7 +325,7 @@ class MessageExchange(_TaskExchange[StayingTasks]):
         return retried(job, attempt, lambda e: str(e) if isinstance(e, LostParcelsError) else None)
 
     def _settled(self, job: Job, left: TaskWork, outcomes: list[Outcome]) -> list[Outcome]:
-        """The outcomes of instances; where their rows are many, tasks have written them."""
+        """The outcomes of the instances; if their rows are many, tasks write them."""
         if job.store.open().files.local or not is_large(job, outcomes):
             return self._tasks.settled(job, left, outcomes)
 

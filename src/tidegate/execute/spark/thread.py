@@ -1,8 +1,8 @@
-"""PySpark's own threads in this process: quiet when the JVM is gone, and ended before Python is.
+"""Silences PySpark's own threads when the JVM is gone, and ends them before Python ends.
 
-Two serve every context, both daemons: one takes the values of accumulators from the JVM, and one
-of Py4J tells the JVM which of its objects are no longer needed. When the JVM dies both print
-stacks, and `tidegate.execute.shutdown` says what that does to a program that is ending.
+Every context has two daemon threads. One takes the values of accumulators from the JVM; the other,
+of Py4J, tells the JVM which of its objects are no longer needed. When the JVM dies, both print
+stacks. `tidegate.execute.shutdown` says what that does to a program that is ending.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""An aggregate within an error bound: the states that it keeps, and how these answer it.
+"""Plans an aggregate within an error bound: the states that it keeps, and how they answer it.
 
-Quantiles are answered from samples group by group, and all else that panes keep is exact: one
-subquery does it, as for the exact query. A user's aggregate needs all groups of a window together,
-whose errors are put together and among which a budget is divided: a second subquery does that.
+Quantiles are answered from samples, group by group; everything else that panes keep is exact. One
+subquery does that, as for the exact query. A user's aggregate needs all groups of a window at one
+place, to combine their errors and to divide a budget among them: a second subquery does that.
 """
 
 from __future__ import annotations
@@ -52,10 +52,9 @@ _SAMPLED_MEANS: ContextVar[bool] = ContextVar("sampled_means", default=False)
 
 @contextmanager
 def sampled_means() -> Iterator[None]:
-    """Have SUM, AVG, VAR and STDDEV answered from samples by queries that are planned inside.
+    """Answer SUM, AVG, VAR and STDDEV from samples too, in queries planned inside the block.
 
-    Their exact values are kept in any case, so that nothing is gained: it is for measuring what
-    samples of means do.
+    For measurements of such samples only: exact values are kept anyway, so it saves nothing.
     """
     before = _SAMPLED_MEANS.set(True)
     try:
@@ -65,10 +64,10 @@ def sampled_means() -> Iterator[None]:
 
 
 def plan_bound(asked: AskedAggregate, window: WindowPlan, bound: ErrorBound) -> PlannedAnswer:
-    """How the functions of an aggregate within an error are answered.
+    """Plan the functions of an aggregate within an error.
 
     What panes keep anyway is exact. Quantiles of one argument share a sample, and so do users'
-    aggregates of the same arguments.
+    aggregates with the same arguments.
     """
     base, texts = asked.base, asked.texts
     rules = Answering(
@@ -108,7 +107,7 @@ def plan_bound(asked: AskedAggregate, window: WindowPlan, bound: ErrorBound) -> 
 
 
 def _answer(rules: Answering, function: Function, window: WindowPlan, texts: Texts) -> Answer:
-    """How one function is answered, but for the sample."""
+    """How one function is answered, without its sample."""
     way = _way(rules, function, window)
     answer = Answer(function, way, texts[function.name])
     if way == OWN:
@@ -123,7 +122,7 @@ def _answer(rules: Answering, function: Function, window: WindowPlan, texts: Tex
 
 
 def _divided(rules: Answering, functions: Sequence[Function]) -> int | None:
-    """The part of a budget that each sample has, if all aggregates are sampled that may be."""
+    """The share of the budget for each sample, if every aggregate that may be sampled is."""
     ways = (QUANTILES, OWN, *(MOMENTS if _SAMPLED_MEANS.get() else ()))
     sampled = [f for f in functions if f.definition.estimate in ways]
     keys = {_shared_sample(rules, f, f.definition.estimate) for f in sampled}
@@ -133,7 +132,7 @@ def _divided(rules: Answering, functions: Sequence[Function]) -> int | None:
 def _draws(rules: Answering, function: Function) -> bool:
     """Whether samples are drawn at the end of a window, from tuples on disk.
 
-    So it is with a budget that groups share, and where an exact answer may need all tuples.
+    They are if groups share a budget, or if an exact answer may need all tuples.
     """
     if rules.budget_rows is None:
         return False
@@ -144,7 +143,7 @@ def _draws(rules: Answering, function: Function) -> bool:
 
 
 def _places(rules: Answering, base: Aggregate) -> dict[str, exp.Expression]:
-    """What the columns of the query are over those of windows whose groups answer by themselves."""
+    """The query's columns, as expressions over windows whose groups are answered one by one."""
     exact: list[exp.Expression] = []
     places: dict[str, exp.Expression] = {}
     for (name, _), answer in zip(base.aggregates, rules.answers, strict=True):
@@ -180,7 +179,7 @@ def _quantile_way(rules: Answering, function: Function, window: WindowPlan) -> s
 
 
 _Key = tuple[str, tuple[str, ...], bool]
-"""What aggregates have in common that share a sample."""
+"""The key of a sample; aggregates with the same key share it."""
 
 
 def _sample_key(rules: Answering, answer: Answer) -> _Key | None:
@@ -196,7 +195,7 @@ def _shared_sample(rules: Answering, function: Function, way: str) -> _Key:
 def _samples(
     rules: Answering, answers: Sequence[Answer], base: Aggregate, texts: Mapping[str, str]
 ) -> dict[_Key | None, Function]:
-    """The functions that sample for aggregates, by what these have in common."""
+    """The sampling function of each key, shared by its aggregates."""
     found: dict[_Key | None, Function] = {}
     keys = [_sample_key(rules, answer) for answer in answers]
     for key in dict.fromkeys(keys):
@@ -236,7 +235,7 @@ _RULES: dict[str, Callable[[Answering, int, Sequence[Function], bool], object]] 
 
 
 def _exact(answer: Answer) -> Function:
-    """Whose state gives an aggregate exactly: its own, or what one of a user's is folded from."""
+    """The function whose state gives an aggregate exactly; for a user's, its unfolded tuples."""
     assert answer.state is not None
     if answer.way != OWN:
         return replace(answer.function, name=answer.state)
@@ -244,7 +243,7 @@ def _exact(answer: Answer) -> Function:
 
 
 def argument_means(function: Function) -> tuple[Function | None, ...]:
-    """What gives the exact mean of each argument of a user's aggregate, where that is a number."""
+    """The function for the exact mean of each numeric argument of a user's aggregate."""
     named = zip(function.arguments, function.types, strict=True)
     return tuple(
         Function(f"mean of {name}", MEAN.name, (name,), (type_,)) if NUMBER.accepts(type_) else None
@@ -255,9 +254,9 @@ def argument_means(function: Function) -> tuple[Function | None, ...]:
 def interval_ports(
     asked: AskedAggregate, places: Mapping[str, exp.Expression] | None = None
 ) -> Ports:
-    """Ports over the columns of an interval: l* and h*, the ends of a*, and whether all are exact.
+    """The ports with intervals: l* and h* are the ends of a*, and e0 is whether all are exact.
 
-    `places` are those of the columns where they are others.
+    `places` replaces the expressions of some columns.
     """
     types, texts = asked.columns | {"e0": pa.bool_()}, dict(asked.texts) | {"e0": "exact"}
     found: dict[str, exp.Expression] = {EXACT: column("e0")}

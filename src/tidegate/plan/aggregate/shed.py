@@ -1,12 +1,13 @@
-"""An aggregate that sheds: which tuples its prefixes keep, and what is made of those.
+"""Plans an aggregate that sheds: which tuples its prefixes keep, and how results are estimated.
 
-Uniformly, the ordinary aggregate follows, and its results are scaled by the rate. By concept, one
-function stands for all of them (`operate.aggregate.represented`), and the results of a group are
-scaled by its own counts. As a total another one does (`operate.aggregate.candidates`), and a second
-subquery divides what may be kept among the groups of a window.
+- Uniform: the ordinary aggregate runs over the kept tuples, and its results are scaled by the rate.
+- By concept: one function stands for all (`operate.aggregate.represented`), and the results of a
+  group are scaled by the group's own counts.
+- By concept total: another function stands for all (`operate.aggregate.candidates`), and a second
+  subquery divides the tuples that may be kept among the groups of a window.
 
-Where the rate has changed inside a window, counts, sums and means are corrected by sums over the
-excess of tuples (`operate.sieve`).
+If the rate changed inside a window, counts, sums and means are corrected by sums over the excess of
+tuples (`operate.sieve`).
 """
 
 from __future__ import annotations
@@ -54,18 +55,18 @@ from tidegate.query.name import column, field
 from tidegate.schema import type_name
 
 FEWEST = 2
-"""How many tuples of each group are kept at least, by concept: with one alone nothing could be said
-of how far it may be from the others."""
+"""By concept, at least so many tuples of each group are kept: a single one says nothing about the
+spread."""
 
 _SEED = seed_of("shed")
-"""One for all queries: two that read one stream keep the same tuples of it."""
+"""The same for all queries, so that two queries on one stream keep the same tuples."""
 
 CANDIDATES_ALONE = 16
-"""Without groups, so many tuples of a pane are candidates at least."""
+"""Without GROUP BY, at least so many tuples of a pane are candidates."""
 
 
 def plan_shed(asked: AskedAggregate, window: WindowPlan, shed: Shed) -> PlannedAnswer:
-    """How an aggregate that sheds is answered: results of what is kept, scaled by the ports."""
+    """Plan the answer: functions over the kept tuples, and ports that scale their results."""
     base, way = asked.base, _WAYS[shed.by](asked, window, shed)
     places = {KEPT: way.share}
     for (name, _), function in zip(base.aggregates, asked.functions, strict=True):
@@ -98,9 +99,9 @@ def plan_shed(asked: AskedAggregate, window: WindowPlan, shed: Shed) -> PlannedA
 
 
 class _Columns:
-    """The functions whose states are kept, each once, and how a port reads their results.
+    """The functions whose states are kept, each once, and the names of their results.
 
-    `state` is the one column that they are fields of; without it they are columns themselves.
+    With `state` the results are fields of that one column; without it each is a column.
     """
 
     def __init__(self, functions: Sequence[Function], state: str | None) -> None:
@@ -112,11 +113,11 @@ class _Columns:
 
     @property
     def functions(self) -> tuple[Function, ...]:
-        """By the names that their results have."""
+        """The functions, named as their results."""
         return tuple(replace(f, name=name) for f, name in self._named.items())
 
     def add(self, function: Function) -> str:
-        """The name of the results of a function, whatever it is called."""
+        """The name of a function's result; adds the function unless an equal one is there."""
         lead = "a" if self._state is None else "r"
         return self._named.setdefault(replace(function, name=""), f"{lead}{len(self._named)}")
 
@@ -131,14 +132,14 @@ class _Columns:
         return self.add(Function("", SUM.name, (str(of),), (pa.float64(),)))
 
     def excess(self, of: Excess) -> exp.Expression:
-        """The sum of an excess; NULL where there is none."""
+        """The sum of an excess; NULL if the rate did not change."""
         return self.at(self.excess_name(of))
 
 
 class _Way:
-    """What is kept of tuples, as states, and over these the share that was, and how counts scale.
+    """How an aggregate sheds: the states, the kept share, and how results are scaled.
 
-    This one is uniform: the ordinary aggregate follows, and the rate is that of the clause.
+    This base class is the uniform way: an ordinary aggregate with the rate of the clause.
     """
 
     state: ClassVar[str | None] = None
@@ -150,17 +151,17 @@ class _Way:
         self.spreads = tuple(self.columns.add(f) for f in _spreads(asked.functions))
 
     def knows(self, function: Function) -> bool:
-        """Whether a function is known without its state."""
+        """Whether the result of a function is known exactly, without a state of its own."""
         return False
 
     @cached_property
     def counts(self) -> str:
-        """How many tuples of a group were kept."""
+        """The name of the count of kept tuples of a group."""
         return self.columns.add(Function("", COUNT.name))
 
     @cached_property
     def counted(self) -> exp.Expression:
-        """How many tuples of the unit rate those stand for that were kept."""
+        """The kept tuples, corrected to one rate if the rate changed in the window."""
         kept = _double(self.columns.at(self.counts))
         return _corrected(kept, self.columns.excess(ExcessOfTuples()))
 
@@ -174,7 +175,7 @@ class _Way:
         return exp.Mul(this=_number(self.shed.first), expression=_safe(of))
 
     def estimate(self, function: Function) -> exp.Expression:
-        """What a function is, estimated for all tuples."""
+        """A function's estimate over all tuples, kept or not."""
         if function.definition is MEAN:
             return self._mean(function)
         value = self.columns.value(function)
@@ -185,7 +186,7 @@ class _Way:
         return _scaled(function, value, self.columns.excess(of), self.factor)
 
     def _mean(self, function: Function) -> exp.Expression:
-        """The mean of values that stand for different numbers of others."""
+        """The weighted mean, if kept tuples stand for different numbers of tuples."""
         of, mean = function.arguments, self.columns.value(function)
         number = _double(self.columns.value(Function("", COUNT.name, of, function.types)))
         more = self.columns.excess(ExcessOfTuples(of))
@@ -199,11 +200,11 @@ class _Way:
         return exp.If(this=_is_null(more), true=mean, false=typed)
 
     def functions(self) -> tuple[Function, ...]:
-        """What panes keep; called when all columns are known."""
+        """The functions whose states panes keep; called after all `estimate` calls."""
         return self.columns.functions
 
     def sieve(self) -> Sieve:
-        """What the prefixes keep."""
+        """The sieve of the prefixes."""
         rate, first = float(self.shed.rate), float(self.shed.first)
         return Sieve(_SEED, rate, self.by(), first, excesses=tuple(self.columns.excesses))
 
@@ -212,7 +213,7 @@ class _Way:
 
 
 class _ByConcept(_Way):
-    """Each group has at least FEWEST; one function stands for all, and has the group's counts."""
+    """Keeps at least FEWEST tuples of each group; one function stands for all others."""
 
     state: ClassVar[str | None] = "a0"
     counts = KEPT
@@ -241,7 +242,7 @@ class _ByConcept(_Way):
         return (self._one(REPRESENTED, given, {PRIORITY: pa.uint64(), TUPLES: pa.int64()}, rule),)
 
     def _given(self) -> dict[str, pa.DataType]:
-        """The columns that the functions take."""
+        """The argument columns of all functions, with their types."""
         inside = self.columns.functions
         given = {n: t for f in inside for n, t in zip(f.arguments, f.types, strict=True)}
         ordered = any(f.definition.in_order for f in inside)
@@ -254,7 +255,7 @@ class _ByConcept(_Way):
         beside: Mapping[str, pa.DataType],
         rule: object,
     ) -> Function:
-        """The function that stands for all; what it takes `beside` is what the sieve makes."""
+        """The function that stands for all; the sieve computes its arguments in `beside`."""
         assert self.state is not None
         names, types = (*beside, *given), (*beside.values(), *given.values())
         return Function(self.state, definition.name, names, types, (rule,))
@@ -270,7 +271,7 @@ class _ByConcept(_Way):
 
 
 class _InTotal(_ByConcept):
-    """A share of all tuples of a window, divided among its groups where all of them are."""
+    """Keeps a share of all tuples of a window; a second subquery divides it among the groups."""
 
     answer: ClassVar[type[ShedAnswer]] = TotalAnswer
 
@@ -289,9 +290,9 @@ _WAYS: Mapping[str, type[_Way]] = {CONCEPT: _ByConcept, TOTAL: _InTotal, UNIFORM
 
 
 def plan_pairs(asked: AskedAggregate, window: WindowPlan, pairs: ShedPairs) -> PlannedAnswer:
-    """How an aggregate over a join that sheds for it is answered: exactly, of the pairs there are.
+    """Plan an aggregate over a join that sheds for it: exact over the pairs that there are.
 
-    What is told of its windows is how many pairs those stand for.
+    The figures of its windows say how many pairs those stand for.
     """
     answer = ShedAnswer(
         rate=float(pairs.shed.rate) ** 2,
@@ -306,17 +307,17 @@ def plan_pairs(asked: AskedAggregate, window: WindowPlan, pairs: ShedPairs) -> P
 
 
 def numbered(prefixes: Sequence[Prefix]) -> tuple[Prefix, ...]:
-    """The prefixes of an aggregate that chooses tuples by their priorities."""
+    """The prefixes with numbered rows, from which the priorities of tuples are computed."""
     return tuple(replace(prefix, numbered=True) for prefix in prefixes)
 
 
 def _counts_tuples(function: Function) -> bool:
-    """Whether it is COUNT(*), which is counted by concept, and need not be estimated."""
+    """Whether it is COUNT(*): by concept all tuples are counted, so it needs no estimate."""
     return function.definition is COUNT and not function.arguments
 
 
 def _spreads(functions: Sequence[Function]) -> tuple[Function, ...]:
-    """What tells how far sums and means may be off, for each column that there are some of."""
+    """A function for the spread of each column with a sum or mean, for the error of these."""
     of = {f.arguments: f.types for f in functions if f.definition in (SUM, MEAN)}
     return tuple(
         Function(f"a{len(functions) + i}", SPREAD.name, arguments, types)
@@ -327,7 +328,7 @@ def _spreads(functions: Sequence[Function]) -> tuple[Function, ...]:
 def _scaled(
     function: Function, value: exp.Expression, excess: exp.Expression, factor: exp.Expression
 ) -> exp.Expression:
-    """A value of some of the tuples as one of all, of the same type: whole numbers are rounded."""
+    """A value over kept tuples, scaled to all tuples, in the same type; integers are rounded."""
     type_ = function.result
     if pa.types.is_floating(type_):
         return exp.Mul(this=_safe(_corrected(value, excess)), expression=_safe(factor))
@@ -339,7 +340,7 @@ def _scaled(
 
 
 def _corrected(value: exp.Expression, excess: exp.Expression) -> exp.Expression:
-    """A sum over tuples with their excess, where they have any."""
+    """A sum over tuples plus their excess, if there is any."""
     more = exp.Add(this=exp.Coalesce(this=value, expressions=[_number(0)]), expression=excess)
     return exp.If(this=_is_null(excess), true=value.copy(), false=more)
 

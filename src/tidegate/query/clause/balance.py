@@ -1,4 +1,4 @@
-"""WITH BALANCE: the largest groups of uneven windows are answered from a sample."""
+"""WITH BALANCE: answers the largest groups of uneven windows from a sample."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tidegate.query.node import Aggregate
 
 COSTLY, ALL = "costly", "all"
 TRIMMED = {COSTLY: (OWN,), ALL: (OWN, QUANTILES, *MOMENTS)}
-"""Which aggregates are trimmed, by how they are estimated.
+"""The kinds of estimates that are trimmed, by the value of TRIM.
 
-All but a user's own are so cheap where tuples are read that holding the tuples, for a sample to be
-drawn from them later, costs more than trimming saves."""
+Only a user's own aggregate is expensive enough. All others fold a tuple so cheaply that keeping
+tuples for a later sample costs more than trimming saves."""
 
 
 @dataclass(frozen=True)

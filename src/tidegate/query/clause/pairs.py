@@ -1,16 +1,18 @@
-"""WITH SHED over a join by equality: its sides are thinned, and aggregates over pairs estimated.
+"""WITH SHED over a join by equality: thins both sides, and estimates aggregates over the pairs.
 
-Both sides of such a join are thinned where they are read. Each pair has a column more, `kept`: the
-probability with which it has come through. So every pair that is there stands for 1 / kept of
-them, and counts, sums and means over pairs are made of sums of that.
+Tuples of both sides are dropped where they are read. Each pair has one more column, `kept`: the
+probability that it survived. A pair therefore stands for 1 / kept pairs, and counts, sums and means
+over pairs are estimated by sums of that weight.
 
-With an error bound it is also known how far such a sum may be off. Tuple i was kept with the
-probability p_i, tuple j of the other side with q_j, all independently. Let A_i be the estimate of
-what i brings, and B_j that of what j does. Then the sum of (1 - p_i) A_i^2 / p_i^2 and of the same
-of j is an estimate of the variance, and rather too large: by what both draw together. It need not
-be known which pairs are of one tuple. Every tuple has some random signs, and the sum over pairs of
-(s_i sqrt(1 - p_i) + s_j sqrt(1 - q_j)) value / kept has a square whose mean over the signs is that
-variance. So as many ordinary sums as there are signs tell it, as a chi-square of so many degrees.
+An error bound also needs the variance of such a sum. Tuple i was kept with probability p_i and
+tuple j of the other side with q_j, all independently. Let A_i be the estimated contribution of i to
+the sum, and B_j that of j. Then the sum over i of (1 - p_i) A_i^2 / p_i^2, plus the same over j,
+estimates the variance; it is slightly too large, by the part that both sides share.
+
+To compute it we need not know which pairs belong to one tuple. Every tuple gets some random signs.
+The sum over pairs of (s_i sqrt(1 - p_i) + s_j sqrt(1 - q_j)) value / kept has a square whose mean
+over the signs is that variance. One ordinary sum per sign thus estimates it, as a chi-square with
+as many degrees of freedom as there are signs.
 """
 
 from __future__ import annotations
@@ -46,20 +48,20 @@ if TYPE_CHECKING:
     from tidegate.query.clause.shed import Shed
 
 COUNT, SUM, MEAN, MIN = "count", "sum", "mean", "min"
-"""The kinds of aggregates that are asked for, or made of them."""
+"""The kinds of aggregates that are allowed, or that their estimates use."""
 
 _PAIRS, _LEAST = "#pairs", "#least"
-"""Columns between the aggregate and the estimates; they may go from one subquery to another, where
-names that begin with `~` would be taken for an order and dropped."""
+"""Columns between the aggregate and the estimates. They do not begin with `~`: between subqueries
+such names are hidden columns of order, which are dropped."""
 
 
 @dataclass(frozen=True)
 class ShedPairs(Clause):
-    """On an aggregate over a join that sheds for it: which of its aggregates say how much that is.
+    """Marks an aggregate over a join that sheds for it; names the columns that say how much.
 
-    `counted` has the pairs that are there, `estimated` how many there would be. `asked` is the
-    aggregate as it was before these took its place. Nobody writes this clause: WITH SHED becomes
-    it, and WITH ERROR after that adds `bound`.
+    `counted` is the number of pairs there are, `estimated` the number there would be. `asked` is
+    the original aggregate. Users do not write this clause: WITH SHED becomes it, and a WITH ERROR
+    after that adds `bound`.
     """
 
     word: ClassVar = "PAIRS"
@@ -80,9 +82,9 @@ class ShedPairs(Clause):
 
 
 def pairs_below(node: Node) -> ShedPairs | None:
-    """What the aggregate below a node says of pairs that are shed; the node has the estimates.
+    """The mark of the aggregate below a node that has its estimates; None if there is none.
 
-    What it was asked for has the clauses that were put on it since.
+    Its `asked` has the clauses that were added since.
     """
     below = node.children[0] if node.windowed and len(node.children) == 1 else None
     if not isinstance(below, Aggregate) or (pairs := below.pairs) is None:
@@ -91,14 +93,14 @@ def pairs_below(node: Node) -> ShedPairs | None:
 
 
 def join_below(node: Node) -> Join | None:
-    """The join whose pairs a node passes on, chosen and renamed at most."""
+    """The join whose pairs a node passes on, at most filtered and projected; else None."""
     while isinstance(node, Filter | Branch | Project):
         node = node.child
     return node if isinstance(node, Join) else None
 
 
 def sheds_sides(node: Aggregate) -> bool:
-    """Whether an aggregate that is to shed can do so before a join: else it sheds its pairs."""
+    """Whether an aggregate can shed the sides of a join below it; if not, it sheds the pairs."""
     join = join_below(node.child)
     if join is None or join.shed is not None or refused(join) is not None:
         return False
@@ -113,7 +115,7 @@ def sheds_sides(node: Aggregate) -> bool:
 
 
 def refused(join: Join) -> tuple[str, str] | None:
-    """Why the sides of a join cannot be thinned, and what it is; None where they can."""
+    """Why the sides of a join cannot be thinned, as requirement and actual; None if they can."""
     if join.kind.tracked:
         return "an inner join, whose pairs can be shed", join.kind.summary.upper()
     for window in (join.left_window, join.right_window):
@@ -131,7 +133,7 @@ _WANTED = "an equality of both sides in the condition of a join, whose values ar
 
 
 def thinned(node: Node, shed: Shed, bound: ErrorBound | None = None) -> Node:
-    """A node that passes on the pairs of a join with thinned sides; what says so comes last."""
+    """The node over the join with thinned sides; the columns that weigh its pairs come last."""
     if isinstance(node, Join):
         if node.shed is not None:
             raise QueryError(f"WITH {shed}", "a join sheds once", f"also {node.shed}")

@@ -1,4 +1,4 @@
-"""WITH SHED: some of the tuples are dropped on purpose, and results estimated from the others."""
+"""WITH SHED: drops some tuples on purpose, and estimates results from the others."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What every kind of window says about itself, so that no caller asks which kind it has.
+"""The interface of windows. Callers ask a window for its properties and never for its kind.
 
-A new kind of window is one file here and a line in `registry.py`.
+A new kind of window is one file here and one line in `registry.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Use(Enum):
-    """What may be asked of the rows of a window, and is not possible with every kind."""
+    """Features of a query over a window that not every kind of window supports."""
 
     BOUND = "an answer within an error, from a sample"
     SHED = "an answer from some of the tuples"
@@ -29,12 +29,13 @@ class Use(Enum):
 
 
 class Window(ABC):
-    """Which tuples of a group make a row together.
+    """Decides which tuples of a group make one row together.
 
-    `word` begins it in SQL, `parts` follow; `argument` is its size in Python's `window`, which
-    `options` may follow.
-    `refusals` says which uses are not possible, and why. `event_offset_us` is from the end of a
-    window to the event time of its rows. `told_by` are the ends that tell its rows apart.
+    - `word` begins the window in SQL, `parts` follow. `argument` is the name of its size in
+      Python's `window`, and `options` are its other arguments.
+    - `refusals` are the uses that it does not support, with the reasons.
+    - `event_offset_us` is the time from the end of a window to the event time of its rows.
+    - `told_by` are the columns of its ends that identify its rows.
     """
 
     word: ClassVar[str]
@@ -48,12 +49,12 @@ class Window(ABC):
     @classmethod
     @abstractmethod
     def of(cls, *size: Any, **options: Any) -> Window:
-        """The window of this size that a program asks for; options may be missing."""
+        """The window that a Python program asks for; options may be missing."""
 
     @classmethod
     @abstractmethod
     def written(cls, *args: Any, **parts: Any) -> Window:
-        """The window with the values of its `parts`; those that may be left out may be missing."""
+        """The window from the values of its SQL `parts`; optional ones may be missing."""
 
     @classmethod
     @abstractmethod
@@ -63,34 +64,34 @@ class Window(ABC):
     @property
     @abstractmethod
     def reach_us(self) -> int:
-        """How much time it may cover; 0 where it is not measured in time."""
+        """The most time that it covers; 0 if it is not measured in time."""
 
     @property
     def longest_us(self) -> int | None:
-        """How long one may be; None where there is no limit."""
+        """The longest that one window may be; None if there is no limit."""
         return self.reach_us
 
     @abstractmethod
     def __str__(self) -> str:
-        """As SQL has it between brackets."""
+        """The text that SQL has between brackets."""
 
     def row_key(self, keys: Sequence[str], early: bool) -> RowKey:
-        """What tells its rows apart, given the columns of GROUP BY; `early` ones are replaced."""
+        """The key of its rows, given the columns of GROUP BY; with `early`, rows get replaced."""
         return RowKey((*self.told_by, *keys), replaces=early)
 
     def allows(self, use: Use) -> bool:
         return use not in self.refusals
 
     def check(self, use: Use, where: str, remedy: str) -> None:
-        """Refuse a use that is not possible."""
+        """Raise a QueryError if the window does not support a use."""
         if not self.allows(use):
             raise QueryError(where, self.refusals[use], f"[{self}]", remedy)
 
 
 class JoinWindow(ABC):
-    """Which tuples of one side of a join may have a partner; it moves with every tuple.
+    """Decides which tuples of one side of a join may have a partner; it moves with every tuple.
 
-    `no_shed` says why tuples of the side cannot be shed, where they cannot.
+    `no_shed` is the reason why tuples of the side cannot be shed; None if they can.
     """
 
     no_shed: ClassVar[str | None] = None
@@ -98,14 +99,14 @@ class JoinWindow(ABC):
     @property
     @abstractmethod
     def extent(self) -> tuple[int | None, int | None]:
-        """How far back it reaches: in microseconds, or else in tuples."""
+        """How far back it reaches: (microseconds, None) or (None, tuples)."""
 
     def check_side(self) -> None:  # noqa: B027
-        """Refuse one that jumps; most do not."""
+        """Raise a QueryError for a window that hops instead of moving; the default allows it."""
 
 
 def slides(word: str, size: object, slide: object) -> QueryError:
-    """What to say of a window with SLIDE in a join, also where it would follow itself."""
+    """The error for a window with SLIDE in a join, also one that slides by its own size."""
     return QueryError(
         "JOIN",
         "the window of a join moves with every tuple, so it has no SLIDE",
