@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Aggregate(Logical):
-    """One row per window and group that has tuples: window_start, window_end, keys, aggregates.
+    """One row per window and group with tuples: window_start, window_end, keys, aggregates.
 
-    The ends of a window of tuples are the times of its oldest and of its newest tuple.
+    A window of tuples starts at its oldest tuple and ends at its newest.
     """
 
     child: Node
@@ -51,7 +51,7 @@ class Aggregate(Logical):
     keys: tuple[NamedExpr, ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
     clauses: tuple[Clause, ...] = ()
-    """What is asked beside the answer; kept in one order, whatever the order they were put in."""
+    """What is asked beside the answer; sorted, so that the order of writing makes no difference."""
     windowed = True
     stateful = True
     bound: ClassVar[ErrorBound | None] = asked("ERROR")
@@ -98,18 +98,18 @@ class Aggregate(Logical):
         return Names((*WINDOW, *(n for n, _ in self.keys), *self.result_names))
 
     def without(self, clause: Clause) -> Self:
-        """The same without one of its clauses."""
+        """The same aggregate without one of its clauses."""
         return replace(self, clauses=tuple(c for c in self.clauses if c is not clause))
 
     @property
     def partitioner(self) -> str | None:
-        """Who chooses where its tuples go; None leaves it to the options of the run."""
+        """The partitioner for its tuples; None takes that of the run."""
         found: PartitionedBy | None = self.clause("PARTITIONER")
         return None if found is None else found.partitioner
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """The columns after the keys: aggregates, and what clauses say of them."""
+        """The columns after the keys: aggregates, and the columns that clauses add."""
         ends = ("", *(end for clause in self.clauses for end in clause.beside))
         last = (name for clause in self.clauses for name, _ in clause.last)
         return (*(name + end for name, _ in self.aggregates for end in ends), *last)
@@ -143,13 +143,13 @@ class Aggregate(Logical):
 
 @dataclass(frozen=True, eq=False)
 class Top(Passthrough):
-    """The rows of each window in this order, at most `limit` of them; ties in order of the key."""
+    """The rows of each window in this order, at most `limit`; ties in key order."""
 
     child: Node
     order: tuple[Order, ...]
     limit: int | None
     ranked: TopRanked | None = None
-    """Rows that are left out before they are counted for the limit."""
+    """Filters rows by their number in a partition, before the limit counts them."""
 
     def __post_init__(self) -> None:
         if not self.child.windowed:
@@ -191,14 +191,14 @@ class Top(Passthrough):
 
 
 def aggregate_of(node: Node) -> Aggregate:
-    """The aggregate whose windows the rows of a windowed node are."""
+    """The aggregate below a windowed node."""
     while not isinstance(node, Aggregate):
         (node,) = node.children
     return node
 
 
 def _place(clause: Clause) -> tuple[bool, str]:
-    """Clauses that add no columns come first."""
+    """Sorts clauses that add no columns first."""
     return bool(clause.beside or clause.last), clause.word
 
 

@@ -1,4 +1,4 @@
-"""Deduplication as a logical node: of each key one tuple within a time."""
+"""Deduplication as a logical node: one tuple per key within a time."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 FIRST, LAST = "first", "last"
 KEEPS = (FIRST, LAST)
-"""Which tuple of a key may be kept."""
+"""Which tuple of a key can be kept."""
 
 _WHERE = "DISTINCT ON"
 
 
 class TupleRows(Logical):
-    """The part of a stateful node whose rows are tuples of its child, each at its event time.
+    """The base of stateful nodes whose rows are tuples of the child, each at its event time.
 
-    Rows of windows are tuples like others; their window is then two columns of them.
+    Rows of windows count as tuples; their window is then two ordinary columns.
     """
 
     child: Node
@@ -55,7 +55,7 @@ class TupleRows(Logical):
 
     @property
     def own_time(self) -> bool:
-        """Whether rows show a time of their own: those that were decided later."""
+        """Whether a row's `ts` may be earlier than the instant of its decision."""
         return self.child.own_time
 
     @cached_property
@@ -63,7 +63,9 @@ class TupleRows(Logical):
         return self.child.event_names | {EVENT_TIME}
 
     def refuse_shadowed(self, where: str) -> None:
-        """Refuse a child with a column that has the name of the event time, and is not it."""
+        """Raises if the child has a column with the name of the event time that is not the event
+        time.
+        """
         if EVENT_TIME in self.child.names and EVENT_TIME not in self.child.event_names:
             raise QueryError(
                 where,
@@ -75,10 +77,11 @@ class TupleRows(Logical):
 
 @dataclass(frozen=True, eq=False)
 class Dedup(TupleRows):
-    """Of each key one tuple within a time.
+    """One tuple per key within a time.
 
-    KEEP FIRST: those that no kept tuple of their key is at most `within_us` before. KEEP LAST: the
-    last one at most so long after the first, decided when the frontier has passed that time.
+    KEEP FIRST: a tuple passes if no kept tuple of its key is at most `within_us` before it. KEEP
+    LAST: the last tuple at most that long after the first, decided when the frontier has passed
+    that time.
     """
 
     child: Node

@@ -1,4 +1,4 @@
-"""Walks through a plan, which is a graph: what several nodes read is met once."""
+"""Walks over a plan; a node that several others read is visited once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tidegate.query.node import Aggregate, Join, Node, ProcessNode
 
 
 def bottom_up(roots: Iterable[Node]) -> Iterator[Node]:
-    """Every node after its children; equal nodes that are two objects are met twice."""
+    """Every node after its children. Equal nodes that are two objects are both visited."""
     seen: set[int] = set()
     stack = [(root, False) for root in roots]
     while stack:
@@ -22,15 +22,15 @@ def bottom_up(roots: Iterable[Node]) -> Iterator[Node]:
 
 
 def has_join(node: Node) -> bool:
-    """Whether a join is somewhere in a plan."""
+    """Whether a plan has a join."""
     return any(isinstance(part, Join) for part in bottom_up([node]))
 
 
 def has_process(node: Node) -> bool:
-    """Whether a user's own operator is somewhere in a plan."""
+    """Whether a plan has a user's own operator."""
     return any(isinstance(part, ProcessNode) for part in bottom_up([node]))
 
 
 def has_aggregate(node: Node) -> bool:
-    """Whether an aggregate is somewhere in a plan."""
+    """Whether a plan has an aggregate."""
     return any(isinstance(part, Aggregate) for part in bottom_up([node]))

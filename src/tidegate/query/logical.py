@@ -1,7 +1,8 @@
-"""What all nodes of the logical plan have in common: equality, clauses, where state begins.
+"""What all nodes of the logical plan share: equality, clauses, and where state begins.
 
-A plan is a graph: a stream that is read twice is one node below two. What is told of a node is
-therefore told once and kept with it; to ask again on every path would double with each level.
+A plan is a graph: a stream that is read twice is one node below two others. So properties that look
+at the children are cached on the node; recomputing them on every path would take time exponential
+in the depth.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Logical:
-    """The part of a node that is the same for all of them."""
+    """The base class of all nodes."""
 
     if TYPE_CHECKING:
         stateful: bool
@@ -31,42 +32,46 @@ class Logical:
         def names(self) -> tuple[str, ...]: ...
 
     def clause(self, word: str) -> Any:
-        """The WITH clause on it that begins with a word; None where there is none."""
+        """The WITH clause of this node that begins with a word; None if it has none."""
         return next((clause for clause in self.clauses if clause.word == word), None)
 
     @cached_property
     def mark(self) -> int:
-        """A number that equal nodes share, and that most others do not have."""
+        """A hash that equal nodes share; most different nodes differ in it."""
         return hash((type(self).__name__, self.names, *(child.mark for child in self.children)))
 
     @property
     def reach_us(self) -> int:
-        """How much later than the tuples that make it a row may be: a window, or a wait."""
+        """How much later a row may come than the tuples it is made of: the length of a window or a
+        wait.
+        """
         return 0
 
     @cached_property
     def own_time(self) -> bool:
-        """Whether `ts` of its rows is a time of their own, and each was decided at it or later.
+        """Whether the rows' `ts` may be earlier than the instant at which they were decided.
 
-        The event time is then the instant of the decision.
+        The event time is then that instant, not `ts`.
         """
         return False
 
     @cached_property
     def row_key(self) -> RowKey:
-        """The columns that tell its rows apart."""
+        """The columns that tell rows apart."""
         return NO_KEY
 
     @cached_property
     def stateless(self) -> bool:
-        """Whether every row comes of one tuple alone, so that Spark can compute its columns."""
+        """Whether every row is made of one tuple alone, so that Spark can compute its columns."""
         return not self.stateful and all(child.stateless for child in self.children)
 
     @cached_property
     def after_state(self) -> bool:
-        """Whether kernels alone can evaluate expressions over these rows: Spark has seen its last.
+        """Whether only kernels can evaluate expressions over these rows, because they no longer
+        pass through Spark.
 
-        A side of a join may still have been computed by Spark, so lowering decides what is over it.
+        One side of a join may still be computed by Spark, so lowering decides for the expressions
+        over it.
         """
         if len(self.children) < 2:
             return self.stateful or any(child.after_state for child in self.children)
@@ -86,10 +91,10 @@ class Logical:
 
 
 def asked(word: str) -> Any:
-    """A property of a node: its clause that begins with a word."""
+    """A property that returns the node's clause with a given first word."""
     return property(lambda node: node.clause(word))
 
 
 def _held(node: Any) -> list[object]:
-    """The fields that make a node what it is."""
+    """The fields that decide whether two nodes are equal."""
     return [getattr(node, field.name) for field in fields(node) if field.compare]

@@ -1,11 +1,12 @@
 """The logical plan: immutable nodes that SQL and Python both build and that lowering reads.
 
-Every node says what its rows are: `schema` lists the implicit columns first (`ts`, or of windows
-`window_start, window_end`), then the others; `names` are the same without their types. A node may
-read what any other gives; one that is `stateful` keeps something from tuple to tuple.
-A node is checked when it is built, and its expressions then name columns exactly as the child does.
-Types that only Spark can tell are not needed to build a node: `schema` raises UnknownKernel for
-them, and lowering asks Spark.
+A node's `schema` lists its columns: first the implicit ones (`ts`, or after a window `window_start,
+window_end`), then the others. `names` are the same columns without types. A node may read the rows
+of any other node. A `stateful` node keeps something from tuple to tuple.
+
+Building a node checks it, and rewrites its expressions to the exact column names of its child.
+Types that only Spark knows are not needed for that: `schema` then raises UnknownKernel, and
+lowering asks Spark.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from tidegate.schema import TIME
 
 @dataclass(frozen=True, eq=False)
 class Input(Logical):
-    """The tuples of one stream, as its sources give them."""
+    """The tuples of one stream, as its sources deliver them."""
 
     stream: StreamDef
     windowed = False
@@ -79,17 +80,17 @@ class Input(Logical):
 
     @property
     def shadowed(self) -> bool:
-        """Whether a column that is not the stream's time has the name of the event time."""
+        """Whether a column other than the stream's time has the name of the event time."""
         return EVENT_TIME in self.stream.schema.names and self.stream.time != EVENT_TIME
 
     @property
     def summary(self) -> str:
-        """What it does, in one line for people; every node has one."""
+        """One line for people; every node has it."""
         return f"stream {self.stream.name}"
 
     @property
     def event_names(self) -> frozenset[str]:
-        """Columns that hold the event time, under whatever name."""
+        """The columns that hold the event time, under whatever name."""
         return frozenset({self.stream.time} if self.shadowed else {self.stream.time, EVENT_TIME})
 
 
@@ -144,7 +145,7 @@ class Branch(Passthrough):
 
     @property
     def predicate(self) -> exp.Expression:
-        """The condition of this output alone, free of NULL."""
+        """The condition for this output alone; it is never NULL."""
         held = [exp.Coalesce(this=c.copy(), expressions=[exp.false()]) for c in self.conditions]
         parts: list[exp.Expression] = [exp.Not(this=h) for h in held[: self.index]]
         parts += held[self.index : self.index + 1]
@@ -153,7 +154,7 @@ class Branch(Passthrough):
 
 @dataclass(frozen=True, eq=False)
 class Project(Passthrough):
-    """Named expressions over the child's columns; the implicit columns stay by themselves."""
+    """Named expressions over the child's columns; the implicit columns are always kept."""
 
     child: Node
     columns: tuple[NamedExpr, ...]
@@ -199,7 +200,7 @@ class Project(Passthrough):
 class Union(Logical):
     """The tuples of several streams, columns matched by position and named as in the first.
 
-    Rows of windows are tuples like others: each at its event time, without its window.
+    Rows of windows become plain tuples, each at its event time and without its window.
     """
 
     inputs: tuple[Node, ...]
@@ -276,9 +277,9 @@ Node = (
 
 
 def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
-    """A Project without the implicit columns, which are there anyway; the child if nothing changes.
+    """A Project without the implicit columns, which are always kept; the child if nothing changes.
 
-    The implicit columns may be listed under their own names, but nothing else may take the names.
+    The implicit columns may be listed under their own names; nothing else may take these names.
     """
     implicit = WINDOW if child.windowed else (EVENT_TIME,)
     kept: list[NamedExpr] = []
@@ -305,6 +306,8 @@ def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
 
 def data_names(node: Node) -> tuple[str, ...]:
     """The columns of a node without the implicit ones."""
+    # These nodes have the columns of their child, so a shadowed input below them decides: there the
+    # column `ts` is data.
     base = node
     while isinstance(base, Filter | Branch) or (isinstance(base, TableJoin) and base.filters):
         base = base.child
@@ -315,7 +318,9 @@ def data_names(node: Node) -> tuple[str, ...]:
 
 
 def result_columns(node: Node) -> list[tuple[str, str]]:
-    """What * stands for, without the implicit columns: names in a result, and those in the node."""
+    """What * stands for, without the implicit columns: pairs of the name in a result and in the
+    node.
+    """
     names = data_names(node)
     taken = set(WINDOW if node.windowed else (EVENT_TIME,))
     found = []

@@ -1,4 +1,4 @@
-"""Functions OVER the tuples of a key, as a logical node that adds columns to its child."""
+"""Functions OVER the earlier or later tuples of a key: a logical node that adds columns."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ Types = Sequence[pa.DataType]
 
 
 class OverCall(Protocol):
-    """What one column is asked to be; `arguments` are over the columns of the child."""
+    """What one column computes; `arguments` are expressions over the child's columns."""
 
     @property
     def arguments(self) -> tuple[exp.Expression, ...]: ...
 
     def over(self, change: Callable[[exp.Expression], exp.Expression]) -> OverCall:
-        """The same of other expressions."""
+        """The same call with changed expressions."""
 
     def coerced(self, types: Types) -> OverCall:
-        """With Spark's implicit casts of its arguments, given their types."""
+        """The call with Spark's implicit casts, given the types of its arguments."""
 
     def result(self, types: Types) -> pa.DataType:
         """The type of the column, given those of the coerced arguments."""
 
     @property
     def text(self) -> str:
-        """What it is, for people and for the fingerprint."""
+        """The call as text, for people and for the query's fingerprint."""
 
 
 ROWS, RANGE = "ROWS", "RANGE"
@@ -55,9 +55,10 @@ _IGNORE_NULLS = " ignore nulls"
 
 @dataclass(frozen=True)
 class FrameSpan:
-    """Where a frame begins: so many tuples, or microseconds, before the tuple; None for the first.
+    """Where a frame begins: this many tuples, or microseconds, before the tuple; None is the first
+    tuple.
 
-    A frame of RANGE ends with the last tuple of the instant, one of ROWS with the tuple.
+    A RANGE frame ends with the last tuple of the same instant, a ROWS frame with the tuple itself.
     """
 
     kind: str
@@ -89,7 +90,7 @@ def _check_rows(where: str, rows: int) -> None:
 
 @dataclass(frozen=True)
 class FrameCall:
-    """An aggregate over a frame, which ends with the tuple, or with its instant."""
+    """An aggregate over a frame."""
 
     call: AggregateCall
     frame: FrameSpan
@@ -124,7 +125,7 @@ class FrameCall:
 
 @dataclass(frozen=True)
 class LagCall:
-    """The value of the tuple `offset` before; `default`, or NULL, where there is none."""
+    """The value of the tuple `offset` before; `default`, or NULL, if there is none."""
 
     value: exp.Expression
     offset: int = 1
@@ -171,7 +172,7 @@ class LagCall:
 
 @dataclass(frozen=True)
 class LeadCall(LagCall):
-    """The value of the tuple `offset` after; `default`, or NULL, where none comes."""
+    """The value of the tuple `offset` after; `default`, or NULL, if none comes."""
 
     word: ClassVar[str] = "lead"
 
@@ -182,7 +183,7 @@ class LeadCall(LagCall):
 
 @dataclass(frozen=True)
 class NthCall:
-    """The value of the tuple with a number in its frame, from 1 on; NULL where there is none."""
+    """The value of the n-th tuple in the frame, counted from 1; NULL if there is none."""
 
     value: exp.Expression
     number: int
@@ -215,7 +216,9 @@ class NthCall:
 
 @dataclass(frozen=True)
 class RankCall:
-    """One more than the tuples at earlier instants, or than these instants if `dense`."""
+    """1 plus the number of tuples at earlier instants; if `dense`, plus the number of earlier
+    instants.
+    """
 
     dense: bool = False
     arguments: tuple[exp.Expression, ...] = ()
@@ -236,7 +239,7 @@ class RankCall:
 
 @dataclass(frozen=True, eq=False)
 class Over(TupleRows):
-    """The tuples of its child with a column for each call, over tuples with the same keys."""
+    """The child's tuples with one column per call, computed over tuples with the same keys."""
 
     child: Node
     keys: tuple[exp.Expression, ...]
@@ -289,11 +292,11 @@ class Over(TupleRows):
 
 @dataclass(frozen=True, eq=False)
 class Lead(Over):
-    """The tuples of its child with columns of later ones; each is decided when these have come.
+    """The child's tuples with columns of later ones; a row is decided when those have come.
 
-    Rows show their own time as `ts`. What looks back is below it: above, tuples come in the order
-    of decisions. Tuples that still wait when the input ends are decided a microsecond after the
-    newest of all.
+    Its `ts` is the tuple's own time. Calls that look back are below this node, because above it
+    tuples come in the order of decisions. Tuples that still wait at the end of input are decided
+    one microsecond after the newest of all.
     """
 
     reach_us = 1
@@ -306,7 +309,7 @@ class Lead(Over):
 def with_calls(
     child: Node, by_keys: Mapping[tuple[exp.Expression, ...], Mapping[str, OverCall]]
 ) -> Node:
-    """The node with columns for calls by their keys: what looks back first, then what waits."""
+    """The node with a column for each call: those that look back first, then those that wait."""
     ahead: dict[tuple[exp.Expression, ...], tuple[tuple[str, OverCall], ...]] = {}
     for keys, calls in by_keys.items():
         later = tuple((n, c) for n, c in calls.items() if isinstance(c, LeadCall))
@@ -325,9 +328,9 @@ def with_calls(
 def lag(
     of: Argument, offset: int = 1, default: object = None, *, ignore_nulls: bool = False
 ) -> LagCall:
-    """For over(): the value of the tuple `offset` before, in its key; else the default.
+    """For over(): the value of the tuple `offset` before in its key; else the default.
 
-    With `ignore_nulls`, tuples whose value is NULL are not counted.
+    `ignore_nulls` does not count tuples whose value is NULL.
     """
     return _offset_call(LagCall, of, offset, default, ignore_nulls)
 
@@ -335,15 +338,15 @@ def lag(
 def lead(
     of: Argument, offset: int = 1, default: object = None, *, ignore_nulls: bool = False
 ) -> LagCall:
-    """For over(): the value of the tuple `offset` after, in its key; the default if none comes.
+    """For over(): the value of the tuple `offset` after in its key; the default if none comes.
 
-    With `ignore_nulls`, tuples whose value is NULL are not counted.
+    `ignore_nulls` does not count tuples whose value is NULL.
     """
     return _offset_call(LeadCall, of, offset, default, ignore_nulls)
 
 
 def nth_value(of: Argument, number: int, *, ignore_nulls: bool = False) -> NthCall:
-    """For over(): the value of the tuple with this number in its frame, from 1 on; else NULL."""
+    """For over(): the value of the n-th tuple in its frame, counted from 1; else NULL."""
     return NthCall(to_node(of), _whole("nth_value", number), ignore_nulls)
 
 
@@ -362,24 +365,24 @@ def _whole(where: str, number: int) -> int:
 
 
 def row_number() -> FrameCall:
-    """For over(): the number of the tuple in its key, from 1 on."""
+    """For over(): the number of the tuple in its key, counted from 1."""
     return FrameCall(AggregateCall("count"), FrameSpan(ROWS, None))
 
 
 def rank() -> RankCall:
-    """For over(): one more than the tuples of its key at earlier instants; peers have one rank."""
+    """For over(): 1 plus the number of its key's tuples at earlier instants; peers share a rank."""
     return RankCall()
 
 
 def dense_rank() -> RankCall:
-    """For over(): one more than the earlier instants that its key has tuples at."""
+    """For over(): 1 plus the number of earlier instants at which its key has tuples."""
     return RankCall(dense=True)
 
 
 def over_call(
     name: str, asked: object, rows: int | None = None, length: Duration | None = None
 ) -> OverCall:
-    """What a column of over() is asked to be: an aggregate gets the frame."""
+    """What a column of over() computes; aggregates and nth_value() get the frame."""
     if isinstance(asked, LagCall | FrameCall | RankCall):
         return asked
     if not isinstance(asked, AggregateCall | NthCall):

@@ -1,7 +1,8 @@
 """The user's own operator as a logical node.
 
-Its rows are what the objects of a class put out, each at the time of the tuple or timer that made
-it. The class is tried when the node is built: a mistake in what it promises is told before a run.
+Its rows are what the objects of a class emit, each at the time of the tuple or timer that caused
+it. Building the node creates two objects of the class, so that mistakes in it are found before a
+run.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ _KEY = "key"
 
 @dataclass(frozen=True, eq=False)
 class ProcessNode(Logical):
-    """What the objects of a class make of the tuples of the child, one object per bucket.
+    """The rows that a class makes of the child's tuples, with one object per bucket.
 
-    `keys` are the columns whose values say which buckets a tuple goes to, a function of the tuples
-    that says so, or None for all of them. `initial` has the state of keys before their first
-    tuples.
+    `keys` are the columns whose values decide which buckets see a tuple, or a function of the
+    tuples; None sends every tuple to all buckets. `initial` holds the state of keys before their
+    first tuple.
     """
 
     child: Node
@@ -90,7 +91,7 @@ class ProcessNode(Logical):
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns that an object sees beside the event time."""
+        """The columns that an object sees, besides the event time."""
         return tuple(name for name in self.child.names if name != EVENT_TIME)
 
     @property
@@ -107,7 +108,7 @@ class ProcessNode(Logical):
 
     @property
     def class_name(self) -> str:
-        """The class by its name, for messages."""
+        """The name of the class, for messages."""
         return class_name(self.factory)
 
     @property
@@ -116,7 +117,7 @@ class ProcessNode(Logical):
 
     @cached_property
     def identity(self) -> str:
-        """What tells one process from another, the same in every run of a program."""
+        """Tells one process from another; the same text in every run of a program."""
         keys = self.keys if self.keys is None or isinstance(self.keys, tuple) else named(self.keys)
         chosen = None if self.filter is None else named(self.filter)
         output = ", ".join(f"{name} {type_}" for name, type_ in self.output)
@@ -128,7 +129,7 @@ class ProcessNode(Logical):
         return told if self.order is None else f"{told} order {self.order}"
 
     def spec(self, types: Mapping[str, pa.DataType] | None = None) -> ProcessSpec:
-        """What runs; `types` are those of the child's columns where only Spark knows them."""
+        """The operator to run; `types` are the child's column types if only Spark knows them."""
         if types is None:
             types = {field.name: field.type for field in self.child.schema}
         columns = tuple((name, types[name]) for name in self.columns)
@@ -147,7 +148,7 @@ class ProcessNode(Logical):
         return spec
 
     def typed(self, types: Mapping[str, pa.DataType]) -> ProcessNode:
-        """The node when the types of the child's columns are known, whoever told them."""
+        """The node once the types of the child's columns are known."""
         return self
 
     @property
@@ -162,7 +163,9 @@ def process(
     filter: FilterFunction | None = None,
     initial: TableDef | None = None,
 ) -> ProcessNode:
-    """The node of a class, or of anything that makes its objects; the class says its output."""
+    """The node of a class, or of a function that makes its objects. The class declares its
+    output.
+    """
     tried = tried_of(factory)
     if tried.mergeable:
         raise QueryError(
@@ -202,7 +205,7 @@ def process(
 
 
 def named(made: Any) -> str:
-    """A class, a function or a partial call of one by names that are the same in every process."""
+    """The name of a class, function or partial call; the same in every Python process."""
     if isinstance(made, partial):
         given = [_shown(a) for a in made.args]
         given += [f"{k}={_shown(v)}" for k, v in sorted(made.keywords.items())]
@@ -227,7 +230,7 @@ def _shown(value: Any) -> str:
 
 
 def class_name(factory: Factory) -> str:
-    """The class of a factory by its name, for messages."""
+    """The name of a factory's class, for messages."""
     made = factory
     while isinstance(made, partial):
         made = made.func
@@ -235,7 +238,7 @@ def class_name(factory: Factory) -> str:
 
 
 def tried_of(factory: Any) -> UserProcess:
-    """An object of the class, made to see what it is."""
+    """An object of the class, created to check it."""
     if isinstance(factory, UserProcess) or not callable(factory):
         got = f"an object of {_class(factory)}" if not isinstance(factory, str) else repr(factory)
         raise QueryError(

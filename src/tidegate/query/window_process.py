@@ -1,4 +1,4 @@
-"""A process over windows as a logical node: an aggregate whose groups give rows of their own."""
+"""A user's mergeable class over windows: an aggregate node whose groups may give several rows."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from tidegate.query.node import Node
 
 _NAME = "rows"
-"""What its one aggregate is called, which nobody sees."""
+"""The internal name of its one aggregate; nobody sees it."""
 
 
 @dataclass(frozen=True, eq=False)
 class WindowProcess(Aggregate):
     """The rows that objects of a class give, one object per window and group.
 
-    window_start, window_end and the keys come first, as of aggregates, then the output. A group
-    may have any number of rows.
+    Columns: window_start, window_end and the keys, as in aggregates, then the class's output. A
+    group may give any number of rows.
     """
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class WindowProcess(Aggregate):
 
     @property
     def process(self) -> MergeableProcess:
-        """What it runs."""
+        """The class and its columns, for the operator."""
         ((_, call),) = self.aggregates
         made: MergeableProcess = call.parameters[0]
         return made
@@ -96,7 +96,9 @@ def window_process(
     factory: Factory,
     clauses: tuple[Clause, ...] = (),
 ) -> WindowProcess:
-    """The node of a class over windows; an object sees the columns, and the keys by their names."""
+    """The node of a class over windows; an object sees the child's columns, and the keys by
+    name.
+    """
     tried = mergeable_of(factory)
     seen: dict[str, exp.Expression] = {n: column(n) for n in WINDOW if child.windowed}
     seen |= {name: column(own) for name, own in unqualified_columns(child)} | dict(keys)
@@ -113,7 +115,7 @@ def window_process(
 
 
 def mergeable_of(factory: Factory) -> UserProcess:
-    """An object of the class, whose objects may each have seen a part of a window."""
+    """An object of the class, checked: several objects may each see a part of a window."""
     tried = tried_of(factory)
     kind = type(tried)
     where = f"process {kind.__name__}"
