@@ -1,1 +1,3 @@
-"""Commands to a running query from another process of the same user, over a socket on its host."""
+"""Commands to a running query from another process of the same user, over a Unix socket on its
+host.
+"""

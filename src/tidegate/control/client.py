@@ -1,6 +1,6 @@
-"""Asks a query that runs in another process, over its control socket; `tidegate ctl` does.
+"""Sends a command to a query in another process, over its control socket (`tidegate ctl`).
 
-That a query has ended is said only when nobody listens at its socket any more.
+Reports that a query has ended only when nobody listens at its socket any more.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tidegate.errors import CheckpointError, OptionError, RunError, StateError, 
 from tidegate.state.store import Store
 
 _PATIENCE_S = 60.0
-"""How long an answer may take: a batch that runs does not hold it up, a machine that swaps may."""
+"""How long to wait for an answer. A running batch does not delay it, but a swapping machine may."""
 
 _REFUSED_S = 2.0
-"""How long a process that lives may refuse: where its queue is full, some systems do that."""
+"""How long a living process may refuse connections: some systems refuse when the queue is full."""
 
 _AGAIN_S = 0.02
 
@@ -31,9 +31,9 @@ _MUST_ANSWER = "the query must answer"
 
 
 def ask(location: str, question: Mapping[str, Any]) -> Any:
-    """The answer of the query that runs on a checkpoint; what it refuses is raised here.
+    """The answer of the query that runs on a checkpoint; an error in the answer is raised here.
 
-    A CheckpointError where none runs, or none that this user can reach from this host.
+    Raises CheckpointError if no query runs, or none that this user can reach from this host.
     """
     sent = encoded(question)
     if len(sent) > MOST_ASKED_BYTES:
@@ -59,10 +59,11 @@ def ask(location: str, question: Mapping[str, Any]) -> Any:
 
 
 def _reached(store: Store) -> tuple[ControlAddress, socket.socket]:
-    """A connection to the query of a checkpoint; waits while others are before it."""
+    """A connection to the query of a checkpoint; waits while the socket's queue is full."""
     clock = schedule.current().clock
     since = clock.now()
     while True:
+        # Read again in every round: a restarted query has a new socket.
         address = _address(store)
         try:
             return address, _connected(address)
@@ -92,7 +93,7 @@ def _connected(address: ControlAddress) -> socket.socket:
 
 
 def _listens(address: ControlAddress) -> bool:
-    """Whether somebody is at a socket still, although a connection to it was ended."""
+    """Whether somebody still listens at a socket after a connection to it was closed."""
     try:
         _connected(address).close()
     except (BlockingIOError, TimeoutError):
@@ -103,7 +104,7 @@ def _listens(address: ControlAddress) -> bool:
 
 
 def _lives(process: int) -> bool:
-    """Whether there is a process of this number; it may be another one by now."""
+    """Whether a process with this id exists; it may be a different process by now."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
@@ -119,7 +120,7 @@ def _silent(store: Store, address: ControlAddress) -> RunError:
 
 
 def _address(store: Store) -> ControlAddress:
-    """Where the query of a checkpoint listens, as far as this user may know."""
+    """The address of a checkpoint's query; raises if this user or this host cannot reach it."""
     path = record_path(store)
     try:
         address = None if path is None else read_record(path, store)
@@ -158,13 +159,13 @@ def _not_running(store: Store) -> CheckpointError:
 
 
 def _ended(store: Store, address: ControlAddress) -> CheckpointError:
-    """A run that has left its address behind: it was killed, or is ending just now."""
+    """The error for a run that left its address behind: it was killed, or is just ending."""
     said = f"has ended (process {address.process}, without a word)"
     return CheckpointError(store.location, _REQUIREMENT, *_state(store, said))
 
 
 def _removed(store: Store, address: ControlAddress) -> CheckpointError:
-    """A run whose socket is gone, while a process of its number lives."""
+    """The error for a run whose socket is gone although a process with its id exists."""
     return CheckpointError(
         store.location,
         _REQUIREMENT,
@@ -175,7 +176,7 @@ def _removed(store: Store, address: ControlAddress) -> CheckpointError:
 
 
 def _state(store: Store, ended: str) -> tuple[str, str]:
-    """What has become of a query that does not run, and what to do."""
+    """What became of a query that does not run, and what to do about it."""
     try:
         newest = store.latest() if store.files.local else None
     except StateError:  # of no interest here; a restart tells

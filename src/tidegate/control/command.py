@@ -1,4 +1,4 @@
-"""The commands that a running query takes over its control socket."""
+"""The commands that a running query accepts over its control socket and from the live page."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tidegate.elastic.share import SHED, ShareRequest, share_of
 from tidegate.errors import OptionError, UserError, near
 
 BY = "ctl"
+"""Who asked, as the timeline shows it."""
 PAGE = "page"
 """Who has asked, in the timeline."""
 
@@ -28,14 +29,14 @@ CHANGES: dict[str, Callable[[Arguments], MappingChange]] = {
     ),
     "switch": lambda given: Switch(*owners_of(given.get("mapping"))),
 }
-"""What changes mappings, by the name of the command."""
+"""Commands that change mappings, by name."""
 
 
 def answer(loop: Loop, question: Arguments) -> dict[str, Any]:
-    """Do what a question asks of a query; what cannot be done is a UserError.
+    """Executes a command on a query; raises UserError if it cannot be done.
 
-    Called by the thread of the socket, or of a page, while batches run in another. What changes
-    something is noted in the journal, with who asked and what became of it.
+    Called by the thread of the socket or of a page, while batches run in another thread. Commands
+    that change something are recorded in the journal, with who asked and the result.
     """
     command = text_of(question.get("command"), "ctl", "command")
     if command == STATUS:
@@ -110,4 +111,4 @@ ACTIONS: dict[str, Callable[[Loop, Arguments], dict[str, Any]]] = {
     RESUME: _resume,
     STOP: _stop,
 }
-"""What changes something else, by the name of the command."""
+"""The other commands that change something, by name."""

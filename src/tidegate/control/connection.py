@@ -1,4 +1,4 @@
-"""One connection to the control socket: a question comes in and its answer goes out, in pieces."""
+"""One connection to the control socket: reads a question and writes its answer, piece by piece."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from tidegate.errors import RunError, TidegateError
 _log = logging.getLogger(__name__)
 
 Answer = Callable[[socket.socket, Mapping[str, Any]], Any]
-"""What is done with a question; gives JSON values, or raises a TidegateError."""
+"""Executes a question; returns JSON values or raises a TidegateError."""
 
 
 class ControlConnection:
-    """Never waits: `advance` does what can be done now, and is called when the socket is ready.
+    """Never blocks: `advance` does what is possible now, and is called whenever the socket is
+    ready.
 
-    It ends at `ends_at` on the clock, however far it is by then. Holds one question or one answer.
+    The server closes it at `ends_at` on the clock, whatever its state. Holds one question or one
+    answer.
     """
 
     def __init__(self, with_: socket.socket, answer: Answer, ends_at: float) -> None:
@@ -33,11 +35,13 @@ class ControlConnection:
 
     @property
     def waits_for(self) -> int:
-        """What the selector is to look for."""
+        """The event that the selector should wait for."""
         return selectors.EVENT_READ if self._reply is None else selectors.EVENT_WRITE
 
     def advance(self) -> bool:
-        """Read or write a piece; True when the answer is sent, or nobody is there for it."""
+        """Reads or writes one piece; returns True when the answer is sent or the other side is
+        gone.
+        """
         try:
             if self._reply is None:
                 if not self._question.read(self.socket):
@@ -52,7 +56,9 @@ class ControlConnection:
         return not self._reply
 
     def expire(self) -> None:
-        """Say that the question was too slow, where it was the question."""
+        """Tells the other side that its question was too slow, if the question is still
+        incomplete.
+        """
         if self._reply is None:
             slow = RunError("control socket", "must bring a line of JSON in time", "a part of one")
             try:

@@ -1,7 +1,7 @@
-"""Questions and answers between two processes: each is one line of JSON.
+"""The protocol between two processes: each message is one line of JSON.
 
 A question is `{"command": name, ...arguments}`. Its answer is `{"done": ...}`, or `{"error": ...}`
-with an error of the tree in `errors`. One question and one answer are a connection.
+with an error of the tree in `errors`. Each connection carries one question and one answer.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from typing import Any
 from tidegate.errors import RunError
 
 STATUS, POLICY, PAUSE, RESUME, STOP = "status", "policy", "pause", "resume", "stop"
-"""Commands that are no change of a mapping."""
+"""Commands that do not change a mapping."""
 
 MOST_ASKED_BYTES = 2 * 2**20
-"""Of a question; a mapping of 65,536 buckets takes a third of it."""
+"""The largest question; a mapping of 65,536 buckets takes a third of it."""
 
 MOST_ANSWERED_BYTES = 32 * 2**20
-"""Of an answer; a status with the timelines and mappings of many subqueries is far smaller."""
+"""The largest answer; a status with timelines and mappings of many subqueries is far smaller."""
 
 _PIECE_BYTES = 1 << 16
 _WHERE, _REQUIREMENT = "control socket", "must bring a line of JSON"
 
 
 class Incoming:
-    """A message on its way in; holds no more than `most_bytes`, whatever the other side sends.
+    """A message being received; holds at most `most_bytes`, whatever the other side sends.
 
-    What is longer is read to its end and thrown away: who still sends would not hear the answer.
+    A longer message is read to its end and discarded: a sender that is still sending would not read
+    the answer.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -38,7 +39,9 @@ class Incoming:
         self._too_long = False
 
     def read(self, of: socket.socket) -> bool:
-        """Take what has come; True when that is all. An OSError where nothing can be read."""
+        """Reads what has come; True when the message is complete. OSError if nothing can be
+        read.
+        """
         piece = of.recv(_PIECE_BYTES)
         line, end, _ = piece.partition(b"\n")
         self._too_long |= len(self._bytes) + len(line) > self._most_bytes
@@ -46,7 +49,7 @@ class Incoming:
         return bool(end) or not piece
 
     def message(self) -> dict[str, Any]:
-        """The message, once it is all there; a RunError where it is none."""
+        """The complete message; RunError if it is not valid."""
         if self._too_long:
             got = f"more than {self._most_bytes:,} bytes"
             raise RunError(_WHERE, _REQUIREMENT, got, "Ask for less at a time.")
@@ -64,19 +67,19 @@ class Incoming:
 
 
 def encoded(message: Mapping[str, Any]) -> bytes:
-    """A message as it is sent."""
+    """A message as bytes."""
     return json.dumps(message, default=str).encode() + b"\n"
 
 
 def send(to: socket.socket, message: Mapping[str, Any]) -> None:
-    """Send a message; an OSError where the other side is gone or too slow."""
+    """Sends a message; OSError if the other side is gone or too slow."""
     to.sendall(encoded(message))
 
 
 def receive(of: socket.socket) -> dict[str, Any]:
-    """Wait for the answer of the other side.
+    """Waits for the answer of the other side.
 
-    A RunError where it sends something else, or ends before; an OSError where it is too slow.
+    RunError if it sends something else or closes early; OSError if it is too slow.
     """
     incoming = Incoming(MOST_ANSWERED_BYTES)
     while not incoming.read(of):

@@ -1,8 +1,7 @@
-"""The control socket of a running query: other processes of its user ask, the query answers.
+"""The control socket of a running query: answers other processes of the same user.
 
-One thread attends to all connections together, so that one who is slow, or says nothing, delays no
-other. Whoever asks has five seconds to do it. Nothing that a batch needs is held, and the thread
-ends with the run.
+One thread serves all connections, so that a slow or silent client delays no other. A client has
+five seconds per question. The thread holds no lock that a batch needs, and ends with the run.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from tidegate.state.epoch import time_of
 _log = logging.getLogger(__name__)
 
 LONGEST_PATH = 103
-"""Bytes of the path of a socket, on every system."""
+"""The longest path of a socket in bytes, on every supported system."""
 
 MOST_CONNECTIONS = 128
-"""So many are attended to at once; the system lets others wait."""
+"""Connections served at once; the operating system queues others."""
 
 PATIENCE_S = 5.0
-"""How long a connection may take, from when it is accepted until its answer is sent."""
+"""How long a connection may take from when it is accepted until its answer is sent."""
 
 _PAUSE_S = 0.05
-"""Where a connection cannot be accepted, because too many files are open for example."""
+"""The pause after an error in accepting a connection, for example too many open files."""
 
 Answer = Callable[[Mapping[str, Any]], Any]
-"""What is done with a question; gives JSON values, or raises a TidegateError."""
+"""Executes a question; returns JSON values or raises a TidegateError."""
 
 
 class ControlServer:
-    """Listens from when it is made, answers once `start` is called, and is gone after `close`.
+    """Listens as soon as it is created, answers after `start`, and is gone after `close`.
 
-    Grows with its connections, of which there are MOST_CONNECTIONS at most.
+    Grows with its connections, at most MOST_CONNECTIONS.
     """
 
     def __init__(self, answer: Answer, patience_s: float = PATIENCE_S) -> None:
@@ -69,12 +68,12 @@ class ControlServer:
             raise
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Starts answering."""
         # A daemon, so that a program whose main thread has ended is not kept alive by it.
         self._thread = schedule.current().start("tidegate-control", self._serve, daemon=True)
 
     def close(self) -> None:
-        """Answer no more; waits for the answer at hand. May be called again."""
+        """Stops answering, after the answer in progress. May be called again."""
         if self._listening.fileno() < 0:
             return
         self._write_end.close()  # wakes the thread
@@ -94,7 +93,9 @@ class ControlServer:
                 connection.socket.close()
 
     def _attend(self, selector: selectors.BaseSelector) -> bool:
-        """Wait for whoever is ready, and do what can be done now; False when the run has ended."""
+        """Waits for ready sockets and does what is possible now; returns False when the run has
+        ended.
+        """
         for key, _ in selector.select(self._until_next_s(selector)):
             if key.fileobj is self._read_end:
                 return False
@@ -113,7 +114,7 @@ class ControlServer:
         return True
 
     def _listen(self, selector: selectors.BaseSelector, wanted: bool) -> None:
-        """Look for new connections, or leave them waiting."""
+        """Accepts new connections, or leaves them in the queue."""
         if wanted == (self._listening in selector.get_map()):
             return
         if wanted:
@@ -122,7 +123,7 @@ class ControlServer:
             selector.unregister(self._listening)
 
     def _until_next_s(self, selector: selectors.BaseSelector) -> float | None:
-        """How long to wait at most: until the first connection has taken too long."""
+        """How long to wait at most: until the first connection times out."""
         ends = [connection.ends_at for connection in _connections(selector)]
         return max(min(ends) - self._clock.now(), 0.0) if ends else None
 
@@ -160,7 +161,7 @@ def _end(selector: selectors.BaseSelector, connection: ControlConnection) -> Non
 
 
 def peer_of(connection: socket.socket) -> int | None:
-    """The user at the other end; None where the system does not say, and file modes must do."""
+    """The user at the other end; None if the system cannot tell, and file modes must be enough."""
     kind = getattr(socket, "SO_PEERCRED", None)
     if kind is None:
         return None
@@ -170,7 +171,7 @@ def peer_of(connection: socket.socket) -> int | None:
 
 
 def check_peer(user: int | None) -> None:
-    """Refuse other users; root may do what it likes anyway."""
+    """Raises for other users than the query's own; root is allowed, as everywhere."""
     own = os.geteuid()
     if user not in (None, own, 0):
         raise UserError(
@@ -182,7 +183,7 @@ def check_peer(user: int | None) -> None:
 
 
 def _private_folder() -> str:
-    """A new folder for this user alone, with a path that leaves room for a socket."""
+    """A new folder that only this user can enter, with a path short enough for a socket."""
     places = [None, "/tmp", "/var/tmp"]
     for place in places:
         with suppress(OSError):

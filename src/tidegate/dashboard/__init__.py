@@ -1,1 +1,1 @@
-"""A page for a browser that shows queries at work, and the server behind it."""
+"""The live page that shows running queries in a browser, and its server."""

@@ -1,4 +1,6 @@
-"""Where a dashboard listens: `8123`, `0.0.0.0:8123`, `[::1]:8123`; 0 is any port that is free."""
+"""The address that a dashboard listens on: `8123`, `0.0.0.0:8123`, `[::1]:8123`; 0 is any free
+port.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class DashboardAddress:
-    """A host and a port of it."""
+    """A host and a port."""
 
     host: str = LOOPBACK
     port: int = 0
 
     @staticmethod
     def parse(text: str | int, where: str) -> DashboardAddress:
-        """OptionError for what is neither a port nor HOST:PORT."""
+        """Parses PORT or HOST:PORT; OptionError for anything else."""
         host, colon, port = str(text).rpartition(":")
         whole = port.isascii() and port.isdigit() and int(port) <= 65_535
         bare = host if not host.startswith("[") else host.removeprefix("[").removesuffix("]")

@@ -1,4 +1,4 @@
-"""A query of this process, as a page sees it."""
+"""A query of this process, for the live page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from tidegate.json_text import json_text
 
 
 class LoopQuery:
-    """A query of this process, made before it begins. Its batches pay for metrics once asked."""
+    """A query of this process; created before it starts. Metrics cost its batches nothing until
+    somebody reads them.
+    """
 
     def __init__(self, loop: Loop, title: str) -> None:
         self.title = title

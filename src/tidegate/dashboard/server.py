@@ -1,6 +1,7 @@
-"""The server of the page: files, status and batches as JSON, events, and changes with a token.
+"""The HTTP server of the live page: files, status and batches as JSON, events, and changes.
 
-Threads of its own answer; nothing that a batch needs is held. Nothing changes by GET.
+Its own threads answer and hold no lock that a batch needs. GET changes nothing; changes need a
+token.
 """
 
 from __future__ import annotations
@@ -31,20 +32,21 @@ if TYPE_CHECKING:
     from tidegate.driver.exposition.observer import MetricsObserver
 
 PICTURE_S = 1.0
-"""How old a picture may be that several readers share."""
+"""The longest time that several readers share one picture."""
 
 PICTURE_SHARE = 0.01
-"""Pictures are made less often where they would take more than this share of the time."""
+"""If making a picture takes long, it is made less often, to stay within this share of the time."""
 
 _EVENTS_S = 0.1
-"""How long a stream of events rests after each look: no eye sees more, and tiny batches come by
-the hundred a second."""
+"""The pause of an event stream after each look. Nobody sees more, and tiny batches come by the
+hundred per second.
+"""
 
 _AT_ONCE = 256
-"""So many batches are read at once for a stream of events."""
+"""Batches that an event stream reads at once."""
 
 MOST_STREAMS = 32
-"""So many pages may be open at once."""
+"""Pages that can be open at once."""
 
 _MOST_ASKED_BYTES = 2 * 2**20
 _PATIENCE_S = 30.0
@@ -67,7 +69,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PageRequest:
-    """What was asked: parameters of the path, headers, and the body of a POST."""
+    """A request: parameters of the path, headers, and the body of a POST."""
 
     parameters: Mapping[str, str]
     headers: Message
@@ -83,7 +85,7 @@ class PageRequest:
 
 @dataclass(frozen=True)
 class PageAnswer:
-    """A body, or pieces of one that come one after the other."""
+    """A response with a body, or with an iterator of its pieces."""
 
     type: str
     body: bytes | Iterator[bytes]
@@ -92,15 +94,16 @@ class PageAnswer:
 
 @dataclass
 class ShownQuery:
-    """A query on a page, and a picture of it that several readers share while it is recent."""
+    """A query on the page, and its latest picture, which several readers share."""
 
     query: WatchedQuery
     clock: Clock
     _made: tuple[float, Mapping[str, Any]] | None = None
 
     def picture(self) -> Mapping[str, Any]:
-        """At most PICTURE_S old, or older where it takes long to make; the same object for all who
-        ask meanwhile."""
+        """The query's picture, at most PICTURE_S old, or older if it takes long to make. Readers
+        get the same object until it is made anew.
+        """
         now, made = self.clock.now(), self._made
         if made is None or now >= made[0]:
             picture = self.query.picture()
@@ -109,14 +112,14 @@ class ShownQuery:
         return made[1]
 
     def ask(self, question: Mapping[str, Any]) -> Any:
-        """What is done is in the next picture."""
+        """Sends a command; the next picture is made anew, so that it shows the result."""
         self._made = None
         return self.query.ask(question)
 
 
 @dataclass
 class Dashboard:
-    """The queries that a server shows, in the order in which they came; grows with them."""
+    """The queries that a server shows, in the order in which they were added; grows with them."""
 
     guard: Guard
     queries: list[ShownQuery] = field(default_factory=list)
@@ -124,7 +127,9 @@ class Dashboard:
     streams: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(MOST_STREAMS))
 
     def observers(self) -> dict[str, MetricsObserver]:
-        """Who counts for `/metrics`, by names that tell queries of the same title apart."""
+        """The metrics of all queries for `/metrics`, under names that are unique also for equal
+        titles.
+        """
         found: dict[str, MetricsObserver] = {}
         for query in [shown.query for shown in self.queries]:
             if (metrics := query.metrics()) is not None:
@@ -133,7 +138,7 @@ class Dashboard:
         return found
 
     def shown(self, request: PageRequest) -> ShownQuery:
-        """The query that is asked for; the first where none is named."""
+        """The query that the request names; the first one by default."""
         number = request.number("query", 0)
         if not 0 <= number < len(self.queries):
             raise DeniedError(404, f"there is no query {number}; there are {len(self.queries)}")
@@ -184,7 +189,9 @@ def _events(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
 
 
 def _told(dashboard: Dashboard, shown: ShownQuery, after: int) -> Iterator[bytes]:
-    """Batches as they come, and the picture once a second while it changes; until the end."""
+    """Batches as they come, and the picture when it changes, at most once a second; until the query
+    ends.
+    """
     told: Mapping[str, Any] | None = None
     try:
         while not dashboard.closing.is_set():
@@ -238,13 +245,13 @@ def _page() -> Any:
 
 
 def page_files() -> list[str]:
-    """The names of all files that the page needs."""
+    """The names of all files of the page."""
     known = (f.name for f in _page().iterdir())
     return sorted(name for name in known if name.rpartition(".")[2] in _TYPES)
 
 
 def _metrics(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
-    """Those of the queries of this process that run."""
+    """The metrics of the running queries of this process."""
     form = wanted(request.headers.get("Accept", ""))
     return PageAnswer(form.content_type, written(dashboard.observers(), form).encode())
 
@@ -260,7 +267,7 @@ POST: dict[str, Route] = {"/api/control": _control}
 
 
 class DashboardServer:
-    """Listens from when it is made, until `close`; others of this process add queries."""
+    """Listens as soon as it is created, until `close`; queries are added while it runs."""
 
     def __init__(self, address: DashboardAddress, token: str, where: str = "dashboard") -> None:
         self.dashboard = Dashboard(Guard(token, address.host))
@@ -285,11 +292,11 @@ class DashboardServer:
         schedule.current().start("tidegate-dashboard", self._server.serve_forever, daemon=True)
 
     def add(self, query: WatchedQuery) -> None:
-        """Show one more query."""
+        """Shows one more query."""
         self.dashboard.queries.append(ShownQuery(query, schedule.current().clock))
 
     def close(self) -> None:
-        """PageAnswer no more. Streams of events end by themselves within a second."""
+        """Stops answering. Event streams end by themselves within a second."""
         self.dashboard.closing.set()
         self._server.shutdown()
         self._server.server_close()

@@ -1,8 +1,8 @@
-"""Groupings of one aggregate by several sets of keys: GROUPING SETS, ROLLUP and CUBE.
+"""GROUPING SETS, ROLLUP and CUBE: one aggregate grouped by several sets of keys.
 
-Every tuple is taken once for each set, with NULL for the keys that are not in it. The number of the
-set is a key as well, so that such a NULL and one of a tuple are different groups, and no group has
-tuples of two sets. Work and state are those of as many aggregates.
+Every tuple is read once per set, with NULL for the keys that are not in the set. The set's number
+is a key too. So such a NULL and a NULL of a tuple are in different groups, and no group has tuples
+of two sets. Work and state are those of as many aggregates as there are sets.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from tidegate.query.node import Aggregate, Node, Project, Union
 T = TypeVar("T")
 
 MOST_SETS = 64
-"""Each of them reads the tuples once."""
+"""Each set reads all tuples once more."""
 
 GROUPING_ID = "grouping_id"
 
 Sets = tuple[frozenset[str], ...]
-"""The names of the keys of each set."""
+"""For each set, the names of its keys."""
 
 
 @dataclass(frozen=True)
 class GroupingSets:
-    """Several sets of columns to group by, for `group_by`."""
+    """Several sets of columns, as an argument of `group_by`."""
 
     sets: tuple[tuple[str | Expression, ...], ...]
 
@@ -44,12 +44,12 @@ def rollup(*columns: str | Expression) -> GroupingSets:
 
 
 def cube(*columns: str | Expression) -> GroupingSets:
-    """Every choice of these columns, from all of them to none."""
+    """Every subset of these columns, from all of them to none."""
     return GroupingSets(tuple(cube_of(columns)))
 
 
 def grouping_sets(*sets: Iterable[str | Expression]) -> GroupingSets:
-    """Just these sets of columns; one that is empty is one group for all."""
+    """Exactly these sets of columns; an empty set is one group for all tuples."""
     if any(isinstance(given, str | Expression) for given in sets):
         raise QueryError(
             "grouping_sets",
@@ -61,18 +61,18 @@ def grouping_sets(*sets: Iterable[str | Expression]) -> GroupingSets:
 
 
 def rollup_of(parts: Sequence[T]) -> list[tuple[T, ...]]:
-    """The beginnings of a list, the longest first."""
+    """The prefixes of a list, the longest first."""
     return [tuple(parts[:size]) for size in range(len(parts), -1, -1)]
 
 
 def cube_of(parts: Sequence[T]) -> list[tuple[T, ...]]:
-    """The choices from a list, the largest first."""
+    """The subsets of a list, the largest first."""
     sizes = range(len(parts), -1, -1)
     return [chosen for size in sizes for chosen in combinations(parts, size)]
 
 
 def crossed(sides: Iterable[Sequence[Collection[str]]]) -> Sets:
-    """Each choice of one set from every side, put together; a set twice is refused."""
+    """All unions of one set from every side; raises if a set comes out twice."""
     sets = tuple(frozenset().union(*chosen) for chosen in product(*sides))
     if len(sets) > MOST_SETS:
         raise QueryError("GROUP BY", f"at most {MOST_SETS} grouping sets", str(len(sets)))
@@ -84,7 +84,9 @@ def crossed(sides: Iterable[Sequence[Collection[str]]]) -> Sets:
 
 
 def id_of(held: frozenset[str], keys: Sequence[str]) -> int:
-    """Spark's number of a set: a bit for each key, the first the highest, 1 where it is not in."""
+    """Spark's number of a set: one bit per key, the first key highest, 1 if the key is not in the
+    set.
+    """
     return sum((key not in held) << place for place, key in enumerate(reversed(keys)))
 
 
@@ -96,9 +98,9 @@ def by_sets(
     sets: Sets,
     id_name: str = GROUPING_ID,
 ) -> Aggregate:
-    """The aggregate of all sets; `id_name` is its last key, the number of the set.
+    """The aggregate over all sets; `id_name` is its last key, the number of the set.
 
-    `aggregate` makes it of a child, keys and calls.
+    `aggregate` builds an aggregate from a child, keys and calls.
     """
     names = [name for name, _ in keys]
     arguments = _argument_names([a for _, call in calls for a in call.arguments])
@@ -120,7 +122,7 @@ def by_sets(
 
 
 def grouping_bits(id_name: str, keys: Sequence[str], asked: Sequence[str]) -> exp.Expression:
-    """The bits of some keys in the number of a set, the first key the highest."""
+    """The bits of some keys in a set's number, the first of these keys highest."""
     if list(asked) == list(keys):
         return column(id_name)
     terms: list[exp.Expression] = []
@@ -140,7 +142,7 @@ def _hidden(name: str) -> str:
 
 
 def _argument_names(arguments: Sequence[exp.Expression]) -> dict[exp.Expression, str]:
-    """A name for each different argument: its own where it is a column."""
+    """A name for each distinct argument; a column keeps its own."""
     names: dict[exp.Expression, str] = {}
     for argument in arguments:
         if argument not in names:

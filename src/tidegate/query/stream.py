@@ -66,8 +66,7 @@ _JOIN = '.join(other, within="5 minutes", on=left.route == right.route)'
 @dataclass(frozen=True, repr=False)
 class Stream(RunnableStream):
     """A stream or a query over streams; every method returns a new one and changes nothing.
-
-    Streams are made by a session, which also says how to start, explain and preview them.
+    Sessions make streams, and supply the functions that start, explain and preview them.
     """
 
     @nested
@@ -92,9 +91,8 @@ class Stream(RunnableStream):
 
     @nested
     def select(self, *columns: Column, **named: Column) -> Stream:
-        """Choose and compute columns; the event time or the window is always kept.
-
-        `"*"` stands for all columns: `select("*", half=col("fare") / 2)`.
+        """Choose and compute columns; the event time or the window is always kept. `"*"` stands for
+        all columns: `select("*", half=col("fare") / 2)`.
         """
         return self._with(project(self.node, named_columns(self.node, columns, named)))
 

@@ -1,7 +1,7 @@
-"""Rewrites a query so that each of its rows says which input tuples it was made of.
+"""Rewrites a query so that each row lists the input tuples it was made of (`tidegate why`).
 
-Streams get a column of ids, which other nodes pass on and aggregates gather as text. Rows, their
-order and their other columns stay as they are, also those of answers from samples.
+Streams get a column of ids; other nodes pass it on and aggregates collect the ids as text. Rows,
+their order and their other columns do not change, not even in answers from samples.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ from tidegate.query.unnest import Unnest
 from tidegate.query.window_process import WindowProcess
 
 WHY = "#why"
-"""How the names of columns begin that have the ids of tuples."""
+"""The prefix of the names of id columns."""
 
 SEPARATOR = ","
 
 _GATHERED = "traced"
-"""The aggregate that gathers the ids of the tuples that an answer has used."""
+"""The aggregate that collects the ids of the tuples which an answer has used."""
 
 Ids = tuple[str, ...]
-"""The columns of a node that have ids; together they are those of its rows."""
+"""The id columns of a node; together they hold all ids of a row."""
 
 Traced = tuple[Node, Ids]
 
 
 class UntracedError(UnavailableError):
-    """Some node does not say of which tuples its rows are made: a class of the user's."""
+    """A node cannot say which tuples its rows are made of: a user's own class."""
 
 
 def traced(root: Node) -> dict[int, Traced]:
-    """By the identity of each node of a query the same node with ids, and where they are."""
+    """For each node (by `id`), the rewritten node and its id columns."""
     found: dict[int, Traced] = {}
     for node in bottom_up([root]):
         children = [found[id(child)] for child in node.children]
@@ -73,7 +73,7 @@ def _input(node: Input, _: Sequence[Traced]) -> Traced:
 
 
 def _passed(node: Any, children: Sequence[Traced]) -> Traced:
-    """A node that passes on the columns of its child."""
+    """For nodes that keep the columns of their child."""
     ((child, ids),) = children
     return replace(node, child=child), ids
 
@@ -85,7 +85,7 @@ def _projected(node: Project, children: Sequence[Traced]) -> Traced:
 
 
 def _united(node: Union, children: Sequence[Traced]) -> Traced:
-    """Sides match by position, so each has its ids in one column, the last."""
+    """Union matches columns by position, so each side puts its ids into one column, the last."""
     sides: list[Node] = []
     for original, (child, ids) in zip(node.inputs, children, strict=True):
         held: list[NamedExpr] = [(name, column(name)) for name in data_names(original)]
@@ -118,7 +118,7 @@ def _aggregated(node: Aggregate, children: Sequence[Traced]) -> Traced:
 
 
 def _limited(node: Limit, children: Sequence[Traced]) -> Traced:
-    """LIMIT of a stream, a process of our own, whose rows are those that it was given."""
+    """LIMIT of a stream is a process, but its rows are its input rows, so ids pass through."""
     ((child, ids),) = children
     output = (*node.output, *((name, pa.string()) for name in ids))
     limit = limit_of(node.factory)
@@ -152,11 +152,11 @@ _RULES: dict[type[Any], Callable[[Any, Sequence[Traced]], Traced]] = {
     ProcessNode: _untraced,
     WindowProcess: _untraced,
 }
-"""How each kind of node is traced; one that is missing here is an error."""
+"""How each kind of node is rewritten; a kind that is missing here fails."""
 
 
 def joined(ids: Ids) -> exp.Expression:
-    """All ids of a row in one text."""
+    """All ids of a row as one text."""
     if len(ids) == 1:
         return column(ids[0])
     none, comma = exp.Literal.string(""), exp.Literal.string(SEPARATOR)

@@ -12,7 +12,7 @@ _HIDDEN = "exploded value"
 
 
 def explode(child: Node, of: Column, into: str | None, position: str | None, outer: bool) -> Node:
-    """A row for each value; without `into` it is in the place of the column of lists."""
+    """One row for each value; without `into` the value replaces the list column."""
     values = read_expression(of, child.names, "explode")
     if into is not None:
         return Unnest(child, values, into, position, outer=outer)

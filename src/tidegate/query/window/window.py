@@ -1,4 +1,4 @@
-"""What every kind of window says about itself, so that no caller asks which kind it has.
+"""The interface of every kind of window, so that no caller asks which kind it has.
 
 A new kind of window is one file here and a line in `registry.py`.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Use(Enum):
-    """What may be asked of the rows of a window, and is not possible with every kind."""
+    """What can be asked of a window's rows, but not of every kind of window."""
 
     BOUND = "an answer within an error, from a sample"
     SHED = "an answer from some of the tuples"
@@ -31,10 +31,10 @@ class Use(Enum):
 class Window(ABC):
     """Which tuples of a group make a row together.
 
-    `word` begins it in SQL, `parts` follow; `argument` is its size in Python's `window`, which
-    `options` may follow.
-    `refusals` says which uses are not possible, and why. `event_offset_us` is from the end of a
-    window to the event time of its rows. `told_by` are the ends that tell its rows apart.
+    In SQL `word` begins the window and `parts` follow. In Python `argument` is its size in
+    `window(...)`, with `options`. `refusals` says which uses are impossible, and why. The event
+    time of a row is the window's end plus `event_offset_us`. `told_by` are the window columns that
+    identify its rows.
     """
 
     word: ClassVar[str]
@@ -48,49 +48,51 @@ class Window(ABC):
     @classmethod
     @abstractmethod
     def of(cls, *size: Any, **options: Any) -> Window:
-        """The window of this size that a program asks for; options may be missing."""
+        """The window for a program's arguments; options may be missing."""
 
     @classmethod
     @abstractmethod
     def written(cls, *args: Any, **parts: Any) -> Window:
-        """The window with the values of its `parts`; those that may be left out may be missing."""
+        """The window for the values of its `parts`; optional ones may be missing."""
 
     @classmethod
     @abstractmethod
     def side(cls, *args: Any, **parts: Any) -> JoinWindow:
-        """The window of one side of a join, which has the same syntax."""
+        """The window of one side of a join, from the same syntax."""
 
     @property
     @abstractmethod
     def reach_us(self) -> int:
-        """How much time it may cover; 0 where it is not measured in time."""
+        """How much time it covers; 0 if it is not measured in time."""
 
     @property
     def longest_us(self) -> int | None:
-        """How long one may be; None where there is no limit."""
+        """The longest it can be; None without a limit."""
         return self.reach_us
 
     @abstractmethod
     def __str__(self) -> str:
-        """As SQL has it between brackets."""
+        """The window in SQL, without brackets."""
 
     def row_key(self, keys: Sequence[str], early: bool) -> RowKey:
-        """What tells its rows apart, given the columns of GROUP BY; `early` ones are replaced."""
+        """The columns that identify its rows, given the GROUP BY columns; `early` rows are replaced
+        later.
+        """
         return RowKey((*self.told_by, *keys), replaces=early)
 
     def allows(self, use: Use) -> bool:
         return use not in self.refusals
 
     def check(self, use: Use, where: str, remedy: str) -> None:
-        """Refuse a use that is not possible."""
+        """Raises if a use is impossible."""
         if not self.allows(use):
             raise QueryError(where, self.refusals[use], f"[{self}]", remedy)
 
 
 class JoinWindow(ABC):
-    """Which tuples of one side of a join may have a partner; it moves with every tuple.
+    """Which tuples of one side of a join can have a partner; it moves with every tuple.
 
-    `no_shed` says why tuples of the side cannot be shed, where they cannot.
+    `no_shed` says why tuples of the side cannot be shed; None if they can.
     """
 
     no_shed: ClassVar[str | None] = None
@@ -101,11 +103,11 @@ class JoinWindow(ABC):
         """How far back it reaches: in microseconds, or else in tuples."""
 
     def check_side(self) -> None:  # noqa: B027
-        """Refuse one that jumps; most do not."""
+        """Raises for a window with a slide; most kinds have none here."""
 
 
 def slides(window: object) -> QueryError:
-    """What to say of a window that jumps, in a join."""
+    """The error for a window with a slide in a join."""
     return QueryError(
         "JOIN",
         "the window of a join moves with every tuple, so it has no SLIDE",
