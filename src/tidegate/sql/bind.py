@@ -1,4 +1,4 @@
-"""Binds statements to a catalog of streams: the dialect's syntax becomes logical nodes."""
+"""Binds statements to a catalog of streams: parsed SQL becomes logical nodes."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ __all__ = ["Create", "Script", "bind", "read_script"]
 
 @nested
 def bind(script: Script, streams: Mapping[str, Known]) -> tuple[Output, ...]:
-    """The logical plans of a script's outputs over these streams, checked.
+    """The checked logical plans of a script's outputs over these streams.
 
-    A stream may be a node, that is, the result of a query. Errors are QueryErrors.
+    A stream may be a node, that is, the result of another query. Mistakes are QueryErrors.
     """
     catalog = Catalog.of(script, streams, _bind_query)
     outputs = []
@@ -198,7 +198,7 @@ class _Binder:
         return _stateless(tree, scope, node, items)
 
     def _table(self, tree: exp.Expression) -> TableDef | None:
-        """The table that the right side of a join names; None where it is a stream."""
+        """The table on the right side of a join; None if it is a stream."""
         windowed = isinstance(tree, StreamWindow)
         named = tree.this if windowed else tree
         if not isinstance(named, exp.Table) or not isinstance(named.this, exp.Identifier):
@@ -215,7 +215,7 @@ class _Binder:
         return table
 
     def _joined(self, first: exp.Expression, joins: Sequence[exp.Join]) -> Relation:
-        """FROM with its joins, from left to right."""
+        """FROM and its joins, from left to right."""
         tables = [self._table(join.this) for join in joins]
         if None not in tables:
             relation = self._relation(first)
@@ -273,7 +273,7 @@ class _Binder:
 
 @dataclass(frozen=True)
 class _Named:
-    """A query of WITH, which sees those before it; it is bound once, however often it is read."""
+    """A query of WITH, which sees the queries before it; bound once, however often it is read."""
 
     name: str
     tree: exp.Expression
@@ -304,7 +304,7 @@ def _alias_columns(tree: exp.Expression) -> Sequence[exp.Identifier]:
 
 
 def _distinct_as_group(tree: exp.Select) -> exp.Select:
-    """SELECT DISTINCT of a window is one row for each group of its columns."""
+    """Rewrites SELECT DISTINCT over a window as a GROUP BY of its columns."""
     distinct, from_ = tree.args.get("distinct"), tree.args.get("from_")
     windowed = from_ is not None and isinstance(from_.this, StreamWindow)
     if not distinct or distinct.args.get("on"):
@@ -330,7 +330,7 @@ def _distinct_as_group(tree: exp.Select) -> exp.Select:
 
 
 def _short_text(tree: exp.Expression) -> str:
-    """A relation for messages; a subquery that is long is not written out."""
+    """A relation for messages; a long subquery is abbreviated."""
     parts = sum(1 for _ in islice(tree.walk(), 40)) if isinstance(tree, exp.Subquery) else 0
     text = "(...)" if parts == 40 else tree.sql(dialect="tidegate", comments=False)
     return text if parts == 0 or len(text) < 40 else "(...)"

@@ -1,4 +1,4 @@
-"""Tidegate's SQL as a sqlglot dialect of Spark's: parses scripts and prints them again."""
+"""Tidegate's SQL as a sqlglot dialect based on Spark's; parses scripts and prints them."""
 
 from __future__ import annotations
 
@@ -51,18 +51,19 @@ _PLAIN = {
 _OF_SEVERAL = tuple(
     name for f in TABLE if len(f.arguments) > 1 or isinstance(f, WithinFunction) for name in f.sql
 )
-"""Aggregates of several columns, and those of an order. sqlglot has a place for each of them, and
-where one is missing or too many are there it says so without naming the function; here they are
-calls like others."""
+"""Aggregates of several columns, and ordered ones. sqlglot has a slot for each argument, and its
+error for a missing or surplus one does not name the function. So here they are parsed as plain
+calls.
+"""
 
 
 def _call(name: str) -> Callable[[list[exp.Expr]], exp.Expr]:
-    """A call with its arguments in a plain list, however many there are."""
+    """A call with its arguments in a list, however many."""
     return lambda arguments: exp.Anonymous(this=name, expressions=arguments)
 
 
 class TidegateParser(KeepParser, FrameParser, CreateTableParser):
-    """Spark's parser with streams, windows after table names, and trailing WITH clauses."""
+    """Spark's parser, extended by streams, windows after table names, and trailing WITH clauses."""
 
     FUNCTIONS = {
         **{name: whole(name, build) for name, build in SparkParser.FUNCTIONS.items()},
@@ -91,7 +92,9 @@ class TidegateParser(KeepParser, FrameParser, CreateTableParser):
     ALIAS_TOKENS = SparkParser.ALIAS_TOKENS | {TokenType.MATCH_CONDITION}
 
     def _parse_bitwise(self) -> exp.Expr | None:
-        """Operators below + and ||, where sqlglot has one level and Spark four: shifts, &, ^, |."""
+        """Operators of lower precedence than + and ||: sqlglot has one level for them, Spark has
+        four (shifts, &, ^, |).
+        """
         return self._parse_bits(TokenType.PIPE, TokenType.CARET, TokenType.AMP)
 
     def _parse_bits(self, token: TokenType, *tighter: TokenType) -> exp.Expr | None:
@@ -104,7 +107,9 @@ class TidegateParser(KeepParser, FrameParser, CreateTableParser):
         return this
 
     def _parse_position(self, haystack_first: bool = False) -> exp.StrPosition:
-        """POSITION(text IN column), or a list; sqlglot would drop what follows the third."""
+        """POSITION(text IN column), or arguments in a list; sqlglot would drop those after the
+        third.
+        """
         found: list[Any] = self._parse_csv(self._parse_bitwise)
         most = 3
         if self._match(TokenType.IN):
@@ -137,7 +142,7 @@ class TidegateParser(KeepParser, FrameParser, CreateTableParser):
         return self._parse_clauses(query) if isinstance(query, exp.Query) else query
 
     def _parse_joined(self, first: exp.Expr) -> exp.Expr:
-        """A stream with the joins that follow it in parentheses."""
+        """A stream and the joins that follow it inside parentheses."""
         joins = [*(first.args.get("joins") or ()), *self._parse_joins()]
         first.set("joins", None)
         return self.expression(JoinedStreams(this=first, joins=joins)) if joins else first
@@ -165,7 +170,7 @@ class TidegateParser(KeepParser, FrameParser, CreateTableParser):
         return super()._parse_alias(*args, **kwargs)
 
     def _refuse_word_of_clause(self, names: Collection[TokenType]) -> None:
-        """Refuse a word that begins a clause, here or elsewhere, as a name without AS before it."""
+        """Raises for a clause's keyword used as an alias without AS."""
         token = self._curr
         quoted = token and token.token_type is TokenType.IDENTIFIER
         if token and not quoted and token.token_type in names and token.text.upper() in WORDS:
@@ -192,14 +197,14 @@ class TidegateParser(KeepParser, FrameParser, CreateTableParser):
         return window
 
     def _parse_limit(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
-        """LIMIT, or FETCH, whose words FIRST and NEXT mean the same."""
+        """LIMIT, or FETCH, where FIRST and NEXT mean the same."""
         limit = super()._parse_limit(*args, **kwargs)
         if isinstance(limit, exp.Fetch) and limit.text("direction").upper() == "NEXT":
             limit.set("direction", "FIRST")
         return limit
 
     def _parse_join(self, *args: Any, **kwargs: Any) -> exp.Join | None:
-        """A join as written: sqlglot adds ON TRUE where there is no condition."""
+        """A join as written: sqlglot would add ON TRUE to one without a condition."""
         join = super()._parse_join(*args, **kwargs)
         if join is not None and join.args.get("on") == exp.true():
             written = self._prev.token_type is TokenType.TRUE
@@ -214,7 +219,7 @@ class TidegateParser(KeepParser, FrameParser, CreateTableParser):
 
 
 class TidegateGenerator(SparkGenerator):
-    """Prints the same syntax again."""
+    """Prints the extended syntax."""
 
     TRANSFORMS = {
         **{k: v for k, v in SparkGenerator.TRANSFORMS.items() if k is not exp.Select},
@@ -240,7 +245,7 @@ class Tidegate(Spark):
     """Spark's SQL with streams; registered with sqlglot as "tidegate"."""
 
     class Tokenizer(Spark.Tokenizer):
-        """Spark 4 reads a doubled quote inside a string as one quote."""
+        """Reads a doubled quote inside a string as one quote, as Spark 4 does."""
 
         STRING_ESCAPES = ["\\", "'"]
         KEYWORDS = {**Spark.Tokenizer.KEYWORDS, "MATCH_CONDITION": TokenType.MATCH_CONDITION}
@@ -251,7 +256,7 @@ class Tidegate(Spark):
 
 @nested
 def parse(text: str) -> list[exp.Expression]:
-    """The statements of a script, without the empty ones; mistakes are one-line QueryErrors."""
+    """The statements of a script, without empty ones; mistakes are one-line QueryErrors."""
     try:
         tokens = Tidegate().tokenize(text)
         refuse_slips(tokens)
@@ -273,7 +278,7 @@ def parse(text: str) -> list[exp.Expression]:
 
 @nested
 def parse_columns(text: str) -> exp.Schema:
-    """The columns of a declaration as a program writes it: `zip STRING, amount DECIMAL(10,2)`."""
+    """The columns of a declaration in a program: `zip STRING, amount DECIMAL(10,2)`."""
 
     def declared(parser: Any) -> exp.Expr:
         found: exp.Expr = parser._parse_declared(close=False)

@@ -1,4 +1,4 @@
-"""The sides of UNION ALL, which the parser gives as a tree of two sides each."""
+"""Flattens UNION ALL, which the parser returns as a binary tree."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from sqlglot import exp
 
 
 def sides_of(tree: exp.SetOperation) -> list[exp.Expression]:
-    """What UNION ALL joins, in order; thousands of sides are a tree that leans to the left."""
+    """The sides of UNION ALL in order. A loop, because thousands of sides are a tree of that
+    depth.
+    """
     sides: list[exp.Expression] = []
     left: exp.Expression = tree
     while isinstance(left, exp.SetOperation) and (left is tree or _is_bare(left)):
