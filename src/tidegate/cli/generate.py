@@ -1,4 +1,4 @@
-"""`tidegate generate`: rows of a generator as a file, and the list of generators."""
+"""`tidegate generate`: writes rows of a generator to a file, or lists the generators."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMATS = {
     ".jsonl": "json",
     ".ndjson": "json",
 }
-"""What is written, by the endings of names."""
+"""Output formats by file extension."""
 
 CHUNK_ROWS = 2**18
 
@@ -102,7 +102,7 @@ def generate(
 
 
 def _query(rows: int, parameters: Sequence[str]) -> str:
-    """The parameters as the text of a URI."""
+    """The parameters as the query part of a URI."""
     found = pairs("--param", parameters, "KEY=VALUE, for example seed=7")
     for pair in found:
         if pair.name == "rows":
@@ -118,7 +118,7 @@ def _query(rows: int, parameters: Sequence[str]) -> str:
 
 
 def _format(path: Path, asked: str | None) -> str:
-    """The format that is asked for, or that the file's extension stands for."""
+    """The requested format, or that of the file's extension."""
     extensions = f".{asked.lower()}" if asked is not None else path.suffix.lower()
     if extensions in FORMATS:
         return FORMATS[extensions]

@@ -1,8 +1,8 @@
-"""Stopping a run from outside: signals on the main thread, the loop on another.
+"""Stops a run from outside: the main thread waits for signals while another thread runs the loop.
 
-The main thread does nothing but wait, for the loop to end or for a signal, at the end of a pipe
-that both write to. So a signal is answered whatever the loop is doing: waiting for Spark to start,
-for executors, for a task that hangs. And nothing of ours runs inside a signal handler.
+The main thread only waits, at the end of a pipe, for a signal or the end of the loop; both are
+written to that pipe. So a signal is answered whatever the loop is doing: waiting for Spark to
+start, for executors, or for a task that hangs. None of our code runs inside a signal handler.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:  # commands that run no query start without the engine
     from tidegate.driver.metrics import Summary
 
 EXIT_STOPPED = 130
-"""The exit code of a run that a signal has stopped: 128 and the number of SIGINT."""
+"""The exit code of a run that a signal stopped: 128 plus the number of SIGINT."""
 
 STOPPING = "stopping after this batch"
 
 _PATIENCE_S = 3.0
-"""How long an aborted batch may take to end before the process ends without it."""
+"""How long an aborted batch may take to end; then the process exits without waiting for it."""
 
 _ENDED = 0
-"""What the pipe has when the loop has ended; else it has the numbers of signals."""
+"""Written to the pipe when the loop has ended; other values are signal numbers."""
 
 _abandoned: list[Loop] = []
 """Loops that were aborted and did not end."""
@@ -49,10 +49,10 @@ class Stopped(Exception):
 
 
 def run_stoppable(loop: Loop, ending: Callable[[str], None]) -> Summary:
-    """Run a loop: the first signal ends it after the batch at hand, the second aborts that.
+    """Runs a loop. The first signal ends it after the running batch, a second one aborts the batch.
 
-    `ending` is told in words how it ends. Raises Stopped where a signal, or somebody who asked the
-    query to stop, came before the end of the input, and what the loop raises otherwise.
+    `ending` is called with a text that says how it ends. Raises Stopped if a signal or a command
+    stopped the query before the end of its input; otherwise raises what the loop raises.
     """
     signals = 0
     with _pipe() as (ear, tell):
@@ -80,15 +80,15 @@ def run_stoppable(loop: Loop, ending: Callable[[str], None]) -> Summary:
 
 
 def wait_for_signal() -> None:
-    """Block until somebody wants this process to end."""
+    """Blocks until a signal asks this process to end."""
     with _pipe() as (ear, _):
         os.read(ear, 1)
 
 
 def leave(code: int) -> NoReturn:
-    """End the process; if a batch was aborted and goes on all the same, without waiting for it.
+    """Exits the process, without waiting for an aborted batch that still runs.
 
-    What it leaves behind is what a crash leaves, and the next start removes it.
+    What that batch leaves behind is what a crash leaves, and the next start removes it.
     """
     if not _abandoned:
         sys.exit(code)
@@ -101,7 +101,7 @@ def leave(code: int) -> NoReturn:
 
 
 def _aborted(loop: Loop, running: Future[Summary], ear: int) -> bool:
-    """Break off the batch; whether the loop has ended with it, soon enough."""
+    """Aborts the batch; returns whether the loop then ended in time."""
     abort = schedule.current().start("tidegate-abort", loop.abort, daemon=True)
     try:
         if not abort.result(_PATIENCE_S):
@@ -116,10 +116,11 @@ def _aborted(loop: Loop, running: Future[Summary], ear: int) -> bool:
 
 @contextmanager
 def _pipe() -> Iterator[tuple[int, Callable[[int], None]]]:
-    """The end of a pipe that has the number of each signal to stop which comes meanwhile.
+    """The read end of a pipe that receives the numbers of stop signals, and a function to write to
+    it.
 
-    And a function to put a number into it; afterwards it does nothing, because the loop may end
-    when somebody else has the descriptor.
+    After the block the function does nothing: the loop may end later, when the descriptor's number
+    belongs to another file.
     """
     ear, mouth = os.pipe()
     lock, ended = Lock(), Event()

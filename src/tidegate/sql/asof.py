@@ -24,9 +24,9 @@ _SHIFTED = {
     ("<=", 1): "<",
     ("<", -1): "<=",
 }
-"""A comparison of times, and by how many microseconds the left time is later than the event time,
-less the same for the right one, gives the comparison of event times. A window's row happens in the
-window's last instant, one microsecond before window_end.
+"""Turns a comparison of columns into one of event times. A key is the written comparison, and how
+much further the left column is from its event time than the right one, in microseconds. A window's
+event time is its last instant, one microsecond before window_end.
 """
 
 _MATCH = "MATCH_CONDITION"
