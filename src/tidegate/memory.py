@@ -125,6 +125,7 @@ class Cache:
             turn = self._loading.setdefault(key, threading.Lock())
         # Loading holds the lock of this key alone: reading a file must not block the other caches.
         with schedule.current().hold(turn):
+            # Another thread may have loaded it while this one waited for its turn.
             with lock:
                 if key in self._values:
                     return cast(T, self._values[key][0])

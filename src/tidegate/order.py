@@ -58,6 +58,7 @@ def alike(columns: Sequence[pa.Array], rows: int) -> Flags:
     """For each row, whether it equals the row before it in all columns; false for the first row."""
     same = np.ones(rows, np.bool_)
     for column in columns:
+        # Codes are compared, not values: as values NULL and NaN equal nothing, not even themselves.
         numbers = column.dictionary_encode(null_encoding="encode").indices.to_numpy()
         same[1:] &= numbers[1:] == numbers[:-1]
     same[:1] = False

@@ -104,17 +104,17 @@ def generate(
 def _query(rows: int, parameters: Sequence[str]) -> str:
     """The parameters as the query part of a URI."""
     found = pairs("--param", parameters, "KEY=VALUE, for example seed=7")
-    for pair in found:
-        if pair.name == "rows":
-            raise OptionError("--param", "cannot be rows", pair.value, "Use --rows.")
-        if pair.name == "pace":
+    for name, value in found:
+        if name == "rows":
+            raise OptionError("--param", "cannot be rows", value, "Use --rows.")
+        if name == "pace":
             raise OptionError(
                 "--param",
                 "cannot be pace, which is for streams that are read live",
-                f"pace={pair.value}",
+                f"pace={value}",
                 "Leave it out.",
             )
-    return urlencode([("rows", rows), *((p.name, p.value) for p in found)])
+    return urlencode([("rows", rows), *found])
 
 
 def _format(path: Path, asked: str | None) -> str:

@@ -157,35 +157,23 @@ policy_option = click.option(
 )
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One NAME=VALUE option."""
-
-    name: str
-    value: str
-
-
-def pairs(option: str, values: Sequence[str], shape: str) -> list[Pair]:
-    """Reads repeated NAME=VALUE options."""
+def pairs(
+    option: str, values: Sequence[str], shape: str, empty: bool = False
+) -> list[tuple[str, str]]:
+    """Reads repeated NAME=VALUE options; `empty` allows empty values."""
     found = []
     for text in values:
         name, sign, value = text.partition("=")
-        if not sign or not name.strip() or not value.strip():
+        if not sign or not name.strip() or not (value.strip() or empty):
             raise OptionError(option, f"must look like {shape}", text)
-        found.append(Pair(name.strip(), value.strip()))
+        found.append((name.strip(), value.strip()))
     return found
 
 
 def settings(values: Sequence[str]) -> dict[str, str]:
     """Reads repeated --conf KEY=VALUE; as in spark-submit, the last value of a key counts."""
-    shape = "must look like KEY=VALUE, for example spark.executor.memory=4g"
-    found = {}
-    for text in values:
-        name, sign, value = text.partition("=")
-        if not sign or not name.strip():
-            raise OptionError("--conf", shape, text)
-        found[name.strip()] = value.strip()
-    return found
+    shape = "KEY=VALUE, for example spark.executor.memory=4g"
+    return dict(pairs("--conf", values, shape, empty=True))
 
 
 @dataclass(frozen=True)
@@ -217,11 +205,11 @@ def asked_instances(instances: Sequence[str], switches: Sequence[str]) -> Instan
         else:
             asked = replace(asked, instances=number)
     shape = "BATCH=N, for example 3=4"
-    for pair in pairs("--switch", switches, shape):
-        name, sign, text = pair.name.rpartition(":")
-        written = f"{pair.name}={pair.value}"
+    for when, value in pairs("--switch", switches, shape):
+        name, sign, text = when.rpartition(":")
+        written = f"{when}={value}"
         batch = _whole(text, "--switch", f"must look like {shape}", written)
-        number = _whole(pair.value, "--switch", f"must look like {shape}", written)
+        number = _whole(value, "--switch", f"must look like {shape}", written)
         if sign and not name:
             raise OptionError("--switch", f"must look like {shape}", written)
         into = asked.subquery_switches.setdefault(name, {}) if sign else asked.switches
@@ -265,10 +253,9 @@ def stream_options(
 ) -> tuple[dict[str, list[str]], dict[str, str]]:
     """The addresses and the time columns of streams, by stream name."""
     uris: dict[str, list[str]] = {}
-    for pair in pairs("--stream", streams, "NAME=URI, for example rides=rides.csv"):
-        uris.setdefault(pair.name, []).append(pair.value)
-    named = pairs("--time", times, "NAME=COLUMN, for example rides=ts")
-    return uris, {p.name: p.value for p in named}
+    for name, uri in pairs("--stream", streams, "NAME=URI, for example rides=rides.csv"):
+        uris.setdefault(name, []).append(uri)
+    return uris, dict(pairs("--time", times, "NAME=COLUMN, for example rides=ts"))
 
 
 def read_query(

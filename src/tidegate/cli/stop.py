@@ -55,10 +55,10 @@ def run_stoppable(loop: Loop, ending: Callable[[str], None]) -> Summary:
     stopped the query before the end of its input; otherwise raises what the loop raises.
     """
     signals = 0
-    with _pipe() as (ear, tell):
+    with _pipe() as (read_end, tell):
         running = schedule.current().start("tidegate-run", loop.run, daemon=True)
         running.add_done_callback(lambda _: tell(_ENDED))
-        while os.read(ear, 1)[0] != _ENDED:
+        while os.read(read_end, 1)[0] != _ENDED:
             signals += 1
             if signals == 1:
                 loop.stop()
@@ -67,10 +67,11 @@ def run_stoppable(loop: Loop, ending: Callable[[str], None]) -> Summary:
             elif signals == 2:
                 ending("aborting")
                 say("aborting the batch")
-                if not _aborted(loop, running, ear):
+                if not _aborted(loop, running, read_end):
                     _abandoned.append(loop)
                     raise Stopped(loop.summary)
                 break
+    # Read only now: while the loop runs, waiting for the future would leave signals unanswered.
     failure = running.exception()
     if failure is not None and signals < 2:  # else it is the abort that failed
         raise failure
@@ -81,8 +82,8 @@ def run_stoppable(loop: Loop, ending: Callable[[str], None]) -> Summary:
 
 def wait_for_signal() -> None:
     """Blocks until a signal asks this process to end."""
-    with _pipe() as (ear, _):
-        os.read(ear, 1)
+    with _pipe() as (read_end, _):
+        os.read(read_end, 1)
 
 
 def leave(code: int) -> NoReturn:
@@ -100,7 +101,7 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _aborted(loop: Loop, running: Future[Summary], ear: int) -> bool:
+def _aborted(loop: Loop, running: Future[Summary], read_end: int) -> bool:
     """Aborts the batch; returns whether the loop then ended in time."""
     abort = schedule.current().start("tidegate-abort", loop.abort, daemon=True)
     try:
@@ -108,8 +109,8 @@ def _aborted(loop: Loop, running: Future[Summary], ear: int) -> bool:
             return running.done()
     except TimeoutError:  # Spark does not answer
         return running.done()
-    while not running.done() and select.select([ear], [], [], _PATIENCE_S)[0]:
-        if os.read(ear, 1)[0] != _ENDED:
+    while not running.done() and select.select([read_end], [], [], _PATIENCE_S)[0]:
+        if os.read(read_end, 1)[0] != _ENDED:
             return False  # a third signal: somebody is in a hurry
     return running.done()
 
@@ -122,25 +123,25 @@ def _pipe() -> Iterator[tuple[int, Callable[[int], None]]]:
     After the block the function does nothing: the loop may end later, when the descriptor's number
     belongs to another file.
     """
-    ear, mouth = os.pipe()
+    read_end, write_end = os.pipe()
     lock, ended = Lock(), Event()
 
     def tell(number: int) -> None:
         with lock:
             if not ended.is_set():
-                os.write(mouth, bytes([number]))
+                os.write(write_end, bytes([number]))
 
-    os.set_blocking(mouth, False)
-    woken = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
+    os.set_blocking(write_end, False)
+    woken = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     stops = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: None) for number in stops}
     try:
-        yield ear, tell
+        yield read_end, tell
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(woken)
         with lock:
             ended.set()
-            os.close(ear)
-            os.close(mouth)
+            os.close(read_end)
+            os.close(write_end)

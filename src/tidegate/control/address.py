@@ -83,6 +83,7 @@ def write_record(path: str, address: ControlAddress) -> None:
     disk.make_folders(os.path.dirname(path), 0o700)
     aside = temporary(path)
     try:
+        # Not synced: after a loss of power no process is left at this address.
         with disk.current().create(aside, 0o600) as file:
             file.write(json.dumps(asdict(address)).encode() + b"\n")
         disk.current().replace(aside, path)

@@ -59,6 +59,7 @@ class ControlServer:
         try:
             self._listening.setblocking(False)
             self._listening.bind(self.address.socket)
+            # Nobody else can connect before this either: the folder is open to this user alone.
             os.chmod(self.address.socket, 0o600)
             self._listening.listen(socket.SOMAXCONN)
             self._read_end, self._write_end = socket.socketpair()

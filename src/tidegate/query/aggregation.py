@@ -89,10 +89,6 @@ class Aggregate(Logical):
         way = "".join(f", {clause.shown}" for clause in self.clauses if clause.shown)
         return f"aggregate [{self.window}] by {keys or 'nothing'}: {calls or 'groups only'}{way}"
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
     @cached_property
     def names(self) -> Names:
         return Names((*WINDOW, *(n for n, _ in self.keys), *self.result_names))

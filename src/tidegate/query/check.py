@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Expr
+from tidegate.query.name import EVENT_TIME
 from tidegate.query.types.coercion import common
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import type_name
@@ -96,6 +97,17 @@ def check_type(
         return
     with suppress(UnknownKernel):
         (bind_predicate if predicate else bind)(expression, types, where)
+
+
+def refuse_shadowed(child: Node, where: str, remedy: str) -> None:
+    """Raises if a column of the child has the name of the event time but is not the event time."""
+    if EVENT_TIME in child.names and EVENT_TIME not in child.event_names:
+        raise QueryError(
+            where,
+            f"the name {EVENT_TIME} belongs to the event time",
+            "a column of that name",
+            remedy,
+        )
 
 
 def set_fields(node: object, **fields: object) -> None:

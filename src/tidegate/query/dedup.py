@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from tidegate.duration import duration_text
 from tidegate.errors import QueryError
-from tidegate.query.check import check_type, key_type, set_fields, types_of
+from tidegate.query.check import check_type, key_type, refuse_shadowed, set_fields, types_of
 from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, Names, canonical, expression_text, is_plain
 from tidegate.query.row_key import RowKey
@@ -39,10 +39,6 @@ class TupleRows(Logical):
     windowed = False
     stateful = True
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
     @cached_property
     def names(self) -> tuple[str, ...]:
         held = self.child.names
@@ -62,17 +58,10 @@ class TupleRows(Logical):
     def event_names(self) -> frozenset[str]:
         return self.child.event_names | {EVENT_TIME}
 
-    def refuse_shadowed(self, where: str) -> None:
-        """Raises if the child has a column with the name of the event time that is not the event
-        time.
-        """
-        if EVENT_TIME in self.child.names and EVENT_TIME not in self.child.event_names:
-            raise QueryError(
-                where,
-                f"the name {EVENT_TIME} belongs to the event time",
-                "a column of that name",
-                f"Give the column another name: FROM (SELECT {EVENT_TIME} AS t, ... FROM ...).",
-            )
+    def check_event_time(self, where: str) -> None:
+        """Raises if a column has the name of the event time but is not the event time."""
+        remedy = f"Give the column another name: FROM (SELECT {EVENT_TIME} AS t, ... FROM ...)."
+        refuse_shadowed(self.child, where, remedy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +79,7 @@ class Dedup(TupleRows):
     keep: str = FIRST
 
     def __post_init__(self) -> None:
-        self.refuse_shadowed(_WHERE)
+        self.check_event_time(_WHERE)
         if not self.keys:
             raise QueryError(_WHERE, "needs a column", "none", "Name one: DISTINCT ON (id).")
         if self.keep not in KEEPS:

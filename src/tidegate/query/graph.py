@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tidegate.query.node import Aggregate, Join, Node, ProcessNode
+from tidegate.query.logical import Logical
+from tidegate.query.node import Node
 
 
 def bottom_up(roots: Iterable[Node]) -> Iterator[Node]:
@@ -21,16 +22,6 @@ def bottom_up(roots: Iterable[Node]) -> Iterator[Node]:
             stack.extend((child, False) for child in reversed(node.children))
 
 
-def has_join(node: Node) -> bool:
-    """Whether a plan has a join."""
-    return any(isinstance(part, Join) for part in bottom_up([node]))
-
-
-def has_process(node: Node) -> bool:
-    """Whether a plan has a user's own operator."""
-    return any(isinstance(part, ProcessNode) for part in bottom_up([node]))
-
-
-def has_aggregate(node: Node) -> bool:
-    """Whether a plan has an aggregate."""
-    return any(isinstance(part, Aggregate) for part in bottom_up([node]))
+def has(kind: type[Logical], node: Node) -> bool:
+    """Whether a plan has a node of a kind."""
+    return any(isinstance(part, kind) for part in bottom_up([node]))

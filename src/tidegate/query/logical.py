@@ -23,13 +23,16 @@ class Logical:
 
     if TYPE_CHECKING:
         stateful: bool
+        child: Node
         clauses: tuple[Clause, ...]
 
         @property
-        def children(self) -> tuple[Node, ...]: ...
-
-        @property
         def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The nodes whose rows it reads: here the only one."""
+        return (self.child,)
 
     def clause(self, word: str) -> Any:
         """The WITH clause of this node that begins with a word; None if it has none."""

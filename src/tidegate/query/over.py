@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -29,22 +30,27 @@ if TYPE_CHECKING:
 Types = Sequence[pa.DataType]
 
 
-class OverCall(Protocol):
+class OverCall(ABC):
     """What one column computes; `arguments` are expressions over the child's columns."""
 
     @property
+    @abstractmethod
     def arguments(self) -> tuple[exp.Expression, ...]: ...
 
+    @abstractmethod
     def over(self, change: Callable[[exp.Expression], exp.Expression]) -> OverCall:
         """The same call with changed expressions."""
 
     def coerced(self, types: Types) -> OverCall:
         """The call with Spark's implicit casts, given the types of its arguments."""
+        return self
 
     def result(self, types: Types) -> pa.DataType:
-        """The type of the column, given those of the coerced arguments."""
+        """The type of the column, given those of the coerced arguments: that of the first."""
+        return types[0]
 
     @property
+    @abstractmethod
     def text(self) -> str:
         """The call as text, for people and for the query's fingerprint."""
 
@@ -89,7 +95,7 @@ def _check_rows(where: str, rows: int) -> None:
 
 
 @dataclass(frozen=True)
-class FrameCall:
+class FrameCall(OverCall):
     """An aggregate over a frame."""
 
     call: AggregateCall
@@ -124,7 +130,7 @@ class FrameCall:
 
 
 @dataclass(frozen=True)
-class LagCall:
+class LagCall(OverCall):
     """The value of the tuple `offset` before; `default`, or NULL, if there is none."""
 
     value: exp.Expression
@@ -160,9 +166,6 @@ class LagCall:
         )
         return replace(self, value=value, default=default)
 
-    def result(self, types: Types) -> pa.DataType:
-        return types[0]
-
     @property
     def text(self) -> str:
         more = "" if self.default is None else f", {expression_text(self.default)}"
@@ -182,7 +185,7 @@ class LeadCall(LagCall):
 
 
 @dataclass(frozen=True)
-class NthCall:
+class NthCall(OverCall):
     """The value of the n-th tuple in the frame, counted from 1; NULL if there is none."""
 
     value: exp.Expression
@@ -202,12 +205,6 @@ class NthCall:
     def over(self, change: Callable[[exp.Expression], exp.Expression]) -> NthCall:
         return replace(self, value=change(self.value))
 
-    def coerced(self, types: Types) -> NthCall:
-        return self
-
-    def result(self, types: Types) -> pa.DataType:
-        return types[0]
-
     @property
     def text(self) -> str:
         said = f"nth_value({expression_text(self.value)}, {self.number})"
@@ -215,7 +212,7 @@ class NthCall:
 
 
 @dataclass(frozen=True)
-class RankCall:
+class RankCall(OverCall):
     """1 plus the number of tuples at earlier instants; if `dense`, plus the number of earlier
     instants.
     """
@@ -224,9 +221,6 @@ class RankCall:
     arguments: tuple[exp.Expression, ...] = ()
 
     def over(self, change: Callable[[exp.Expression], exp.Expression]) -> RankCall:
-        return self
-
-    def coerced(self, types: Types) -> RankCall:
         return self
 
     def result(self, types: Types) -> pa.DataType:
@@ -246,7 +240,7 @@ class Over(TupleRows):
     calls: tuple[tuple[str, OverCall], ...]
 
     def __post_init__(self) -> None:
-        self.refuse_shadowed("OVER")
+        self.check_event_time("OVER")
         names = self.child.names
 
         def plain(expression: exp.Expression) -> exp.Expression:

@@ -20,10 +20,6 @@ class Passthrough(Logical):
     child: Node
     stateful = False
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
     @cached_property
     def windowed(self) -> bool:
         return self.child.windowed

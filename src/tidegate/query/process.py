@@ -27,7 +27,7 @@ from tidegate.operate.process.definition import (
     is_list,
 )
 from tidegate.operate.process.definition import Process as UserProcess
-from tidegate.query.check import key_type
+from tidegate.query.check import key_type, refuse_shadowed
 from tidegate.query.initial_state import initial_state
 from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, distinct_names, resolve
@@ -66,13 +66,7 @@ class ProcessNode(Logical):
     stateful = True
 
     def __post_init__(self) -> None:
-        if EVENT_TIME in self.child.names and EVENT_TIME not in self.child.event_names:
-            raise QueryError(
-                self._where,
-                f"the name {EVENT_TIME} belongs to the event time",
-                "a column of that name",
-                "Give the column another name with select.",
-            )
+        refuse_shadowed(self.child, self._where, "Give the column another name with select.")
         if self.keys is not None and not callable(self.keys):
             found = tuple(resolve(k, self.columns, f"{self._where} keys") for k in self.keys)
             object.__setattr__(self, "keys", found)
@@ -84,10 +78,6 @@ class ProcessNode(Logical):
         _check_output(self.output, self._where)
         with suppress(UnknownKernel):
             self.spec()
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

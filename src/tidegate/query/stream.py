@@ -41,6 +41,7 @@ from tidegate.query.runnable import RunnableStream
 from tidegate.query.surface import habit
 from tidegate.query.surface.arguments import (
     Column,
+    explode,
     join_condition,
     join_kind,
     join_windows,
@@ -52,7 +53,6 @@ from tidegate.query.surface.arguments import (
 )
 from tidegate.query.surface.asof import EXAMPLE as _JOIN_ASOF
 from tidegate.query.surface.asof import On, read_asof
-from tidegate.query.surface.explode import explode
 from tidegate.query.surface.signature import called_as
 from tidegate.query.surface.stream_view import not_a_name
 from tidegate.query.surface.table import Table, definition_of, table_join

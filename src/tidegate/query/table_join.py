@@ -77,10 +77,6 @@ class TableJoin(Logical):
         return f"{self.kind.summary} with table {self.table.name} as {self.labels[1]} on {on}"
 
     @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    @property
     def filters(self) -> bool:
         """Whether it only chooses tuples (SEMI, ANTI), so that its columns are the stream's."""
         return not self.kind.pairs

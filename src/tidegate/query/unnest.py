@@ -40,7 +40,7 @@ class Unnest(TupleRows):
     outer: bool = False
 
     def __post_init__(self) -> None:
-        self.refuse_shadowed("EXPLODE")
+        self.check_event_time("EXPLODE")
         set_fields(self, values=canonical(self.values, self.child.names, "EXPLODE"))
         distinct_names(self.names, "EXPLODE")
         with suppress(UnknownKernel):

@@ -15,7 +15,8 @@ from tidegate.operate.aggregate.process import PROCESS, MergeableProcess
 from tidegate.operate.process.definition import Process as UserProcess
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.aggregation import Aggregate
-from tidegate.query.name import EVENT_TIME, WINDOW, NamedExpr, column, named_text
+from tidegate.query.check import refuse_shadowed
+from tidegate.query.name import WINDOW, NamedExpr, column, named_text
 from tidegate.query.process import Factory, class_name, named, output_of, tried_of
 from tidegate.query.row_key import RowKey
 from tidegate.query.unqualified import unqualified_columns
@@ -44,13 +45,7 @@ class WindowProcess(Aggregate):
             where,
             'Write window("1 minute"), or stream.process() with a class that is not mergeable.',
         )
-        if EVENT_TIME in self.child.names and EVENT_TIME not in self.child.event_names:
-            raise QueryError(
-                where,
-                f"the name {EVENT_TIME} belongs to the event time",
-                "a column of that name",
-                "Give the column another name with select.",
-            )
+        refuse_shadowed(self.child, where, "Give the column another name with select.")
         taken = {name.lower() for name, _ in self.keys} | set(WINDOW)
         for name, _ in self.process.output:
             if name.lower() in taken:

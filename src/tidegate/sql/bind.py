@@ -59,7 +59,6 @@ from tidegate.sql.select import (
 from tidegate.sql.syntax import JoinedStreams, QueryWith, StreamWindow
 from tidegate.sql.table_join import join_table
 from tidegate.sql.trim import trimmed
-from tidegate.sql.union import sides_of
 from tidegate.sql.unnest import list_of_select, lists_of_from, unnested
 
 T = TypeVar("T", bound=exp.Expression)
@@ -127,7 +126,7 @@ class _Binder:
 
     def _union(self, tree: exp.SetOperation) -> Union:
         inputs: list[Node] = []
-        for side in sides_of(tree):
+        for side in _sides_of(tree):
             node = self.query(side)
             inputs.extend(node.inputs if isinstance(node, Union) else (node,))
         return Union(tuple(inputs))
@@ -296,6 +295,21 @@ class _Named:
                 ", ".join(self.columns),
             )
         return project(node, [(n, column(c)) for n, c in zip(self.columns, held)])
+
+
+def _sides_of(tree: exp.SetOperation) -> list[exp.Expression]:
+    """The sides of UNION ALL in order."""
+    sides: list[exp.Expression] = []
+    left: exp.Expression = tree
+    # A loop: thousands of sides are a tree of that depth, which leans to the left.
+    while isinstance(left, exp.SetOperation) and (left is tree or _is_bare(left)):
+        sides.append(left.expression)
+        left = left.this
+    return [left, *reversed(sides)]
+
+
+def _is_bare(tree: exp.Expression) -> bool:
+    return not any(tree.args.get(clause) for clause in ("with_", "order", "limit"))
 
 
 def _alias_columns(tree: exp.Expression) -> Sequence[exp.Identifier]:

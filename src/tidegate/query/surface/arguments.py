@@ -20,10 +20,12 @@ from tidegate.query.name import (
     column,
     find_name,
     is_column,
+    is_plain,
     resolve,
     spark_name,
 )
-from tidegate.query.node import Node
+from tidegate.query.node import Node, project
+from tidegate.query.unnest import Unnest
 from tidegate.query.unqualified import unqualified_columns
 from tidegate.query.window import Distance, JoinWindow, TupleWindow, whole_rows
 
@@ -31,6 +33,7 @@ Column = str | Expression
 """The name of a column, or an expression."""
 
 STAR = "*"
+_HIDDEN = "exploded value"
 
 
 def read_expression(value: object, names: Sequence[str], where: str) -> exp.Expression:
@@ -135,6 +138,19 @@ def _is_star(value: object) -> bool:
             isinstance(found, exp.Column) and found.name == STAR and not found.table
         )
     return isinstance(value, str) and value == STAR
+
+
+def explode(child: Node, of: Column, into: str | None, position: str | None, outer: bool) -> Node:
+    """One row for each value; without `into` the value replaces the list column."""
+    values = read_expression(of, child.names, "explode")
+    if into is not None:
+        return Unnest(child, values, into, position, outer=outer)
+    if not is_plain(values):
+        raise QueryError("explode", "what is computed needs a name", repr(of), 'Write into="tag".')
+    name = resolve(values.name, child.names, "explode")
+    made = Unnest(child, values, _HIDDEN, position, outer=outer)
+    kept = [n for n in made.names[1:] if n != _HIDDEN]
+    return project(made, [(n, column(_HIDDEN if n == name else n)) for n in kept])
 
 
 def check_aggregates(unnamed: Sequence[object], named: Mapping[str, object]) -> None:
