@@ -58,7 +58,10 @@ def alike(columns: Sequence[pa.Array], rows: int) -> Flags:
     """For each row, whether it equals the row before it in all columns; false for the first row."""
     same = np.ones(rows, np.bool_)
     for column in columns:
+        if pa.types.is_floating(column.type):
+            column = pc.if_else(pc.is_nan(column), np.nan, pc.add(column, 0.0)).cast(column.type)
         # Codes are compared, not values: as values NULL and NaN equal nothing, not even themselves.
+        # Codes are by bits, so -0.0 has become 0.0 and every NaN has the same bits.
         numbers = column.dictionary_encode(null_encoding="encode").indices.to_numpy()
         same[1:] &= numbers[1:] == numbers[:-1]
     same[:1] = False

@@ -68,8 +68,8 @@ class Windowed:
     def partition(self, by: str) -> Windowed:
         """Choose the partitioner for this aggregate, instead of the run's.
 
-        A name, with parameters after a question mark: hash, shuffle, pk, cm, am, cam, lm, or auto,
-        which chooses one per window.
+        A name, with parameters after a question mark: hash, shuffle, pk, cm, am, cam, lm, auto,
+        which chooses one per window, or standby, which is hash until the policy auto has it choose.
         """
         if not isinstance(by, str):
             raise QueryError(

@@ -93,6 +93,11 @@ class Manifest:
         return self.batch + self.owner
 
     @property
+    def was_cut_over(self) -> bool:
+        """Whether the query was changed after its batch: then another one has made the batch."""
+        return bool(self.changes) and int(self.changes[-1]["batch"]) > self.batch
+
+    @property
     def instances(self) -> int:
         """The largest number of instances of a subquery."""
         return max(int(m["instances"]) for m in self.mappings.values())

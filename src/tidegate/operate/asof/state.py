@@ -18,7 +18,8 @@ from tidegate.batch import MIN_US, TS, ints
 from tidegate.operate.asof.key import hashed
 from tidegate.operate.asof.spec import GROUP, AsOfSpec
 from tidegate.operate.kernels.key_code import KeyCodes
-from tidegate.operate.layered_state import Ints, LayeredKeeper, LayerHorizon, distinct, found
+from tidegate.operate.kernels.order import Ints
+from tidegate.operate.layered_state import LayeredKeeper, LayerHorizon, distinct, found
 from tidegate.operate.opened import mapped_segments
 from tidegate.operate.operator import InstanceWork
 from tidegate.state.bucket_set import BucketSet

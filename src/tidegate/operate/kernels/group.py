@@ -193,3 +193,10 @@ def _dictionary(keys: Ints) -> tuple[Ints, Ints, Ints]:
     values = encoded.dictionary.to_numpy()
     order = np.argsort(values)
     return encoded.indices.to_numpy(), inverse(order), values[order]
+
+
+def run_starts(*columns: Ints) -> Mask:
+    """Marks the rows at which some column differs from the row before; the first row is marked."""
+    starts = np.ones(len(columns[0]), np.bool_)
+    starts[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return starts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,3 +31,9 @@ def inside_lists(groups: Groups, lists: pa.Array) -> Groups:
 def list_offsets(counts: Ints) -> pa.Array:
     """The offsets of an array of lists of these sizes."""
     return pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+
+
+def as_lists(sizes: Ints, columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """The values of each column as lists of these sizes, one list after the other."""
+    offsets = list_offsets(sizes)
+    return [pa.ListArray.from_arrays(offsets, column) for column in columns]
