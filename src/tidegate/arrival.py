@@ -81,9 +81,7 @@ class Growth:
         self._lengths, self._ended = self._lengths[1::2], self._ended[1::2]
 
     def at(self, places: Floats | Int64s) -> Floats:
-        """When the input had reached each of these lengths, none below that of the oldest look
-        held.
-        """
+        """When the input had reached each of these lengths, all at least the oldest look's."""
         lengths = np.array(self._lengths, np.float64)
         begun, ended = np.array(self._begun), np.array(self._ended)
         which = np.minimum(np.searchsorted(lengths, places, "left"), len(lengths) - 1)

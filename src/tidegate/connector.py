@@ -76,9 +76,7 @@ class Reader(ABC):
 
     @property
     def input_file(self) -> str | None:
-        """A file that every host must see, checked before the first batch. Default: None, no file
-        is needed.
-        """
+        """A file that every host must see, checked before the first batch. Default: none."""
         return None
 
     @abstractmethod
@@ -136,9 +134,7 @@ class Source(ABC):
     """When its tuples arrived; None if all of them were there from the start."""
 
     first = 0
-    """The first position to read; the gate reads it when the source joins, after `begin` or
-    `start`.
-    """
+    """The first position to read; used when the source joins, after `begin` or `start`."""
 
     promised_us = MIN_US
     """No tuple of the source is earlier than this; read when it joins for the first time."""
@@ -155,9 +151,7 @@ class Source(ABC):
 
     @abstractmethod
     def extend(self, rows: int) -> int:
-        """Makes at least `rows` positions known, if the input has them; returns how many are
-        known.
-        """
+        """Makes at least `rows` positions known, if there are so many; returns how many are."""
 
     @abstractmethod
     def ended(self) -> bool:
@@ -190,9 +184,7 @@ class Source(ABC):
         return None
 
     def absent(self, start: int, stop: int) -> int:
-        """How many positions of a range, read for the first time, have no row at all. Default:
-        none.
-        """
+        """How many positions of a range, read for the first time, have no row. Default: none."""
         return 0
 
     def outside(self, start: int, stop: int) -> int:
@@ -222,15 +214,11 @@ class Source(ABC):
         return None
 
     def untaken(self, position: int) -> tuple[int, str] | None:
-        """How much is available from a position on, and the unit (rows or bytes). Default: not
-        known.
-        """
+        """How much is available from a position on, in rows or bytes. Default: not known."""
         return None
 
     def place_of(self, position: int) -> Mapping[str, Any]:
-        """Where the row of a position is in the input, as JSON for people. Default: id and
-        position.
-        """
+        """Where the row of a position is, as JSON for people. Default: id and position."""
         return {"source": self.id, "position": position}
 
     def mark(self, position: int) -> Mapping[str, Any] | None:
@@ -249,9 +237,7 @@ class Source(ABC):
         return None
 
     def holds(self, saved: Mapping[str, Any]) -> bool:
-        """Whether the source contains everything that a mark describes, read or not; may cost a
-        full pass.
-        """
+        """Whether the source contains all that a mark describes; may cost a full pass."""
         return True
 
     def answered(self, position: int) -> None:
@@ -285,9 +271,7 @@ class Connector(ABC):
     """Whether it may have many sources, which are listed first and opened later, one by one."""
 
     once = False
-    """Whether it delivers each source only once. `forget` is called then, and a preview does not
-    read it.
-    """
+    """Whether it delivers each source once: `forget` is called, and previews do not read it."""
 
     frozen = False
     """Whether the list of the first run is final: a restart ignores new sources, and refuses
@@ -345,9 +329,7 @@ class Connector(ABC):
         return None
 
     def attach(self, store: Store, follow: bool, available_now: bool = False) -> None:
-        """Starts reading for a run; files may be kept in the run's checkpoint. Default: does
-        nothing.
-        """
+        """Starts reading for a run, whose checkpoint may keep files. Default: does nothing."""
         return None
 
     def close(self) -> None:

@@ -91,9 +91,7 @@ class Disk(Readable, Protocol):
         """Makes the bytes of a file from `create` survive a loss of power, but not its name."""
 
     def sync_file(self, path: Path) -> None:
-        """Makes the bytes of a file survive a loss of power, whoever wrote them, but not its
-        name.
-        """
+        """Makes a file's bytes, whoever wrote them, survive a loss of power, but not its name."""
 
     def sync_folder(self, path: Path) -> None:
         """Makes the names in a folder survive a loss of power."""
@@ -135,9 +133,7 @@ class SystemDisk:
         return os.path.islink(path)
 
     def writable(self, folder: Path) -> bool:
-        """Checks permissions, then tries: file systems such as /proc allow by permission what then
-        fails.
-        """
+        """Checks permissions, then tries: on /proc and the like they allow what then fails."""
         if not os.access(folder, os.W_OK | os.X_OK):
             return False
         try:
@@ -211,9 +207,7 @@ class SystemDisk:
 
 
 def _sync(path: Path) -> None:
-    """Opens a file or folder, syncs and closes it; fsync acts on the file, not on the
-    descriptor.
-    """
+    """Opens a file or folder, syncs and closes it; any descriptor of it will do."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -246,9 +240,7 @@ class Elsewhere(Readable, Protocol):
         """Bytes of a file. A negative length reads to the end; a shorter file gives fewer bytes."""
 
     def fetch(self, ranges: Sequence[tuple[RemotePath, int, int]]) -> None:
-        """Reads many small ranges (path, offset, length) at once, so that later `read` calls are
-        quick.
-        """
+        """Reads many small ranges (path, offset, length) at once, so that `read` is quick later."""
 
     def files(self, path: RemotePath) -> list[RemotePath]:
         """All files below a folder, at any depth, in listing order; none if it is missing."""

@@ -26,9 +26,7 @@ _AT_ONCE = 4
 
 
 class Due:
-    """Files and folders to sync, each once. Grows with the files of one batch and is dropped with
-    it.
-    """
+    """Files and folders to sync, each once. Grows with the files of one batch only."""
 
     def __init__(self) -> None:
         self._files: dict[str, None] = {}

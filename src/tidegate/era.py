@@ -65,9 +65,7 @@ def year(times: Any) -> Any:
 
 
 def in_era(function: Callable[[Any], Any], times: Any) -> Any:
-    """Applies a calendar function that is the same in every era, such as the month; not the
-    year.
-    """
+    """Applies a calendar function that is the same in every era: the month, not the year."""
     return function(near(times)[0] if is_far(times) else times)
 
 

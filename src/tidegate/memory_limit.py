@@ -31,9 +31,7 @@ class MemoryLimit:
         self.release: list[Callable[[], None]] = [_give_back]
 
     def check(self, more_bytes: int = 0) -> None:
-        """Raises MemoryError if the process holds more than its limit, or would with
-        `more_bytes`.
-        """
+        """Raises MemoryError if the process exceeds its limit, or would with `more_bytes`."""
         if used_bytes() + more_bytes <= self.bytes:
             return
         for action in self.release:

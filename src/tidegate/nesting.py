@@ -31,9 +31,7 @@ T = TypeVar("T")
 
 
 class _Room:
-    """The raised recursion limit, shared by all planning threads; the last one to finish restores
-    it.
-    """
+    """The raised recursion limit; the last planning thread to finish restores it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -60,9 +58,7 @@ _room = _Room()
 
 
 def nested(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorates a planning function with room for the deepest allowed query; a deeper one is a
-    QueryError.
-    """
+    """Gives a planning function room for the deepest query; a deeper one is a QueryError."""
 
     @wraps(function)
     def planned(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -25,9 +25,7 @@ class Line(Protocol):
     """A thread that runs its tasks one after the other, in the order they were submitted."""
 
     def submit(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
-        """Queues work behind everything submitted before; RuntimeError if Python is shutting
-        down.
-        """
+        """Queues work behind earlier work; RuntimeError if Python is shutting down."""
 
     def shutdown(self, wait: bool = True) -> None:
         """Accepts no more work, and waits until everything submitted is done."""

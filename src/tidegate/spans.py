@@ -17,9 +17,7 @@ class Spans:
 
     @property
     def marked_s(self) -> float:
-        """Seconds from the start to the last mark; the sum of all spans if `skip` was not
-        called.
-        """
+        """Seconds from the start to the last mark."""
         return self._last - self.started
 
     def mark(self, name: str) -> None:

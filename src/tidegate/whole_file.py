@@ -55,9 +55,7 @@ def whole_file(
 
 
 def sync_names(folder: str | os.PathLike[str]) -> None:
-    """Makes the names in a folder survive a loss of power: now, or at the sync of
-    `durable.gathering`.
-    """
+    """Makes the names in a folder survive a loss of power, now or when `gathering` is synced."""
     due = gathered()
     if due is None:
         disk.current().sync_folder(folder)
@@ -166,9 +164,7 @@ class FileWriter:
         return self.bytes
 
     def flush(self) -> None:
-        """Does nothing: an unfinished file never counts, and a finished one is flushed by its
-        owner.
-        """
+        """Does nothing: an unfinished file never counts, and its owner flushes a finished one."""
 
     def close(self) -> None:
         """Does nothing: whoever opened the file closes it."""

@@ -1,6 +1,4 @@
-"""The query for a command about a checkpoint: given on the command line, or recorded in the
-checkpoint.
-"""
+"""The query for a command about a checkpoint: the one given, or the one recorded."""
 
 from __future__ import annotations
 
@@ -59,9 +57,7 @@ class AskedQuery:
 
 
 def asked_query(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds QUERY.sql and its options to a command, which gets them as one AskedQuery named
-    `asked`.
-    """
+    """Adds QUERY.sql and its options to a command, which gets one AskedQuery as `asked`."""
 
     @wraps(command)
     def called(

@@ -1,6 +1,4 @@
-"""`tidegate audit`: runs a Structured Streaming query under several cuts and lists rows that
-differ.
-"""
+"""`tidegate audit`: runs a Structured Streaming query under several cuts and compares rows."""
 
 from __future__ import annotations
 

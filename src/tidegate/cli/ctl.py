@@ -33,9 +33,7 @@ _SLOW = 1.3
 
 
 class CheckpointFirst(click.Group):
-    """A command group whose commands follow the checkpoint; its error says so if that is
-    missing.
-    """
+    """A command group whose commands follow the checkpoint; a missing one is explained."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] in self.commands and not os.path.exists(args[0]):

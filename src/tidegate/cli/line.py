@@ -71,9 +71,7 @@ def say_error(error: object) -> None:
 
 
 def say_summary(summary: Summary) -> None:
-    """The summary at the end of a run; in JSON one object, with everything that `--summary`
-    writes.
-    """
+    """The summary at the end of a run; in JSON one object, as `--summary` writes it."""
     if _Standing.form == JSON:
         say(summary.text().partition("\n")[0], summary=summary.as_dict())
     else:

@@ -47,9 +47,7 @@ OWN_PROCESS = object()
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Turns garbage collection off during imports, which create no garbage; it would take a tenth
-    of the start.
-    """
+    """Turns garbage collection off: imports create none, and it would take a tenth of the start."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -60,9 +58,7 @@ def _no_collection() -> Iterator[None]:
 
 
 class _Commands(click.Group):
-    """Imports a command only when it is called, so that commands without a query start without the
-    engine.
-    """
+    """Imports a command only when called; one without a query starts without the engine."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

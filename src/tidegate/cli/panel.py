@@ -83,9 +83,7 @@ class Scene:
 
 
 def picture(scene: Scene, width: int, height: int) -> RenderableType:
-    """The scene in `width` columns and at most `height` lines, unless three result rows need
-    more.
-    """
+    """The scene in `width` columns and `height` lines, or more to fit three result rows."""
     facts = _facts(scene)
     double = width >= _TWO_COLUMNS
     lines = max(len(side) for side in facts) if double else sum(len(side) for side in facts)

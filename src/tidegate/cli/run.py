@@ -345,9 +345,7 @@ def how_to_continue(checkpoint: str | None, out: Address) -> str:
 def check_places(
     query: Path | None, out: Address, checkpoint: str | None, summary: str | None
 ) -> None:
-    """Raises if output would overwrite something else or cannot be written, before anything
-    starts.
-    """
+    """Raises, before anything starts, if output would overwrite something or has no place."""
     folder = Path(out.place).resolve() if out.scheme == FILE else None
     same = checkpoint and (folder == Path(checkpoint).resolve() or _is_of(checkpoint, out))
     if checkpoint and same:

@@ -19,9 +19,7 @@ from tidegate.session.shadow import Shadow, ShadowFacts, shadowed, switch_over
 
 @dataclass(frozen=True)
 class ShadowQuery:
-    """The new query and its options; relative paths in it start where the checkpoint's run
-    began.
-    """
+    """The new query and its options; its relative paths start where the run began."""
 
     query: QueryText
     streams: Sequence[str]

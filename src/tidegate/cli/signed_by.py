@@ -1,6 +1,4 @@
-"""`--signed-by KEY`: the public key that commands check a signed chain with, and how they show
-it.
-"""
+"""`--signed-by KEY`: the public key that commands check a signed chain with."""
 
 from __future__ import annotations
 
@@ -20,7 +18,5 @@ def signed_by_option(help_: str) -> Callable[[Command], Command]:
 
 
 def signed_line(first: int, batch: int, link: str) -> str:
-    """The signed batches, and the name of the newest link: who remembers it notices a shortened
-    chain.
-    """
+    """The signed batches, and the newest link's name; knowing it reveals a shortened chain."""
     return f"signed: batches {first} to {batch}, newest link {link}"

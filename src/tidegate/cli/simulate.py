@@ -347,9 +347,7 @@ def _by_model(given: dict[str, Any]) -> Scaling:
 
 
 def _by_threshold(given: dict[str, Any]) -> Scaling:
-    """The threshold policy, with at most as many instances as its parameters or `--maximum`
-    allow.
-    """
+    """The threshold policy, with no more instances than it or `--maximum` allows."""
     from tidegate.elastic.dry_run import simulated
     from tidegate.elastic.registry import of
 
@@ -363,9 +361,7 @@ def _by_threshold(given: dict[str, Any]) -> Scaling:
 
 
 def _by_target(given: dict[str, Any]) -> Scaling:
-    """The policy with a latency target, with at most as many instances as its cost or `--maximum`
-    allow.
-    """
+    """The policy with a latency target, with no more instances than it or `--maximum` allows."""
     from tidegate.elastic.registry import of
     from tidegate.elastic.simulated_query import simulated_join
 
@@ -385,9 +381,7 @@ def _by_target(given: dict[str, Any]) -> Scaling:
 
 @dataclass(frozen=True)
 class _Policy:
-    """How to make a policy from the options, which options it uses, and what to write for
-    others.
-    """
+    """How to make a policy from the options, which it uses, and advice for others."""
 
     make: Callable[[dict[str, Any]], Scaling | None]
     options: tuple[str, ...]

@@ -62,9 +62,7 @@ def window_text(window: Lookback) -> str:
 
 
 def stretches(asked: SimulationRequest) -> Sequence[TracePart]:
-    """The parts of an experiment; other traces are cut into minutes, or longer parts if they are
-    long.
-    """
+    """The parts of an experiment; other traces are cut into minutes, long ones into more."""
     if asked.experiment.parts:
         return asked.experiment.parts
     times = asked.experiment.trace.times

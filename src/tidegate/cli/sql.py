@@ -87,9 +87,7 @@ def _ask(shell: SqlShell, form: Form) -> None:
 
 
 def _read(shell: SqlShell, lines: Iterable[str], form: Form) -> int:
-    """Answers statements until the lines end or say so; returns the code of the first mistake, else
-    0.
-    """
+    """Answers statements until the lines end; returns the code of the first mistake, else 0."""
     codes, typed = [0], ""
     for line in lines:
         typed += line

@@ -96,9 +96,7 @@ class ViewStatus:
         return getattr(self.newest, metric.name) if self.newest is not None else 0
 
     def quiet(self, now: float) -> bool:
-        """Whether no batch has ended for longer than a batch takes, so the query waits for
-        input.
-        """
+        """Whether no batch has ended for longer than one takes: the query waits for input."""
         if not self._batches:
             return False
         ended_at, seconds, _ = self._batches[-1]

@@ -1,3 +1,1 @@
-"""Commands to a running query from another process of the same user, over a Unix socket on its
-host.
-"""
+"""Commands to a running query from the same user's other processes, over a Unix socket."""

@@ -61,9 +61,7 @@ class ControlAddress:
 
 
 def record_path(store: Store) -> str | None:
-    """The file with the address for a checkpoint; None if the checkpoint is in a process's
-    memory.
-    """
+    """The file with a checkpoint's address; None for a checkpoint in a process's memory."""
     if store.files.local:
         return store.files.full(RECORD)
     if store.handle().token is not None:

@@ -39,9 +39,7 @@ class ControlConnection:
         return selectors.EVENT_READ if self._reply is None else selectors.EVENT_WRITE
 
     def advance(self) -> bool:
-        """Reads or writes one piece; returns True when the answer is sent or the other side is
-        gone.
-        """
+        """Reads or writes one piece; True when the answer is sent or the other side is gone."""
         try:
             if self._reply is None:
                 if not self._question.read(self.socket):
@@ -56,9 +54,7 @@ class ControlConnection:
         return not self._reply
 
     def expire(self) -> None:
-        """Tells the other side that its question was too slow, if the question is still
-        incomplete.
-        """
+        """Tells the other side that its question was too slow, if it is still incomplete."""
         if self._reply is None:
             slow = RunError("control socket", "must bring a line of JSON in time", "a part of one")
             try:

@@ -39,9 +39,7 @@ class Incoming:
         self._too_long = False
 
     def read(self, of: socket.socket) -> bool:
-        """Reads what has come; True when the message is complete. OSError if nothing can be
-        read.
-        """
+        """Reads what has come; True when the message is complete. OSError if reading fails."""
         piece = of.recv(_PIECE_BYTES)
         line, end, _ = piece.partition(b"\n")
         self._too_long |= len(self._bytes) + len(line) > self._most_bytes

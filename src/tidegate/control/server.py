@@ -94,9 +94,7 @@ class ControlServer:
                 connection.socket.close()
 
     def _attend(self, selector: selectors.BaseSelector) -> bool:
-        """Waits for ready sockets and does what is possible now; returns False when the run has
-        ended.
-        """
+        """Waits for sockets and does what is possible now; False when the run has ended."""
         for key, _ in selector.select(self._until_next_s(selector)):
             if key.fileobj is self._read_end:
                 return False

@@ -1,6 +1,4 @@
-"""The address that a dashboard listens on: `8123`, `0.0.0.0:8123`, `[::1]:8123`; 0 is any free
-port.
-"""
+"""The address of a dashboard: `8123`, `0.0.0.0:8123`, `[::1]:8123`; 0 is any free port."""
 
 from __future__ import annotations
 

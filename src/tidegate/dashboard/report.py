@@ -107,9 +107,7 @@ def _brief(batch: Facts) -> Facts:
 
 
 def _page(title: str, status: Facts, batches: Iterable[Facts]) -> str:
-    """The HTML page with its data. `<` is escaped in the data, so that no text in it can end the
-    script.
-    """
+    """The HTML page with its data, in which `<` is escaped so that it cannot end the script."""
     query = {"id": "0", "title": title, "state": status["state"], "control": False}
     data = {"queries": [query], "status": {"0": status}, "batches": {"0": list(batches)}}
     text = json_text(data).replace("<", "\\u003c")

@@ -127,9 +127,7 @@ class Dashboard:
     streams: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(MOST_STREAMS))
 
     def observers(self) -> dict[str, MetricsObserver]:
-        """The metrics of all queries for `/metrics`, under names that are unique also for equal
-        titles.
-        """
+        """The metrics of all queries for `/metrics`; equal titles get a number."""
         found: dict[str, MetricsObserver] = {}
         for query in [shown.query for shown in self.queries]:
             if (metrics := query.metrics()) is not None:
@@ -189,9 +187,7 @@ def _events(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
 
 
 def _told(dashboard: Dashboard, shown: ShownQuery, after: int) -> Iterator[bytes]:
-    """Batches as they come, and the picture when it changes, at most once a second; until the query
-    ends.
-    """
+    """Batches as they come, and each new picture, until the query ends."""
     told: Mapping[str, Any] | None = None
     try:
         while not dashboard.closing.is_set():

@@ -102,9 +102,7 @@ class CheckpointQuery:
         return None
 
     def _killed(self, told: Mapping[str, Any], error: TidegateError) -> bool:
-        """Whether a run that claims to run does not: nobody answers on its host, or it wrote
-        nothing for long.
-        """
+        """Whether a run only claims to run: nobody answers here, or it has long been silent."""
         elsewhere = not self._store.files.local or "on this host" in error.requirement
         silent_s = utc_now().timestamp() - told.get("told_at", 0.0)
         return is_running(told) and (not elsewhere or silent_s > SILENT_S)

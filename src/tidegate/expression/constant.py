@@ -75,9 +75,7 @@ def _read(read: Rule) -> Rule:
 
 
 def _to_integer(number: Any, type_: pa.DataType) -> int | None:
-    """Truncates towards zero. As in Java, a double is compared with the end of the range as a
-    double.
-    """
+    """Truncates towards zero; compares a double with the range's end as a double, as Java does."""
     if not math.isfinite(number):
         return None
     whole, top = math.trunc(number), int(2 ** (type_.bit_width - 1)) - 1

@@ -31,9 +31,7 @@ def adjusted(precision: int, scale: int) -> pa.DataType:
 
 
 def decimal_of(type_: pa.DataType) -> pa.DataType:
-    """The decimal type that holds every value of an integer type; a decimal type is returned as it
-    is.
-    """
+    """The decimal type for every value of an integer type; a decimal type stays as it is."""
     return type_ if pa.types.is_decimal(type_) else pa.decimal128(_INTEGER_DIGITS[type_], 0)
 
 
@@ -79,7 +77,5 @@ def work_digits(op: str, a: pa.DataType, b: pa.DataType, type_: pa.DataType) -> 
 
 
 def digits_of_quotient(left: pa.DataType, right: pa.DataType) -> int:
-    """The scale that Arrow gives a quotient, unless it is below 4. More digits on the left add to
-    it.
-    """
+    """The scale that Arrow gives a quotient, if at least 4; digits on the left add to it."""
     return int(left.scale + right.precision - right.scale + 1)

@@ -43,9 +43,7 @@ class CodedConjunct:
 
 @dataclass(frozen=True)
 class PairCode:
-    """All conjuncts of a program in the order of the predicate, and the registers and masks they
-    need.
-    """
+    """All conjuncts in the order of the predicate, and the registers and masks they need."""
 
     conjuncts: tuple[CodedConjunct, ...]
     constants: tuple[float, ...]

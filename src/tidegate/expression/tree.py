@@ -124,9 +124,7 @@ def shared_calls(expr: Expr) -> frozenset[int]:
 
 
 def rebuilt(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """The expression with `change` applied to every part, arguments first; shared parts stay
-    shared.
-    """
+    """The expression with `change` applied to every part, arguments first; sharing is kept."""
     made: dict[int, Expr] = {}
     for part in postorder(expr):
         new = part
@@ -155,9 +153,7 @@ def columns_of(expr: Expr) -> tuple[str, ...]:
 
 
 def column_names(expr: Expr) -> Iterator[str]:
-    """Column names in no particular order, maybe repeated. Lazy, so that a caller can stop
-    early.
-    """
+    """Column names in no particular order, maybe repeated; lazy, so callers can stop early."""
     seen: set[int] = set()
     stack = [expr]
     while stack:
@@ -253,9 +249,7 @@ def _is_widening(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def describe(expr: Expr) -> str:
-    """The expression as a person would write it, for messages; a long text is shortened in the
-    middle.
-    """
+    """The expression as a person would write it, shortened in the middle if it is long."""
     texts: dict[int, str] = {}
     for part in postorder(expr):
         args = [texts[id(arg)] for arg in part.args] if isinstance(part, Call) else []
@@ -327,9 +321,7 @@ def _is_hidden(expr: Call) -> bool:
 
 
 def _is_signed(expr: Expr) -> bool:
-    """Whether an expression is written with an operator and so needs parentheses beside another
-    one.
-    """
+    """Whether an expression is written with an operator, so that it may need parentheses."""
     while isinstance(expr, Call) and _is_hidden(expr):
         expr = expr.args[0]
     return isinstance(expr, Call) and expr.op in SIGNS

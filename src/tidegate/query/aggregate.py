@@ -96,16 +96,12 @@ class AggregateCall:
         return replace(self, arguments=tuple(arguments))
 
     def coerced(self, types: Sequence[pa.DataType]) -> AggregateCall:
-        """The call with Spark's implicit casts of its arguments; raises for types that it cannot
-        take.
-        """
+        """The call with Spark's implicit casts; raises for types that it cannot take."""
         given = zip(self.arguments, types, self.definition.arguments, strict=False)
         return self.over([self._coerced_argument(*argument) for argument in given])
 
     def guarded(self, can_fail: Callable[[exp.Expression], bool]) -> AggregateCall:
-        """The call in which an argument that can fail is evaluated only where the deciding one is
-        not NULL.
-        """
+        """The call, evaluating what can fail only where the deciding argument is not NULL."""
         if self.definition.decides is None:
             return self
         first = self.arguments[self.definition.decides]
@@ -170,9 +166,7 @@ Builder = Callable[..., AggregateCall]
 
 @cache
 def builder(name: str) -> Builder:
-    """The Python function that builds calls of a registered aggregate; `tidegate.<name>` is
-    this.
-    """
+    """The Python function of a registered aggregate; `tidegate.<name>` is this."""
     definition = find_python(name)
     if definition is None:
         raise KeyError(name)

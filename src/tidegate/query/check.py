@@ -37,9 +37,7 @@ def bind_after(
     predicate: bool = False,
     remedy: str = AFTER_WINDOW,
 ) -> Expr:
-    """Binds an expression over rows that do not pass through Spark; raises if only Spark could
-    evaluate it.
-    """
+    """Binds an expression that Spark never sees; raises if only Spark could evaluate it."""
     try:
         return (bind_predicate if predicate else bind)(expression, types, where)
     except UnknownKernel as missing:

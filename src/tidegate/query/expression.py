@@ -62,9 +62,7 @@ class Expression:
 
     @property
     def node(self) -> exp.Expression:
-        """The tree, built when first read: so a sum of n terms is built once, not copied for every
-        term.
-        """
+        """The tree, built when first read, so that a sum of n terms is built once."""
         if self._node is None:
             self._node = self._made()
         return cast("exp.Expression", self._node)  # every node is one, sqlglot's stubs say less

@@ -84,9 +84,7 @@ def crossed(sides: Iterable[Sequence[Collection[str]]]) -> Sets:
 
 
 def id_of(held: frozenset[str], keys: Sequence[str]) -> int:
-    """Spark's number of a set: one bit per key, the first key highest, 1 if the key is not in the
-    set.
-    """
+    """Spark's number of a set: one bit per key, the first highest, 1 if it is not in the set."""
     return sum((key not in held) << place for place, key in enumerate(reversed(keys)))
 
 

@@ -55,9 +55,7 @@ class Limit(ProcessNode):
 def ordered(
     node: Node, order: Sequence[Order], limit: int | None, ranked: TopRanked | None = None
 ) -> Node:
-    """ORDER BY and LIMIT: per window after a window; else only event time order, and the first
-    rows.
-    """
+    """ORDER BY and LIMIT, per window if there is one; else by event time, first rows only."""
     if node.windowed:
         return Top(node, tuple(order), limit, ranked)
     for key in order:

@@ -45,9 +45,7 @@ class Logical:
 
     @property
     def reach_us(self) -> int:
-        """How much later a row may come than the tuples it is made of: the length of a window or a
-        wait.
-        """
+        """How much later than its tuples a row may come: the length of a window or a wait."""
         return 0
 
     @cached_property

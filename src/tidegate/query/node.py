@@ -318,9 +318,7 @@ def data_names(node: Node) -> tuple[str, ...]:
 
 
 def result_columns(node: Node) -> list[tuple[str, str]]:
-    """What * stands for, without the implicit columns: pairs of the name in a result and in the
-    node.
-    """
+    """What * stands for, without implicit columns: pairs of names, in a result and in the node."""
     names = data_names(node)
     taken = set(WINDOW if node.windowed else (EVENT_TIME,))
     found = []

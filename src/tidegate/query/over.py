@@ -213,9 +213,7 @@ class NthCall(OverCall):
 
 @dataclass(frozen=True)
 class RankCall(OverCall):
-    """1 plus the number of tuples at earlier instants; if `dense`, plus the number of earlier
-    instants.
-    """
+    """1 plus the number of tuples at earlier instants, or if `dense` of these instants."""
 
     dense: bool = False
     arguments: tuple[exp.Expression, ...] = ()

@@ -153,9 +153,7 @@ def process(
     filter: FilterFunction | None = None,
     initial: TableDef | None = None,
 ) -> ProcessNode:
-    """The node of a class, or of a function that makes its objects. The class declares its
-    output.
-    """
+    """The node of a class, or a function that makes its objects; the class declares its output."""
     tried = tried_of(factory)
     if tried.mergeable:
         raise QueryError(

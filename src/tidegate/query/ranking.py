@@ -14,9 +14,7 @@ from tidegate.query.name import expression_text
 
 @dataclass(frozen=True)
 class Order:
-    """One key of ORDER BY. Unless NULLS FIRST or LAST is given, NULL is the smallest value, as in
-    Spark.
-    """
+    """One key of ORDER BY; by default NULL is the smallest value, as in Spark."""
 
     expression: exp.Expression
     descending: bool = False

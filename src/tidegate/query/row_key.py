@@ -23,9 +23,7 @@ class RowKey:
     replaces: bool = False
 
     def shown(self, columns: Sequence[NamedExpr]) -> RowKey:
-        """The key in the columns of a select list; a RowKey with a `lack` if the list leaves one
-        out.
-        """
+        """The key under a select list's names; a RowKey with a `lack` if the list omits one."""
         found = []
         for name in self.names:
             shown = [new for new, expression in columns if is_column(expression, [name])]

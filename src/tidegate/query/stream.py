@@ -143,9 +143,7 @@ class Stream(RunnableStream):
 
     @nested
     def split(self, *conditions: Expression) -> tuple[Stream, ...]:
-        """One stream per condition, each tuple in the first that is true; the last one has the
-        rest.
-        """
+        """One stream per condition, each tuple in the first that is true; the last has the rest."""
         parts = tuple(read_expression(c, self.node.names, "split") for c in conditions)
         return tuple(self._with(Branch(self.node, parts, i)) for i in range(len(parts) + 1))
 

@@ -144,9 +144,7 @@ def _register(made: ColumnFunction, where: str) -> None:
 
 
 def _name(name: str, where: str) -> str:
-    """Checks that SQL parses calls of this name as an unknown function, which then means this
-    one.
-    """
+    """Checks that SQL reads the name as an unknown function, which then means this one."""
     taken = name.lower() in FUNCTIONS or name.lower() in ALIASES or find_sql(name) is not None
     try:
         read = sqlglot.parse_one(f"{name}(x)", dialect="spark")

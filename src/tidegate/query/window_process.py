@@ -91,9 +91,7 @@ def window_process(
     factory: Factory,
     clauses: tuple[Clause, ...] = (),
 ) -> WindowProcess:
-    """The node of a class over windows; an object sees the child's columns, and the keys by
-    name.
-    """
+    """The node of a class over windows; an object sees the columns, and the keys by name."""
     tried = mergeable_of(factory)
     seen: dict[str, exp.Expression] = {n: column(n) for n in WINDOW if child.windowed}
     seen |= {name: column(own) for name, own in unqualified_columns(child)} | dict(keys)

@@ -45,9 +45,7 @@ class Catalog:
         streams: Mapping[str, Known],
         bind: Callable[[Catalog, exp.Expression], Node],
     ) -> Catalog:
-        """The catalog of a script over existing streams; all of the script's queries are
-        checked.
-        """
+        """The catalog of a script over existing streams; all its queries are checked."""
         for view in script.views:
             if given := find_name(view.name, list(streams)):
                 raise QueryError(

@@ -1,6 +1,4 @@
-"""Parses, reads and prints clauses after queries and windows after streams, by their listed
-parts.
-"""
+"""Parses, reads and prints clauses after queries and windows after streams."""
 
 from __future__ import annotations
 

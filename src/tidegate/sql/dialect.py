@@ -107,9 +107,7 @@ class TidegateParser(KeepParser, FrameParser, CreateTableParser):
         return this
 
     def _parse_position(self, haystack_first: bool = False) -> exp.StrPosition:
-        """POSITION(text IN column), or arguments in a list; sqlglot would drop those after the
-        third.
-        """
+        """POSITION(text IN column), or a list; sqlglot would drop arguments after the third."""
         found: list[Any] = self._parse_csv(self._parse_bitwise)
         most = 3
         if self._match(TokenType.IN):

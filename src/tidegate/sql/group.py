@@ -208,9 +208,7 @@ class Grouping:
         )
 
     def _refuse_unknown(self, node: exp.Anonymous, where: str) -> None:
-        """An unknown function over a column that is not grouped is taken for a misspelt
-        aggregate.
-        """
+        """An unknown function over an ungrouped column is taken for a misspelt aggregate."""
         grouped = [k for _, k in self.keys]
         for inner in node.find_all(exp.Column):
             if inner not in grouped and not inside_aggregate(inner):

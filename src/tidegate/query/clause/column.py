@@ -16,8 +16,6 @@ ENDS = ("_low", "_high")
 
 
 def interval_names(name: str) -> tuple[str, str]:
-    """The two columns after an aggregate; its exact value is between them with the confidence asked
-    for.
-    """
+    """The columns after an aggregate; its exact value is between them, with the confidence."""
     low, high = ENDS
     return name + low, name + high

@@ -54,9 +54,7 @@ class LatencyTarget(Clause):
     def called(
         target: Duration, error: float | None = None, cost: int | None = None
     ) -> LatencyTarget:
-        """The clause for Python arguments; the target is a text, a number of seconds or a
-        timedelta.
-        """
+        """The clause for Python; the target is a text, a number of seconds or a timedelta."""
         return LatencyTarget(duration_us(target, "latency"), error, cost)
 
     def put(self, node: Node) -> Node:

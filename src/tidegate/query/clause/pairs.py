@@ -104,9 +104,7 @@ def join_below(node: Node) -> Join | None:
 
 
 def sheds_sides(node: Aggregate) -> bool:
-    """Whether an aggregate's WITH SHED can sample the sides of a join; if not, it sheds the
-    pairs.
-    """
+    """Whether WITH SHED can sample the sides of a join; if not, it sheds the pairs."""
     join = join_below(node.child)
     if join is None or join.shed is not None or refused(join) is not None:
         return False
@@ -242,9 +240,7 @@ def _check_by_key(node: Aggregate, where: str) -> None:
 
 
 def _down(node: Node) -> tuple[Join, dict[str, exp.Expression], list[exp.Expression]]:
-    """The join below a node, the node's columns in terms of the join's, and the conditions
-    between.
-    """
+    """The join below a node, the node's columns over the join's, and conditions between."""
     if isinstance(node, Join):
         return node, {}, []
     assert isinstance(node, Filter | Branch | Project)
@@ -277,17 +273,13 @@ class _Sums:
 
 @dataclass(frozen=True)
 class _Estimate:
-    """The estimate of an aggregate over all pairs, as a double, and its error term for each
-    sign.
-    """
+    """The estimate of an aggregate over all pairs, a double, and its error for each sign."""
 
     value: exp.Expression
     errors: Callable[[int], exp.Expression]
 
     def half(self, bound: ErrorBound) -> exp.Expression:
-        """Half the width of the interval: from the estimated variance, and at least the error
-        allowed.
-        """
+        """Half the interval: from the estimated variance, and at least the error allowed."""
         total: exp.Expression = _number(0.0)
         for sign in range(SIGNS):
             square = exp.Pow(this=self.errors(sign), expression=_number(2.0))

@@ -107,9 +107,7 @@ class Shed(Clause):
         return thinned(node, self), ()
 
     def _check_sides(self) -> None:
-        """Raises for options that sides of a join do not have: their keys have no windows of their
-        own.
-        """
+        """Raises for options that a join's sides lack: their keys have no windows."""
         if self.by == TOTAL or self.up is not None:
             raise QueryError(
                 self.where,
@@ -150,9 +148,7 @@ class Shed(Clause):
                 )
 
     def taken(self, aggregate: Aggregate) -> Node:
-        """Over a join by equality, samples the join's sides if the aggregates can be estimated from
-        that.
-        """
+        """Over a join by equality, samples the sides if the aggregates can be estimated so."""
         if not sheds_sides(aggregate):
             return super().taken(aggregate)
         self._check_sides()

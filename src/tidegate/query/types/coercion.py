@@ -34,9 +34,7 @@ class Unreadable(Literal):
 
 
 class UnknownKernel(QueryError):
-    """A function or conversion that only Spark can evaluate; with Spark, the part before state runs
-    there.
-    """
+    """A function or conversion that only Spark can evaluate."""
 
 
 def tightest(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
@@ -140,9 +138,7 @@ def require_readable(expr: Expr, where: str) -> None:
 
 
 def literal_number(text: str, where: str) -> Literal:
-    """A number literal with Spark's type: int, bigint or decimal without an exponent, double with
-    one.
-    """
+    """A number literal with Spark's type: int, bigint or decimal; double with an exponent."""
     if "e" in text.lower():
         double = float(text)
         if not math.isfinite(double):

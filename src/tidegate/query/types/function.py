@@ -95,9 +95,7 @@ def _decode(args: list[Expr], where: str) -> Expr:
 def _each(
     names: str, made: Callable[[str], Build], least: int = 1, most: int | None = 1
 ) -> dict[str, ScalarFunction]:
-    """Functions that are built alike; a name may be followed by its kernel's,
-    `day=day_of_month`.
-    """
+    """Functions built alike; a name may be followed by its kernel's, `day=day_of_month`."""
     pairs = (
         (name, kernel or name) for name, _, kernel in (n.partition("=") for n in names.split())
     )

@@ -75,9 +75,7 @@ class Window(ABC):
         """The window in SQL, without brackets."""
 
     def row_key(self, keys: Sequence[str], early: bool) -> RowKey:
-        """The columns that identify its rows, given the GROUP BY columns; `early` rows are replaced
-        later.
-        """
+        """The columns that identify its rows, with the keys; `early` rows are replaced later."""
         return RowKey((*self.told_by, *keys), replaces=early)
 
     def allows(self, use: Use) -> bool:

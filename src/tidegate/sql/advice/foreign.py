@@ -150,9 +150,7 @@ def _word_of(token: Token) -> str:
 
 
 class _Fields(dict[str, str]):
-    """Values for an advice text about the words around `at`: groups of the pattern, and derived
-    ones.
-    """
+    """Values for an advice text about the words around `at`: pattern groups and more."""
 
     def __init__(self, tokens: Sequence[Token], at: int, groups: dict[str, str | None]) -> None:
         super().__init__(word=tokens[at].text.upper())

@@ -14,9 +14,7 @@ WORDS = frozenset(
     "MATCH_CONDITION ONLY PARTITIONER PREWHERE QUALIFY REFRESH SAMPLE SEMI SESSION SETTINGS SHED "
     "SLIDE TABLESAMPLE VALID WITHIN".split()
 )
-"""Keywords of clauses, here and in other dialects. They are no aliases without AS: FROM rides
-FINAL.
-"""
+"""Clause keywords, here or elsewhere. They are no aliases without AS: FROM rides FINAL."""
 
 _MISSING = "Is a comma, an operator or a keyword missing before it?"
 _OF_ERROR = ("CONFIDENCE", "BUDGET")
