@@ -73,6 +73,7 @@ class Expression:
         while first._node is None and first._link is not None:
             links.append(first._link)
             first = first._link.left
+        # Copies, because a node of sqlglot knows one parent and an expression may be used twice.
         node: exp.Expr = first.node.unalias().copy()
         for link in reversed(links):
             node = _binary(link.kind, node, link.right.copy())

@@ -106,6 +106,7 @@ def by_sets(
     sides: list[Node] = []
     for one in sets:
         shown = [
+            # CASE WHEN FALSE is a NULL of the key's own type; a bare NULL would have none.
             (_hidden(n), e if n in one else exp.Case(ifs=[exp.If(this=exp.false(), true=e)]))
             for n, e in keys
         ]

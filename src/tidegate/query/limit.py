@@ -84,6 +84,7 @@ def first_rows(node: Node, limit: int) -> Node:
     if limit < 0:
         raise QueryError("LIMIT", "must not be negative", str(limit))
     names = unqualified_columns(node)
+    # Names of our own, because a process may not output a column that is called ts.
     named = [(f"c{i}", column(own)) for i, (_, own) in enumerate(names)]
     if node.own_time:
         named.append((OWN_TIME, column(EVENT_TIME)))

@@ -85,6 +85,7 @@ class Logical:
             return True
         if type(other) is not type(self) or not isinstance(other, Logical):
             return NotImplemented
+        # The marks differ for nearly all nodes that differ, so fields are seldom compared.
         return self.mark == other.mark and _held(self) == _held(other)
 
     def __hash__(self) -> int:

@@ -312,6 +312,7 @@ def with_calls(
         raise UnavailableError(
             "LEAD", "is available by one key in a query", f"{len(ahead)} keys", NO_WAY
         )
+    # Above a Lead tuples come in the order of decisions, so what looks back is below it.
     for keys, waiting in ahead.items():
         child = Lead(child, keys, waiting)
     return child

@@ -52,6 +52,7 @@ class TimeWindow(Window):
                 "Tuples between the windows would be lost; filter them with WHERE instead.",
             )
 
+        # Windows that are the same are then equal, and have one text in the fingerprint.
         object.__setattr__(self, "offset_us", self.offset_us % self.slide_us)
 
     @classmethod
