@@ -36,11 +36,11 @@ def whole_file(
     aside = temporary(path)
     due = gathered()
     try:
+        # Bytes before the rename: the other way round, a power cut could leave the final name
+        # on a file without its bytes. While gathering, the commit that makes the name count
+        # comes after the sync.
         with _created(aside, parents, folder_mode) as file:
             yield file
-            # Bytes before the rename: the other way round, a power cut could leave the final name
-            # on a file without its bytes. While gathering, the commit that makes the name count
-            # comes after the sync.
             if sync != "nothing" and due is None:
                 disk.current().sync(file)
         disk.current().replace(aside, path)
@@ -99,9 +99,9 @@ def sole_file(
     try:
         with _created(aside, parents=True, mode=folder_mode) as file:
             file.write(data)
+        # Before the file has its name: all that the name makes count, its own bytes included.
         due.add_file(aside)
         due.sync()
-        # Everything that this name makes count is on the disk by now, its own bytes included.
         named = _named(aside, path)
         disk.unlink_if_there(aside)
     except (Exception, KeyboardInterrupt):
