@@ -29,7 +29,7 @@ _NAME = "tidegate"
 _BEGINNING = '{"time": '
 
 
-class _Standing:
+class _LineForm:
     """How this command's lines are written."""
 
     form = TEXT
@@ -42,21 +42,21 @@ def lines_as_text() -> Iterator[None]:
     try:
         yield
     finally:
-        if _Standing.form == JSON:
+        if _LineForm.form == JSON:
             logging.captureWarnings(False)
-            _Standing.form, sys.stderr = TEXT, stderr
+            _LineForm.form, sys.stderr = TEXT, stderr
 
 
 def use(form: str) -> None:
     """Sets the format of lines."""
     if form == JSON:
-        _Standing.form, sys.stderr = JSON, JsonStream(sys.stderr)
+        _LineForm.form, sys.stderr = JSON, JsonStream(sys.stderr)
         logging.captureWarnings(True)
 
 
 def say(message: str, level: int = logging.INFO, title: str = f"{_NAME}: ", **fields: Any) -> None:
     """A message to the user; as text it begins with `title` and omits `fields`."""
-    if _Standing.form == JSON:
+    if _LineForm.form == JSON:
         click.echo(_object(utc_now(), level, _NAME, message, **fields), err=True)
     else:
         click.echo(f"{title}{message}", err=True)
@@ -72,7 +72,7 @@ def say_error(error: object) -> None:
 
 def say_summary(summary: Summary) -> None:
     """The summary at the end of a run; in JSON one object, as `--summary` writes it."""
-    if _Standing.form == JSON:
+    if _LineForm.form == JSON:
         say(summary.text().partition("\n")[0], summary=summary.as_dict())
     else:
         say(summary.text(), title="")
@@ -81,7 +81,7 @@ def say_summary(summary: Summary) -> None:
 def log_to_stderr(level: str) -> None:
     """Sends logs from a level on to standard error."""
     handler = LogHandler()
-    if _Standing.form == JSON:
+    if _LineForm.form == JSON:
         handler.setFormatter(_JsonFormatter())
     logging.basicConfig(
         level=level.upper(),

@@ -183,10 +183,10 @@ def _events(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
     after = max(after, int(last)) if last.isdigit() else after
     if not dashboard.streams.acquire(blocking=False):
         raise DeniedError(503, f"{MOST_STREAMS} pages are open; close one")
-    return PageAnswer(_EVENTS, _told(dashboard, shown, after))
+    return PageAnswer(_EVENTS, _event_stream(dashboard, shown, after))
 
 
-def _told(dashboard: Dashboard, shown: ShownQuery, after: int) -> Iterator[bytes]:
+def _event_stream(dashboard: Dashboard, shown: ShownQuery, after: int) -> Iterator[bytes]:
     """Batches as they come, and each new picture, until the query ends."""
     told: Mapping[str, Any] | None = None
     try:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.check import check_type, key_type, set_fields, types_of
-from tidegate.query.logical import Logical, asked
+from tidegate.query.logical import Logical, clause_property
 from tidegate.query.name import (
     WINDOW,
     NamedExpr,
@@ -54,10 +54,10 @@ class Aggregate(Logical):
     """What is asked beside the answer; sorted, so that the order of writing makes no difference."""
     windowed = True
     stateful = True
-    bound: ClassVar[ErrorBound | None] = asked("ERROR")
-    balance: ClassVar[Balance | None] = asked("BALANCE")
-    shed: ClassVar[Shed | None] = asked("SHED")
-    pairs: ClassVar[ShedPairs | None] = asked("PAIRS")
+    bound: ClassVar[ErrorBound | None] = clause_property("ERROR")
+    balance: ClassVar[Balance | None] = clause_property("BALANCE")
+    shed: ClassVar[Shed | None] = clause_property("SHED")
+    pairs: ClassVar[ShedPairs | None] = clause_property("PAIRS")
 
     def __post_init__(self) -> None:
         names = self.child.names

@@ -84,33 +84,33 @@ class Expression:
         return f"Expression({expression_text(self.node)})"
 
     def __bool__(self) -> bool:
-        raise self._told(
+        raise self._misuse(
             "an expression has no truth value before the query runs",
             "Use & for and, | for or, ~ for not, with parentheses around each comparison, "
             ".between(a, b) for a <= x <= b, and .isin(...) for in.",
         )
 
     def __iter__(self) -> NoReturn:
-        raise self._told(
+        raise self._misuse(
             "an expression is not a list",
             "Python's sum, min and max take lists: write tg.sum(...), tg.min(...), tg.max(...).",
         )
 
     def __len__(self) -> NoReturn:
         remedy = 'Write call("length", ...) for the length of a text.'
-        raise self._told("an expression is not a list", remedy)
+        raise self._misuse("an expression is not a list", remedy)
 
     def __contains__(self, other: object) -> NoReturn:
-        raise self._told(
+        raise self._misuse(
             "in would need the value now, and there is none before the query runs",
             "Write .contains(text), or .isin(...) for one of several values.",
         )
 
     def __getitem__(self, key: object) -> NoReturn:
         remedy = 'Write for example expr("place.city") or expr("stops[0]").'
-        raise self._told("fields and items are written as in SQL", remedy, f"[{key!r}]")
+        raise self._misuse("fields and items are written as in SQL", remedy, f"[{key!r}]")
 
-    def _told(self, requirement: str, remedy: str, got: str | None = None) -> QueryError:
+    def _misuse(self, requirement: str, remedy: str, got: str | None = None) -> QueryError:
         return QueryError("expression", requirement, got or expression_text(self.node), remedy)
 
     def __round__(self, digits: int = 0) -> Expression:

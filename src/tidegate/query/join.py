@@ -18,7 +18,7 @@ from tidegate.errors import QueryError
 from tidegate.operate.join.kind import INNER, JoinKind
 from tidegate.query.check import AFTER_STATE, bind_after
 from tidegate.query.clause.column import KEPT
-from tidegate.query.logical import asked
+from tidegate.query.logical import clause_property
 from tidegate.query.name import canonical, expression_text
 from tidegate.query.paired import SIDES, Paired
 from tidegate.query.typing import UnknownKernel, bind_predicate
@@ -60,7 +60,7 @@ class Join(Paired):
     """WITH SHED drops tuples of its sides; the last column is then the probability of a pair. WITH
     ERROR after it limits the error of the aggregate over the pairs, and so how much is dropped.
     """
-    bound: ClassVar[ErrorBound | None] = asked("ERROR")
+    bound: ClassVar[ErrorBound | None] = clause_property("ERROR")
 
     def __post_init__(self) -> None:
         self.check_labels()

@@ -86,17 +86,17 @@ class Logical:
         if type(other) is not type(self) or not isinstance(other, Logical):
             return NotImplemented
         # The marks differ for nearly all nodes that differ, so fields are seldom compared.
-        return self.mark == other.mark and _held(self) == _held(other)
+        return self.mark == other.mark and _compared_fields(self) == _compared_fields(other)
 
     def __hash__(self) -> int:
         return self.mark
 
 
-def asked(word: str) -> Any:
+def clause_property(word: str) -> Any:
     """A property that returns the node's clause with a given first word."""
     return property(lambda node: node.clause(word))
 
 
-def _held(node: Any) -> list[object]:
+def _compared_fields(node: Any) -> list[object]:
     """The fields that decide whether two nodes are equal."""
     return [getattr(node, field.name) for field in fields(node) if field.compare]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidegate.errors import QueryError
 from tidegate.query.check import types_of
-from tidegate.query.logical import Logical, asked
+from tidegate.query.logical import Logical, clause_property
 from tidegate.query.name import EVENT_TIME, Names, SideName
 from tidegate.schema import TIME
 
@@ -34,7 +34,7 @@ class Paired(Logical):
     clauses: tuple[Clause, ...] = ()
     shared: tuple[str, ...] = ()
     """Columns of the right side that equal those of the left; a result shows them once."""
-    shed: ClassVar[Shed | None] = asked("SHED")
+    shed: ClassVar[Shed | None] = clause_property("SHED")
     windowed = False
     stateful = True
 

@@ -28,7 +28,7 @@ def called_as(example: str, name: str | None = None) -> Callable[[Callable[P, T]
                 signature.bind(*args, **kwargs)
             except TypeError as error:
                 said = _unexpected(signature, kwargs) or str(error)
-                raise _told(name or function.__name__, signature, said, example) from None
+                raise _argument_error(name or function.__name__, signature, said, example) from None
             return function(*args, **kwargs)
 
         return checked
@@ -45,7 +45,9 @@ def _unexpected(signature: inspect.Signature, named: Mapping[str, object]) -> st
     return strange and f"got an unexpected keyword argument '{strange}'"
 
 
-def _told(name: str, signature: inspect.Signature, said: str, example: str) -> OptionError:
+def _argument_error(
+    name: str, signature: inspect.Signature, said: str, example: str
+) -> OptionError:
     """Translates the text of `Signature.bind` into our error."""
     word = said.partition("'")[2].partition("'")[0]
     remedy = f"Write for example {example}."
