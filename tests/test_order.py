@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.order import ASCENDING, Direction, sort_indices
+from tidegate.order import ASCENDING, Direction, alike, sort_indices
 from tidegate.schema import TIME
 
 VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
@@ -82,3 +82,12 @@ def test_equal_rows_stay_in_their_order(kind: str) -> None:
     column = pa.nulls(5, VALUES[kind][0])
     assert sort_indices([column], [Direction(True)]).to_pylist() == [0, 1, 2, 3, 4]
     assert sort_indices([pa.array([-0.0, 0.0, -0.0])]).to_pylist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("type_", [pa.float32(), pa.float64()])
+def test_zeros_and_nans_are_alike_whatever_their_bits(type_: pa.DataType) -> None:
+    whole, quiet = (pa.int32(), 0x7FC00000) if type_ == pa.float32() else (pa.int64(), 0x7FF8 << 48)
+    nans = pa.array([quiet, quiet + 1], whole).view(type_)
+    column = pa.concat_arrays([pa.array([None, None, -0.0, 0.0, 1.0], type_), nans])
+
+    assert alike([column], len(column)).tolist() == [False, True, False, True, False, False, True]

@@ -1,7 +1,7 @@
 """Tidegate: continuous queries over streams, on Apache Spark or in one process.
 
-The names here are the public interface; everything else may change. They are imported when first
-used, so that a task on a worker loads only what it needs; PySpark is loaded only when a query runs
+The names here are the public interface; everything else may change. Each is imported when first
+used, so that a task on a worker loads only what it needs. PySpark is loaded only when a query runs
 on Spark.
 """
 
@@ -205,11 +205,11 @@ _HINTS = {
     "sql": 'Write tg.Session().sql("SELECT ...", rides=stream).',
     "window": 'Write stream.window("15 minutes", slide="5 minutes").',
 }
-"""What to write for names that users of other libraries look for."""
+"""What to write instead of names that users of other libraries look for."""
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from the module it lives in, or what calls an aggregate function."""
+    """Imports a public name from its module, or builds the function of an aggregate."""
     module, attribute = _HOMES.get(name, (None, None))
     if module is None:
         return _aggregate(name)
@@ -220,7 +220,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _aggregate(name: str) -> Any:
-    """What calls the aggregate function of this name: any that is in the registry."""
+    """The function for a registered aggregate."""
     # `from tidegate import disk` asks here first: a module must not load all of the functions.
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is None:
         from tidegate.query.aggregate import builder

@@ -1,4 +1,4 @@
-"""`python -m tidegate`: the command line, for a Python whose scripts are not on the PATH."""
+"""`python -m tidegate`: the command line, if the scripts folder is not on the PATH."""
 
 from tidegate.cli.main import main
 

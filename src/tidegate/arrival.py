@@ -1,4 +1,4 @@
-"""Notes when tuples of a source arrived, for whoever measures latency."""
+"""Records when tuples of a source arrived, to measure latency."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 BEFORE = -math.inf
-"""The arrival of what was there before anybody looked."""
+"""The arrival time of tuples that were there before anybody looked."""
 
 _MOST_LOOKS = 1024
 
 
 class ArrivalTimes(Protocol):
-    """From positions of one source to seconds on its clock; never one object per tuple.
+    """Maps positions of one source to arrival times in seconds on the source's clock.
 
-    Times never decrease with the position, and are BEFORE where a tuple was there from the first.
+    Must not hold one object per tuple. Times never decrease with the position; they are BEFORE for
+    tuples that were there from the start.
     """
 
     def at(self, positions: Int64s) -> Floats:
-        """When tuples of known positions arrived; positions are ascending, and there are some."""
+        """Arrival times of known positions; `positions` is ascending and not empty."""
 
     def drop(self, position: int) -> None:
-        """Nobody will ask for positions before this one any more."""
+        """Frees what is held before this position; nobody asks for it again."""
 
 
 @dataclass(frozen=True)
 class Together:
-    """Tuples that all arrived at one time, as those of a file that appeared whole."""
+    """Tuples that arrived all at once, for example a file that appeared complete."""
 
     at_s: float
 
@@ -41,16 +42,15 @@ class Together:
         return np.full(len(positions), self.at_s)
 
     def drop(self, position: int) -> None:
-        """Nothing to do: it is one number."""
+        """Does nothing: there is only one number."""
 
 
 class Growth:
-    """When the parts of something that gets longer came, from looks at its length.
+    """When the parts of a growing input arrived, estimated from looks at its length.
 
     What came between two looks counts as having come evenly between them: it may have come at any
-    time since the first, and the second is as late as a batch takes. Keeps three numbers for each
-    look that found more, until that is dropped; 1024 looks at most, after which neighbours are
-    joined.
+    time since the first look, and the second look is as late as a batch takes. Holds three numbers
+    per look that found more, until dropped; at most 1024 looks, then neighbours are merged.
     """
 
     def __init__(self, length: int, at_s: float, looked_at: float) -> None:
@@ -59,14 +59,14 @@ class Growth:
         self._ended = [at_s]
         self._looked_at = looked_at
         self._low = 0
-        """How much was dropped."""
+        """The length up to which looks were dropped."""
 
     def __len__(self) -> int:
-        """How many looks are kept."""
+        """The number of looks held."""
         return len(self._lengths)
 
     def look(self, length: int, now: float) -> None:
-        """Note how long it is now."""
+        """Records the length now."""
         if length > self._lengths[-1]:
             if len(self) >= _MOST_LOOKS:
                 self._join_neighbours()
@@ -81,7 +81,7 @@ class Growth:
         self._lengths, self._ended = self._lengths[1::2], self._ended[1::2]
 
     def at(self, places: Floats | Int64s) -> Floats:
-        """When it had become so long, for lengths from that of the first look kept on."""
+        """When the input had reached each of these lengths, all at least the oldest look's."""
         lengths = np.array(self._lengths, np.float64)
         begun, ended = np.array(self._begun), np.array(self._ended)
         which = np.minimum(np.searchsorted(lengths, places, "left"), len(lengths) - 1)
@@ -92,7 +92,7 @@ class Growth:
         return found
 
     def drop(self, length: int) -> None:
-        """Forget when it grew to so much; the newest look is kept."""
+        """Drops the looks up to this length; the newest look is kept."""
         passed = 0
         while passed < len(self) - 1 and self._lengths[passed] <= length:
             passed += 1

@@ -1,4 +1,4 @@
-"""Ends long work between two of its pieces: when its run was aborted, or memory is used up."""
+"""Interrupts long work between two of its pieces, if the run was aborted or memory is used up."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tidegate.errors import BrokenOffError
 from tidegate.memory_limit import LIMIT
 
 LOOK_ROWS = 262_144
-"""Memory is looked at once for so many rows: a look takes as long as some thousand."""
+"""Memory is checked once per this many rows: a check costs as much as some thousand rows."""
 
 _work = threading.local()
 
 
 @contextmanager
 def breakable(aborted: threading.Event) -> Iterator[None]:
-    """Let the work of this thread be broken off between its pieces when the event is set."""
+    """Lets the event interrupt this thread's work between its pieces."""
     before = getattr(_work, "aborted", None)
     _work.aborted = aborted
     try:
@@ -27,10 +27,10 @@ def breakable(aborted: threading.Event) -> Iterator[None]:
 
 
 def between_pieces(rows: int = LOOK_ROWS) -> None:
-    """Go on, or raise BrokenOffError where the run was aborted, MemoryError at the limit.
+    """Raises BrokenOffError if the run was aborted, MemoryError at the memory limit.
 
-    `rows` is how many a piece has. To be called where nothing is lost by it: what a batch has not
-    committed does not count.
+    `rows` is the size of a piece. Safe only where an interruption loses nothing, which holds inside
+    a batch: what it has not committed does not count.
     """
     aborted: threading.Event | None = getattr(_work, "aborted", None)
     if aborted is not None and aborted.is_set():

@@ -1,4 +1,4 @@
-"""Wall time, behind one small protocol, so that nothing else in the engine reads a clock."""
+"""Time behind one small protocol; nothing else in the engine reads a clock."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the engine may ask of time."""
+    """What the engine may ask about time."""
 
     def now(self) -> float:
-        """Seconds on a clock that never goes back; only differences mean anything."""
+        """Seconds on a clock that never goes back; only differences are meaningful."""
 
     def sleep(self, seconds: float) -> None:
-        """Wait; a manual clock moves instead."""
+        """Waits; a manual clock advances instead."""
 
     def wait(self, word: Event, seconds: float) -> None:
-        """Sleep, but no longer than until the word is given."""
+        """Sleeps until the event is set, but no longer than this."""
 
     def cpu(self) -> float:
-        """Seconds that this process has used of a processor."""
+        """Processor seconds that this process has used."""
 
     def utc_us(self) -> int:
-        """The time of day, in microseconds since 1970; it may be set back."""
+        """The time of day in microseconds since 1970; it may jump backwards."""
 
 
 class SystemClock:
@@ -47,5 +47,5 @@ class SystemClock:
 
 
 def utc_now() -> datetime:
-    """The time of day, for people to read; nothing is decided by it."""
+    """The time of day, for people; no decision depends on it."""
     return datetime.now(UTC)

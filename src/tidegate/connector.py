@@ -1,7 +1,9 @@
-"""The base classes of inputs: `Connector` stands for a URI, `Source` for one physical stream of it.
+"""The base classes of inputs: a `Connector` stands for a URI, a `Source` for one physical stream of
+it.
 
-A new kind of input derives from both, overrides what is marked so and inherits the rest. The gate
-and the driver call these methods and ask no connector of which kind it is.
+To add a kind of input, derive from both, write the abstract methods and override the others where
+the default does not fit. The gate and the driver call only these methods; they never ask which kind
+of connector they have.
 """
 
 from __future__ import annotations
@@ -37,10 +39,10 @@ class Reject:
 
 @dataclass(frozen=True)
 class Rows:
-    """The readable rows of a range of positions, in order, and the unreadable ones beside them.
+    """The readable rows of a range of positions, in order, and the unreadable rows beside them.
 
-    `seq[i]` is the position of row i of `table`, and `len(seq)` the number of rows also where no
-    column was asked for. Whether a row is readable does not depend on which ones were.
+    `seq[i]` is the position of row i of `table`. `len(seq)` is the number of rows even when no
+    column was asked for. Which columns are asked for never changes which rows are readable.
     """
 
     table: pa.Table
@@ -54,7 +56,7 @@ class Rows:
 
     @staticmethod
     def joined(pieces: Sequence[Rows], schema: pa.Schema) -> Rows:
-        """Pieces one after the other; `schema` is that of the result where there are none."""
+        """Concatenates pieces in order. `schema` is used only when there are no pieces."""
         if len(pieces) == 1:
             return pieces[0]
         if not pieces:
@@ -67,17 +69,14 @@ class Rows:
 
 
 class Reader(ABC):
-    """Positions [start, stop) of one source that a task can read, on any host; picklable."""
+    """Positions [start, stop) of one source, for a task to read on any host; picklable."""
 
     start: int
     stop: int
 
     @property
     def input_file(self) -> str | None:
-        """A file that it reads and that every host must see; asked before the first batch.
-
-        Default: None, it needs no file.
-        """
+        """A file that every host must see, checked before the first batch. Default: none."""
         return None
 
     @abstractmethod
@@ -87,7 +86,7 @@ class Reader(ABC):
 
 @dataclass(frozen=True)
 class OuterReader(Reader):
-    """A reader that changes the rows another one reads of the same positions."""
+    """A reader that changes the rows which its inner reader gives for the same positions."""
 
     inner: Reader
     start: int
@@ -99,12 +98,12 @@ class OuterReader(Reader):
 
 
 class ListedSource(NamedTuple):
-    """A source that was found and is not open: what is known of it without reading its rows.
+    """A source that was found but is not open yet: what is known without reading its rows.
 
-    `low_us` is a time that its first row is not below: MIN_US where that is not known or the row
-    has no time, MAX_US where there are no rows. `extent` is how much there is of it, in a unit of
-    its own: a source with more than it had when it was read has more to give. One that `grows` may
-    get more rows while it is read. `digest` tells it from another of the same extent.
+    No row that has a time is before `low_us`: MIN_US when that is unknown or a row may have no
+    time, MAX_US when there are no rows. `extent` is the size in a unit of the source's own; when it
+    has grown since the source was read, there is more to read. `grows` says that rows may be added
+    while it is read. `digest` tells it from another source of the same extent.
     """
 
     id: str
@@ -115,42 +114,44 @@ class ListedSource(NamedTuple):
 
 
 class Source(ABC):
-    """One physical stream on the driver; positions never change their row.
+    """One physical stream, on the driver. A position never changes its row.
 
-    The gate calls, in one thread: at a restart `check` with what `mark` gave before, and `start`,
-    else `begin`; then for each batch `extend`, `times` and `ended` as far as it looks, `reader` and
-    `absent` for what the batch takes, `confirm` before the commit and `mark` for its manifest, and
-    `answered` after it.
-    `extent` and `untaken` are asked at any time between, by who watches. Abstract methods must be
-    there; the others have defaults.
+    The gate calls, in one thread: at a restart `check` with what `mark` returned earlier, then
+    `start`; in a first run `begin` instead. Then, for each batch: `extend`, `times` and `ended` as
+    far as it looks ahead; `reader` and `absent` for the positions that the batch takes; `confirm`
+    before the commit; `mark` for the manifest; `answered` after the commit. Monitoring may call
+    `extent` and `untaken` at any time between. Abstract methods must be written; the others have
+    defaults.
     """
 
     id: str
-    """Stable across restarts: the URI, with the file's place in it for folders."""
+    """Stable across restarts: the URI, and for a folder also the file's path in it."""
 
     schema: pa.Schema
     """Normalised; see `tidegate.schema`."""
 
     arrivals: ArrivalTimes | None = None
-    """When its tuples arrived; None where all of them were there from the first."""
+    """When its tuples arrived; None if all of them were there from the start."""
 
     first = 0
-    """The position it begins with; read when it joins, after `begin` or `start`."""
+    """The first position to read; used when the source joins, after `begin` or `start`."""
 
     promised_us = MIN_US
-    """A time that its tuples are not below; read when it joins for the first time."""
+    """No tuple of the source is earlier than this; read when it joins for the first time."""
 
     newest_before_us = MIN_US
-    """The newest event time before `first`, of a source whose beginning another one has given;
-    read when it joins for the first time."""
+    """The newest event time before `first`, when another source has given the tuples before it;
+    read when it joins for the first time.
+    """
 
     pieced = False
-    """Whether event times are decoded by pieces (row groups, blocks of text); only then the gate
-    asks for `piece_end` and `low_us`."""
+    """Whether event times are decoded in pieces (row groups, blocks of text). The gate calls
+    `piece_end` and `low_us` only then.
+    """
 
     @abstractmethod
     def extend(self, rows: int) -> int:
-        """Make at least `rows` positions known where they exist; how many are known now."""
+        """Makes at least `rows` positions known, if there are so many; returns how many are."""
 
     @abstractmethod
     def ended(self) -> bool:
@@ -160,9 +161,9 @@ class Source(ABC):
     def times(self, start: int, stop: int) -> tuple[Int64s, Bools]:
         """Event times of known positions in microseconds UTC, and which of them are valid.
 
-        Invalid where the time is NULL, cannot be read or is out of range (`schema.event_times`).
-        Only the time column is looked at: a row that is unreadable for another column still has
-        its time here.
+        A time is invalid when it is NULL, unreadable or out of range (`schema.event_times`). Only
+        the time column counts: a row that is unreadable because of another column still has its
+        time here.
         """
 
     @abstractmethod
@@ -170,251 +171,243 @@ class Source(ABC):
         """A reader of the known positions [start, stop)."""
 
     def begin(self) -> None:
-        """Find where to begin, because no earlier run has read of its URI. Default: nothing."""
+        """Finds where to begin in a first run of its URI. Default: does nothing."""
         return None
 
     def start(self, position: int | None) -> None:
-        """Begin at a position, because those before it are not needed any more.
+        """Begins at a position because the rows before it are no longer needed. Default: does
+        nothing.
 
-        None where a run with other sources of the URI has begun without it: begin with the oldest
-        row there is. Refuses where rows from there on are gone. Default: nothing to do.
+        `position` is None when an earlier run read other sources of the URI but not this one: begin
+        with the oldest row. Raises if rows from there on are gone.
         """
         return None
 
     def absent(self, start: int, stop: int) -> int:
-        """How many of the positions of a range, read for the first time, have no row at all.
-
-        Default: none.
-        """
+        """How many positions of a range, read for the first time, have no row. Default: none."""
         return 0
 
     def outside(self, start: int, stop: int) -> int:
-        """How many of those `absent` have a row that is left to another source of the stream.
-
-        Default: none.
-        """
+        """How many `absent` positions have a row that another source reads. Default: none."""
         return 0
 
     def breaks(self, start: int, stop: int) -> Sequence[int] | None:
-        """The positions inside (start, stop) where a reader may begin and none decodes twice.
-
-        Default: None, any position.
+        """Positions inside (start, stop) where readers may be split without decoding anything
+        twice; None (the default) for any position.
         """
         return None
 
     def piece_end(self, position: int) -> int:
-        """Where the piece ends that holds a known position; asked where `pieced`."""
+        """Where the piece that contains a known position ends; called only if `pieced`."""
         raise NotImplementedError(f"{self.id} has no pieces")
 
     def low_us(self, position: int) -> int:
-        """A time that nothing from a known position to the end of its piece is below.
-
-        Default: MIN_US, which says that this is not known, or that some of it has no time.
+        """A lower bound of the event times from a known position to the end of its piece; MIN_US
+        (the default) if it is unknown or some row has no time.
         """
         return MIN_US
 
     def extent(self, position: int) -> tuple[int, int, str] | None:
-        """How much lies before a position, how much there is, and in which unit (rows or bytes).
-
-        Default: None, not known.
+        """How much lies before a position, how much there is in all, and the unit (rows or bytes);
+        None (the default) if that is not known.
         """
         return None
 
     def untaken(self, position: int) -> tuple[int, str] | None:
-        """How much has come by now from a position on, in rows or bytes. Default: not known."""
+        """How much is available from a position on, in rows or bytes. Default: not known."""
         return None
 
     def place_of(self, position: int) -> Mapping[str, Any]:
-        """Where the row of a position stands, for people and as JSON. Default: id and position."""
+        """Where the row of a position is, as JSON for people. Default: id and position."""
         return {"source": self.id, "position": position}
 
     def mark(self, position: int) -> Mapping[str, Any] | None:
-        """What tells later whether the tuples before a position, which is not 0, are the same.
+        """Something by which `check` can tell later that the tuples before `position` are
+        unchanged.
 
-        Goes to the manifest as JSON. Default: None, nobody else can change this source.
+        It goes into the manifest as JSON; `position` is not 0. Default: None, nobody else can
+        change this source.
         """
         return None
 
     def check(self, saved: Mapping[str, Any], position: int, again: bool) -> None:
-        """Refuse a source in which the tuples before a position are not those of a mark.
-
-        `again` says that it will be read on, or once more. Default: all is well.
+        """Raises if the tuples before a position are not those that `saved`, a mark, describes.
+        `again` says that the source will be read further, or once more. Default: accepts.
         """
         return None
 
     def holds(self, saved: Mapping[str, Any]) -> bool:
-        """Whether all that a mark tells of is in it, also what is not read yet; may cost a pass."""
+        """Whether the source contains all that a mark describes; may cost a full pass."""
         return True
 
     def answered(self, position: int) -> None:
-        """Let go of what is held of the tuples before a position: a commit has answered them.
-
-        Nobody asks for them in this run any more. Default: of when they arrived.
+        """Frees what is held for the tuples before a position; a commit has answered them and
+        nobody asks for them again in this run. Default: frees their arrival times.
         """
         if self.arrivals is not None:
             self.arrivals.drop(position)
 
     def confirm(self) -> None:
-        """Refuse a source whose last tuple turned out not to be whole; before a commit."""
+        """Raises if the last tuple read turned out to be incomplete; called before a commit."""
         return None
 
 
 class Connector(ABC):
-    """All sources that one URI stands for, or one object of the program.
+    """All the sources that one URI, or one object of the program, stands for.
 
-    The driver calls, in this order: `for_run` for objects of the program, `take_as_of_now` in a run
-    with --available-now, and `legs`; then of each of these `attach` once, `tell`; for every batch
-    `discover` (or `list_new` and `open` where there are `several`, at a restart after `resume`),
-    `live`, and after the commit `committed`, and `forget` or `let_go`; between batches
-    `expected_s`, `arriving` and `unseen_rows`; at the end `close` and `tell_no_more`. A look at the
-    columns calls the constructor and reads `schema`, no more. Only `discover` and `live` must be
-    there; SourceError from any of them ends the run with its words.
+    The driver calls, in this order: `for_run` (for objects of the program), `take_as_of_now` (in a
+    run with --available-now) and `legs`. Then for each leg: `attach` and `tell` once; for every
+    batch `discover`, or `list_new` and `open` where `several` is set (after `resume` at a restart),
+    and `live`; after the commit `committed`, and `forget` or `let_go`; between batches
+    `expected_s`, `arriving` and `unseen_rows`; at the end `close` and `tell_no_more`. Code that
+    only wants the columns calls the constructor and reads `schema`. Only `discover` and `live` must
+    be written. A SourceError from any of these ends the run with its text.
     """
 
     schema: pa.Schema
-    """Of all its sources; normalised."""
+    """The schema of all its sources; normalised."""
 
     several = False
-    """Whether it may stand for many sources that are listed first and opened in their turn."""
+    """Whether it may have many sources, which are listed first and opened later, one by one."""
 
     once = False
-    """Whether it delivers each source once: then `forget` is called, and nobody reads it for a
-    look at the first rows."""
+    """Whether it delivers each source once: `forget` is called, and previews do not read it."""
 
     frozen = False
-    """Whether what the first run lists is all there ever is: a restart passes over other sources,
-    and refuses those that are needed and have changed. Asked where `several`."""
+    """Whether the list of the first run is final: a restart ignores new sources, and refuses
+    sources that it still needs if they have changed. Read only if `several`.
+    """
 
     @property
     def types_from(self) -> str:
-        """Where the types of the columns come from, for people. Default: nothing to say."""
+        """Where the column types come from, for people. Default: empty."""
         return ""
 
     @property
     def arrives(self) -> bool:
-        """Whether tuples arrive while they are read, so that latency and backlog are measured.
-
-        Asked once, when it is let in. Default: they do not.
+        """Whether tuples arrive while the run reads, so that latency and backlog are measured; read
+        once, when the connector joins the gate. Default: no.
         """
         return False
 
     @abstractmethod
     def discover(self) -> Sequence[Source]:
-        """The sources known now; called again while live, new ones appear at the end."""
+        """The sources known now; called again while `live`. New sources are appended at the end."""
 
     def first_sources(self, count: int) -> Sequence[Source]:
-        """The first of the sources known now, for a look at some rows. Default: by `discover`."""
+        """The first `count` sources known now, for a preview. Default: those of `discover`."""
         return self.discover()[:count]
 
     @abstractmethod
     def live(self) -> bool:
-        """Whether more sources, or more rows than the known sources have now, may come."""
+        """Whether more sources may come, or more rows than the known sources have now."""
 
     def beginning(self, rows: int) -> Connector:
-        """The first rows in the order of their times, for a preview; live where there are more.
+        """A connector of the first rows in time order, for a preview; still live if there are more.
 
-        At least `rows` where there are so many. Default: itself, of which no more is read.
+        It has at least `rows` rows if the input does. Default: the connector itself, of which the
+        preview reads no more than it needs.
         """
         return self
 
     def legs(self) -> Sequence[Connector]:
-        """The connectors that are let in for it, in this order. Default: itself."""
+        """The connectors that join the gate in its place, in this order. Default: only itself."""
         return (self,)
 
     def for_run(self, use: int) -> Connector:
-        """A connector of the same input for one run; `use` counts its places in the query.
-
-        Default: itself, which any number of runs may read.
+        """A connector of the same input for one run; `use` numbers its places in the query.
+        Default: itself, if any number of runs may read it.
         """
         return self
 
     def take_as_of_now(self) -> None:
-        """Give what there is when the run starts, and nothing newer, and stay live for all that.
+        """Limits the input to what exists when the run starts; the connector may stay live until it
+        is read.
 
-        Raises SourceError where that means nothing. Default: it does so anyhow.
+        Raises SourceError if that makes no sense for this input. Default: it does so anyhow.
         """
         return None
 
     def attach(self, store: Store, follow: bool, available_now: bool = False) -> None:
-        """Begin to read for a run, with its checkpoint to keep files in. Default: nothing."""
+        """Starts reading for a run, whose checkpoint may keep files. Default: does nothing."""
         return None
 
     def close(self) -> None:
-        """Stop; when it returns nothing is read or written any more. Default: nothing."""
+        """Stops; after it returns nothing is read or written any more. Default: does nothing."""
         return None
 
     def tell(self, listener: Callable[[], None]) -> None:
-        """Call this, in any thread, after something has come that `discover` and `extend` show.
-
-        Default: never; the driver asks again after `expected_s`.
+        """Registers a listener to call, from any thread, when `discover` or `extend` would show
+        more. Default: never calls it; the driver looks again after `expected_s`.
         """
         return None
 
     def tell_no_more(self, listener: Callable[[], None]) -> None:
-        """Do not call this listener any more."""
+        """Unregisters a listener."""
         return None
 
     def expected_s(self) -> float | None:
-        """In how many seconds something more may be there. Default: None, not known."""
+        """In how many seconds more input may be there. Default: None, not known."""
         return None
 
     def arriving(self) -> bool:
-        """Whether some of what was there at the start of the run has not come yet."""
+        """Whether some of the input that existed at the start of the run has not come yet."""
         return False
 
     def unseen_rows(self) -> int | None:
-        """The rows of whole sources that came since the last `discover`. Default: not known."""
+        """Rows in whole sources that came since the last `discover`. Default: not known."""
         return None
 
     def committed(self, positions: Mapping[str, int]) -> None:
-        """A manifest was committed in which open sources, by id, are read up to these positions.
-
-        For those who watch from outside: a restart asks the manifest. Default: nothing.
+        """Reports a committed manifest: open sources, by id, are read up to these positions. This
+        is for observers outside; a restart reads the manifest. Default: does nothing.
         """
         return None
 
     def forget(self, ids: Sequence[str]) -> None:
-        """Drop sources that a committed manifest has consumed; called where `once`."""
+        """Drops sources that a committed manifest has consumed; called only if `once`."""
         return None
 
     def resume(self, listed: Sequence[str], unread: Sequence[str]) -> None:
-        """Go on after the sources that earlier runs have listed; called before `list_new`, if any.
+        """Continues after the sources that earlier runs have listed; called before the first
+        `list_new`.
 
-        `unread` are those that were not consumed: they have to be listed again, whatever else is.
-        `listed` are all that the manifest still knows, in their order. Default: nothing, all that
-        is there is listed each time.
+        `listed` are all the sources in the manifest, in their order. `unread` are those not
+        consumed yet: `list_new` must list them again. Default: does nothing; `list_new` lists
+        everything each time.
         """
         return None
 
     def list_new(self) -> Sequence[ListedSource]:
-        """The sources that were not listed before, in order; asked where `several`."""
+        """The sources not listed before, in order; called only if `several`."""
         raise NotImplementedError("only a connector of several sources lists them")
 
     def open(self, id: str) -> Source:
-        """A source that was listed, as it was then; asked where `several`."""
+        """Opens a listed source as it was when listed; called only if `several`."""
         raise NotImplementedError("only a connector of several sources opens them")
 
     def open_beyond(self, id: str, extent: int, digest: int) -> tuple[Source, int]:
-        """A source that has more than it had, and the position of its first tuple beyond that.
+        """Opens a consumed source that has grown; also returns the position of its first new tuple.
 
-        `extent` and `digest` are those it was listed with; refuses one that is another one now.
+        `extent` and `digest` are those of its listing. Raises if it is a different source now.
         """
         raise NotImplementedError("only a connector of several sources opens them")
 
     def let_go(self, id: str) -> tuple[int, int] | None:
-        """Forget a consumed source; its extent and digest where they changed since it was listed.
+        """Forgets a consumed source; returns its extent and digest if they changed since it was
+        listed.
 
-        Called where `several`. Default: nothing is kept.
+        Called only if `several`. Default: nothing is kept.
         """
         return None
 
     def has(self, id: str) -> bool:
-        """Whether a source that was listed is still there. Default: it is."""
+        """Whether a listed source still exists. Default: it does."""
         return True
 
 
 def joined_times(parts: Sequence[tuple[Int64s, Bools]]) -> tuple[Int64s, Bools]:
-    """The times of pieces that follow each other, and which are valid; a single one as it is."""
+    """Concatenates times and their validity; a single part is returned as it is."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
@@ -423,7 +416,7 @@ def joined_times(parts: Sequence[tuple[Int64s, Bools]]) -> tuple[Int64s, Bools]:
 
 
 def check_columns(columns: Sequence[str], schema: pa.Schema, where: str) -> None:
-    """Refuse names that the schema does not have."""
+    """Raises for column names that the schema does not have."""
     known = set(schema.names)
     for name in columns:
         if name not in known:

@@ -1,6 +1,7 @@
-"""How many cores this process may use: fewer than the machine has, where the system says so.
+"""How many cores this process may use; a container or affinity may allow fewer than the machine
+has.
 
-The JVM counts the same way, so that `local[*]` means the same to Spark and to us.
+The JVM counts in the same way, so `local[*]` means the same to Spark and to us.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from math import ceil
 from pathlib import Path
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
-"""Where a container reads its share: microseconds of work, or `max`, in so many of a clock."""
+"""A container's quota: microseconds of work (or `max`) per so many microseconds of time."""
 
 
 @lru_cache
 def cores() -> int:
-    """Asked for once: the system reads files for the answer, and every task wants it."""
+    """Cached: the answer takes reading files, and every task wants it."""
     try:
         allowed = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
@@ -25,7 +26,7 @@ def cores() -> int:
 
 
 def _of_quota(file: Path) -> int | None:
-    """What a container may use, a started core being one; None where nothing limits it."""
+    """A container's quota in cores, rounded up; None without one."""
     try:
         work, _, clock = file.read_text().partition(" ")
     except OSError:

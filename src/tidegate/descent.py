@@ -1,7 +1,7 @@
-"""Runs recursive functions over trees of any depth without Python's stack.
+"""Runs recursive functions over trees of any depth without using Python's stack.
 
-A sum of thousands of terms is a tree thousands of levels deep. A function over it is written as a
-generator: where it would call itself it yields the call, and is sent what that returns.
+A sum of thousands of terms is a tree thousands of levels deep. Write a function over it as a
+generator: where it would call itself, it yields the call and is sent the result.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 Step = Generator[Any, Any, T]
-"""A call of a recursive function: it yields the calls inside it, and returns its result."""
+"""A call of a recursive function: yields the calls inside it and returns its result."""
 
 
 def descend(first: Step[T]) -> T:
-    """The result of a call. An exception goes up from call to call, as it would by itself."""
+    """The result of a call. Exceptions propagate from call to call as usual."""
     stack: list[Step[Any]] = [first]
     result: Any = None
     failure: Exception | None = None

@@ -1,10 +1,11 @@
-"""The files of this host: all that reads or writes one goes through here.
+"""Local files: all reading and writing of files goes through the `Disk` that `current` returns.
 
-Everything the engine does with local files goes through the `Disk` that `current` gives: state,
-results, input, and what tasks exchange. It is that of the operating system, unless a test has put
-another in its place (`using`) to cut the power, fill the disk or tear a write at a chosen moment.
+That holds for state, results, input, and the files that tasks exchange. `current` is the disk of
+the operating system unless a test has installed another with `using`, to cut the power, fill the
+disk or tear a write at a chosen moment.
 
-Errors are those of the operating system (OSError and its kin); who calls puts them into words.
+Methods raise the errors of the operating system (OSError and its subclasses); callers put them into
+words.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Path = str | os.PathLike[str]
 
 
 class Status(NamedTuple):
-    """A file or a folder: its size, when it was changed, and what stays when its name changes."""
+    """A file's or folder's size, time of last change, and inode, which survives renaming."""
 
     bytes: int
     modified_ns: int
@@ -34,31 +35,32 @@ class Status(NamedTuple):
 
 
 class FileLock(Protocol):
-    """A file that is locked for whoever holds this; the system lets go of it with the process."""
+    """A lock on a file, held by this object; the operating system frees it if the process dies."""
 
     def release(self) -> None:
-        """Let another have it."""
+        """Unlocks the file."""
 
 
 class Readable(Protocol):
-    """What can be read of files by their paths, here or on another file system."""
+    """Reading files by path, on this host or on another file system."""
 
     def status(self, path: Path) -> Status:
-        """What is at a path; FileNotFoundError, NotADirectoryError where nothing is."""
+        """What is at a path; FileNotFoundError or NotADirectoryError if nothing is."""
 
     def open(self, path: Path) -> IO[bytes]:
-        """A file to read."""
+        """Opens a file for reading."""
 
     def open_arrow(self, path: Path) -> pa.NativeFile:
-        """A file to read here and there, for Arrow's own readers."""
+        """Opens a file for random access by Arrow's readers."""
 
 
 class Disk(Readable, Protocol):
-    """What can be done with files and folders by their paths; paths without `/` are of the present
-    folder. Links to files are followed."""
+    """Local files and folders by path. Relative paths start at the current folder; links to files
+    are followed.
+    """
 
     notifies: bool
-    """Whether the kernel can tell of new names in its folders."""
+    """Whether the kernel can report new names in its folders (inotify)."""
 
     def is_link(self, path: Path) -> bool:
         """Whether a path is a symbolic link."""
@@ -67,53 +69,53 @@ class Disk(Readable, Protocol):
         """Whether this user may make files in a folder."""
 
     def names(self, folder: Path) -> list[str]:
-        """The names in a folder, in no order."""
+        """The names in a folder, unordered."""
 
     def walk(self, folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-        """As `os.walk`, from the top; links to folders are named and not gone into.
+        """As `os.walk`, top down; links to folders are listed but not entered.
 
-        A folder that is not there is passed over, one that cannot be listed is an OSError: who
-        takes it for empty may throw away what is in it.
+        A missing folder is skipped. A folder that cannot be listed raises OSError: a caller who
+        took it for empty might delete what is in it.
         """
 
     def matching(self, pattern: str) -> list[str]:
-        """The paths that match a glob, with `**` for folders of any depth; none is no error."""
+        """The paths that match a glob; `**` matches folders of any depth. No match is no error."""
 
     def map(self, path: Path) -> pa.Buffer:
-        """A file as memory, shared with all that map it; its name may go, the bytes stay."""
+        """Maps a file into shared memory. The bytes stay valid after the file is unlinked."""
 
     def create(self, path: Path, mode: int = 0o666) -> IO[bytes]:
-        """A new file to write; FileExistsError where the path is taken."""
+        """Creates a file for writing; FileExistsError if the path is taken."""
 
     def sync(self, file: IO[bytes]) -> None:
-        """Make what was written to a file of `create` outlive a loss of power; not its name."""
+        """Makes the bytes of a file from `create` survive a loss of power, but not its name."""
 
     def sync_file(self, path: Path) -> None:
-        """Make what was written to a file outlive a loss of power, by whoever; not its name."""
+        """Makes a file's bytes, whoever wrote them, survive a loss of power, but not its name."""
 
     def sync_folder(self, path: Path) -> None:
-        """Make the names in a folder outlive a loss of power."""
+        """Makes the names in a folder survive a loss of power."""
 
     def replace(self, source: Path, target: Path) -> None:
-        """Give a file or a folder another name, in one step; a file of that name is gone."""
+        """Renames a file or folder atomically; a file that had the new name is gone."""
 
     def link(self, source: Path, target: Path) -> None:
-        """Give a file a second name, in one step; FileExistsError where the name is taken."""
+        """Gives a file a second name atomically; FileExistsError if that name is taken."""
 
     def unlink(self, path: Path) -> None:
-        """Take the name of a file away."""
+        """Removes a file's name."""
 
     def make_folder(self, path: Path, mode: int = 0o777) -> None:
-        """Make a folder in one that is there; FileExistsError where the path is taken."""
+        """Creates a folder whose parent exists; FileExistsError if the path is taken."""
 
     def remove_folder(self, path: Path) -> None:
         """Remove an empty folder."""
 
     def claim(self, path: Path, holder: bytes) -> FileLock:
-        """Lock a file, made where it is missing, and write into it who holds it.
+        """Locks a file, created if missing, and writes into it who holds the lock.
 
-        BlockingIOError where it is locked, also by this process. Another OSError where the file
-        system has no locks.
+        Raises BlockingIOError if it is locked already, also by this process; another OSError if the
+        file system has no locks.
         """
 
 
@@ -131,12 +133,13 @@ class SystemDisk:
         return os.path.islink(path)
 
     def writable(self, folder: Path) -> bool:
-        """Permissions, and a try: in some file systems, as /proc, they allow what then fails."""
+        """Checks permissions, then tries: on /proc and the like they allow what then fails."""
         if not os.access(folder, os.W_OK | os.X_OK):
             return False
         try:
             os.rmdir(tempfile.mkdtemp(prefix=".tidegate-", dir=folder))
         except OSError as error:
+            # A full disk is no lack of permission: whoever writes later gets the truer error.
             return error.errno in (errno.ENOSPC, errno.EDQUOT)
         return True
 
@@ -204,7 +207,7 @@ class SystemDisk:
 
 
 def _sync(path: Path) -> None:
-    """Sync a file or a folder by a descriptor of its own; any will do."""
+    """Opens a file or folder, syncs and closes it; any descriptor of it will do."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -218,9 +221,9 @@ def _raise_unless_gone(error: OSError) -> None:
 
 
 class _Flock:
-    """A locked file that is open; the lock is that of this opening, not of the process.
+    """An open, locked file. The lock belongs to this opening, not to the process.
 
-    Who is let go of without a word does not hold it any more.
+    If the object is dropped without `release`, the file is closed and so unlocked.
     """
 
     def __init__(self, file: int) -> None:
@@ -231,24 +234,23 @@ class _Flock:
 
 
 class Elsewhere(Readable, Protocol):
-    """Files of another file system, to be read; picklable, and small."""
+    """Reading files of another file system; picklable and small."""
 
     def read(self, path: RemotePath, offset: int, length: int) -> bytes:
-        """Bytes of a file, to its end where the length is negative; fewer where it is shorter."""
+        """Bytes of a file. A negative length reads to the end; a shorter file gives fewer bytes."""
 
     def fetch(self, ranges: Sequence[tuple[RemotePath, int, int]]) -> None:
-        """Read many small ranges (path, offset, length) at once, for `read` to have them soon."""
+        """Reads many small ranges (path, offset, length) at once, so that `read` is quick later."""
 
     def files(self, path: RemotePath) -> list[RemotePath]:
-        """The files below a folder, of any depth, as they are listed; none where it is missing."""
+        """All files below a folder, at any depth, in listing order; none if it is missing."""
 
 
 class RemotePath(str):
-    """The path of a file or folder on another file system, which it knows and is opened by.
+    """A path on another file system; it carries the `disk` that opens it.
 
-    As a text it is the URI a person would write, without what stands in it to get access. What is
-    made of it by way of texts is a plain text again. `listed` is
-    what a listing said of it, so that nobody has to ask again.
+    Its text is the URI that a person would write, without credentials. String operations on it
+    return plain `str`. `listed` is the status from a listing, which saves a request.
     """
 
     __slots__ = ("disk", "listed")
@@ -266,7 +268,7 @@ class RemotePath(str):
 
 
 _disks: list[Disk] = [SystemDisk()]
-"""That of the system, and above it the one that stands in for it."""
+"""The system's disk, and on top of it those that tests have installed."""
 
 
 def current() -> Disk:
@@ -275,29 +277,29 @@ def current() -> Disk:
 
 
 def at(path: Path) -> Readable:
-    """Where the file of a path is to be read: on this disk, or where the path says."""
+    """Where to read the file of a path: this host's disk, or the one a remote path carries."""
     return path.disk if isinstance(path, RemotePath) else current()
 
 
 def is_remote(path: Path) -> bool:
-    """Whether a path is one of another file system."""
+    """Whether a path is on another file system."""
     return isinstance(path, RemotePath)
 
 
 def seen(path: Path) -> Status:
-    """What is at a path; of a file elsewhere that was listed, what the listing said."""
+    """The status of a path; that of the listing, if a remote file was listed."""
     listed = path.listed if isinstance(path, RemotePath) else None
     return listed or at(path).status(path)
 
 
 def absolute(path: str) -> str:
-    """A path by which a process that was started elsewhere finds the same file."""
+    """A path by which a process with another current folder finds the same file."""
     return path if isinstance(path, RemotePath) else os.path.abspath(path)
 
 
 @contextmanager
 def using(disk: Disk) -> Iterator[Disk]:
-    """Work on another disk within the block, in all threads."""
+    """Installs another disk for the block, in all threads."""
     _disks.append(disk)
     try:
         yield disk
@@ -306,12 +308,12 @@ def using(disk: Disk) -> Iterator[Disk]:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is a file or a folder at a path that this user may look at."""
+    """Whether a file or folder is at a path and this user may look at it."""
     return _found(path) is not None
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is something at a path that is not a folder."""
+    """Whether something other than a folder is at a path."""
     found = _found(path)
     return found is not None and not found.folder
 
@@ -323,7 +325,10 @@ def is_folder(path: Path) -> bool:
 
 
 def _found(path: Path) -> Status | None:
-    """What is at a path. A disk that fails is an OSError: it does not say that nothing is there."""
+    """The status of a path, or None if nothing is there.
+
+    A failing disk raises OSError: a failure must never look like a missing file.
+    """
     try:
         return at(path).status(path)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -340,7 +345,7 @@ _NO_PATH = frozenset({errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL})
 
 
 def read(path: Path, offset: int = 0, length: int = -1) -> bytes:
-    """Bytes of a file, to its end where no length is given; fewer where it is shorter."""
+    """Bytes of a file, to its end if no length is given; a shorter file gives fewer bytes."""
     if isinstance(path, RemotePath):
         return path.disk.read(path, offset, length)
     with current().open(path) as file:
@@ -349,7 +354,7 @@ def read(path: Path, offset: int = 0, length: int = -1) -> bytes:
 
 
 def make_folders(path: Path, mode: int = 0o777) -> list[str]:
-    """Make a folder and those above it that are missing; which were made, the uppermost first."""
+    """Creates a folder and its missing parents; returns those created, outermost first."""
     missing = []
     place = os.path.abspath(path)
     while not is_folder(place):
@@ -371,10 +376,10 @@ def make_folders(path: Path, mode: int = 0o777) -> list[str]:
 
 
 def sync_above(path: Path) -> None:
-    """Make the name of a folder outlive a loss of power, and those of the folders above it.
+    """Makes the name of a folder, and of every folder above it, survive a loss of power.
 
-    Also those that are there: a run that was killed may have made them, and no more. Folders that
-    this user may not read were made by others.
+    Folders that existed before are synced too: a run that was killed may have created them without
+    syncing. Folders that this user may not read were created by others.
     """
     place = os.path.abspath(path)
     with suppress(PermissionError):
@@ -384,7 +389,7 @@ def sync_above(path: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder with all in it. What goes in the meantime, by others, is fine."""
+    """Removes a folder and its contents. Files that others remove meanwhile are no error."""
     found = list(current().walk(path))
     for folder, folders, files in reversed(found):
         for name in files:
@@ -400,7 +405,7 @@ def remove_tree(path: Path) -> None:
 
 
 def unlink_if_there(path: Path) -> bool:
-    """Take the name of a file away; False where there was none."""
+    """Removes a file's name; returns False if there was none."""
     try:
         current().unlink(path)
     except FileNotFoundError:

@@ -1,9 +1,10 @@
-"""What must be on the disk before a batch counts: gathered while it is written, synced together.
+"""Collects the files that must be on the disk before a batch counts, and syncs them together.
 
-Whoever is about to commit gathers, in its thread, what writers would sync; each file and folder is
-then synced once, before the one step that makes it all count. On a disk where a sync takes some
-milliseconds one after the other would cost a small batch more than all its work; side by side they
-cost little more than one of them. Where nobody gathers, writers sync at once.
+The thread that is about to commit opens `gathering`; writers in it then record files instead of
+syncing them. Each file and folder is synced once, before the single step that makes the whole batch
+count. On a disk where a sync takes milliseconds, syncs one after the other would cost a small batch
+more than all its work; side by side they cost little more than one. Outside `gathering`, writers
+sync at once.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from functools import partial
 from tidegate import disk, schedule
 
 SLOW_S = 0.002
-"""A sync that takes so long is worth threads for the others."""
+"""If the first sync takes this long, the rest go to threads."""
 
 _AT_ONCE = 4
-"""So many threads sync; the disk has one queue, and more of them gain nothing."""
+"""How many threads sync at once; a disk has one queue, so more gain nothing."""
 
 
 class Due:
-    """Files and folders that are to be synced, each once; of one batch, and let go with it."""
+    """Files and folders to sync, each once. Grows with the files of one batch only."""
 
     def __init__(self) -> None:
         self._files: dict[str, None] = {}
@@ -39,41 +40,43 @@ class Due:
         return tuple(self._files)
 
     def add_file(self, path: str | os.PathLike[str]) -> None:
-        """The bytes of a file."""
+        """The file's bytes must be synced."""
         self._files[os.path.abspath(path)] = None
 
     def add_folder(self, path: str | os.PathLike[str]) -> None:
-        """The names in a folder."""
+        """The names in the folder must be synced."""
         self._folders[os.path.abspath(path)] = None
 
     def add_names(self, paths: Iterable[str]) -> None:
-        """Files that a task has written, bytes and names."""
+        """The bytes and the names of files that a task has written must be synced."""
         for path in paths:
             self.add_file(path)
             self.add_folder(os.path.dirname(path) or ".")
 
     def move(self, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-        """A file has another name now."""
+        """The file was renamed after it was added."""
         if self._files.pop(os.path.abspath(source), self) is None:
             self.add_file(target)
 
     def begin(self) -> None:
-        """Start to sync what is there so far beside what is still to be written; `sync` waits.
+        """Starts syncing what was added so far, while the caller goes on writing; `sync` waits for
+        it.
 
-        None of it may get another name meanwhile.
+        None of these files may be renamed until then.
         """
         steps = self._taken()
         if steps:
             self._begun += _beside(partial(_synced, steps))
 
     def sync(self) -> None:
-        """Take all of it to the disk; an OSError of any of it is raised."""
+        """Syncs everything added, and waits for `begin`; raises the first OSError."""
         begun, self._begun = self._begun, []
         steps, clock = self._taken(), schedule.current().clock
         began = clock.now()
         try:
             _synced(steps)
         finally:
+            # Also after an error: no thread may still sync a file while the caller removes it.
             schedule.wait(begun)
             if steps or begun:
                 self.waited_s = (self.waited_s or 0.0) + clock.now() - began
@@ -89,10 +92,10 @@ class Due:
 
 
 def _synced(steps: Sequence[Callable[[], None]]) -> None:
-    """Do syncs; where the first takes long, the rest side by side.
+    """Runs the syncs, in parallel if the first one is slow.
 
-    A disk that is slow to sync takes many at once, and one that is not is done before threads are
-    started.
+    A disk with slow syncs takes many at once; on a fast one, starting threads would cost more than
+    the syncs.
     """
     clock = schedule.current().clock
     began = clock.now()
@@ -112,7 +115,7 @@ def _synced(steps: Sequence[Callable[[], None]]) -> None:
 
 
 def _beside(work: Callable[[], None]) -> list[Future[None]]:
-    """Start work in a thread; where Python is ending and starts none, do it first."""
+    """Starts work in a thread; runs it here if Python is shutting down and starts no threads."""
     try:
         return [schedule.current().start("tidegate-sync", work)]
     except RuntimeError:
@@ -130,7 +133,7 @@ _local = threading.local()
 
 @contextmanager
 def gathering() -> Iterator[Due]:
-    """Gather what this thread writes until the block ends; to be synced by who opened it."""
+    """Collects the files that this thread writes in the block; the caller syncs them."""
     before, due = gathered(), Due()
     _local.due = due
     try:
@@ -140,5 +143,5 @@ def gathering() -> Iterator[Due]:
 
 
 def gathered() -> Due | None:
-    """What this thread is gathering, if it is."""
+    """What this thread is collecting; None outside `gathering`."""
     return getattr(_local, "due", None)

@@ -1,4 +1,4 @@
-"""Lengths of time: read from what a user gives, and written in the largest unit that fits."""
+"""Durations: parsed from user input, and written in the largest unit that fits."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _MONTHS = re.compile(r"\s*(\d+)\s*months?\s*", re.IGNORECASE)
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\s*([A-Za-z]+)\s*")
 
 Duration = str | timedelta | int | float
-"""What a user may give for a length of time; a bare number is seconds."""
+"""A duration from a user; a bare number is seconds."""
 
 
 @dataclass(frozen=True)
 class Months:
-    """Whole months, whose length only a calendar tells."""
+    """Whole months; only a calendar knows their length."""
 
     count: int
 
@@ -40,13 +40,13 @@ class Months:
 
     @staticmethod
     def read(text: str) -> Months | None:
-        """`1 month`, `3 MONTHS`; None where it is another duration."""
+        """`1 month`, `3 MONTHS`; None for another duration."""
         found = _MONTHS.fullmatch(text)
         return None if found is None else Months(int(found[1]))
 
 
 def duration_text(us: int) -> str:
-    """A duration as `explain` and SQL show it."""
+    """A duration for `explain` and SQL."""
     for name, size in reversed(UNITS_US.items()):
         if us and us % size == 0:
             count = us // size
@@ -55,25 +55,25 @@ def duration_text(us: int) -> str:
 
 
 def window_text(range_us: int, slide_us: int, offset_us: int = 0) -> str:
-    """A window of time as SQL writes it."""
+    """A time window in SQL."""
     text = f"RANGE {duration_text(range_us)}"
     text += "" if slide_us == range_us else f" SLIDE {duration_text(slide_us)}"
     return f"{text} OFFSET {duration_text(offset_us)}" if offset_us else text
 
 
 def session_text(gap_us: int, max_us: int | None) -> str:
-    """A window of a session as SQL writes it."""
+    """A session window in SQL."""
     text = f"SESSION GAP {duration_text(gap_us)}"
     return text if max_us is None else f"{text} MAX {duration_text(max_us)}"
 
 
 def rows_text(rows: int, slide: int) -> str:
-    """A window of tuples as SQL writes it."""
+    """A window of tuples in SQL."""
     return f"ROWS {rows}" if slide == rows else f"ROWS {rows} SLIDE {slide}"
 
 
 def unit_us(unit: str, where: str) -> int:
-    """Microseconds in a unit named in full, in the plural or in short, in any case."""
+    """Microseconds in a unit, by its full, plural or short name in any case."""
     name = unit.lower()
     for candidate in (name, name[:-1] if name.endswith("s") else name):
         full = _SHORT.get(candidate, candidate)
@@ -85,7 +85,7 @@ def unit_us(unit: str, where: str) -> int:
 
 
 def scaled_us(amount: Decimal, unit: int, where: str) -> int:
-    """An amount of a unit as whole microseconds; a fraction of a microsecond is refused."""
+    """An amount of a unit in whole microseconds; raises for a fraction of a microsecond."""
     us = amount * unit
     if us.is_finite() and abs(us) > LONGEST_US:
         readable = abs(us) < 2**80
@@ -123,7 +123,7 @@ def duration_us(value: Duration, where: str = "duration") -> int:
 
 
 def _bounded(us: int, where: str) -> int:
-    """Refuse what is so long that event times and durations could not be added in 64 bits."""
+    """Raises for durations so long that adding them to event times could overflow 64 bits."""
     if abs(us) > LONGEST_US:
         raise _too_long(duration_text(us), where)
     return us

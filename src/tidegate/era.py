@@ -1,8 +1,9 @@
-"""Converts dates and timestamps of any year, as 64 bits of microseconds hold them.
+"""Calendar functions for dates and timestamps of any year that 64 bits of microseconds hold.
 
-Python's times have the years 1 to 9999, Arrow's calendar those up to 32767; 64 bits of microseconds
-reach beyond the year 290,000. The calendar repeats itself: 400 years, an era, are always as many
-days, and whole weeks. So a time is moved by whole eras to where Arrow knows the calendar.
+Python's times cover the years 1 to 9999 and Arrow's calendar goes up to 32767, but 64 bits of
+microseconds reach beyond the year 290,000. The calendar repeats every 400 years (an era), which are
+always the same number of days and whole weeks. So a time is moved by whole eras to where Arrow's
+calendar works.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ _NEAR_US = pa.scalar(FIRST_US, pa.int64()), pa.scalar(LAST_US, pa.int64())
 
 
 def era_length(type_: pa.DataType) -> int:
-    """An era in the unit of date32 or of timestamps in microseconds."""
+    """The length of an era, in days for date32 and in microseconds for timestamps."""
     return ERA_DAYS if pa.types.is_date(type_) else ERA_DAYS * DAY_US
 
 
 def is_far(times: Any) -> bool:
-    """Whether one of the dates or timestamps lies outside the years 1 to 9999; one pass."""
+    """Whether any of the times lies outside the years 1 to 9999; one pass."""
     if pa.types.is_date64(times.type):
         return False  # which only sinks meet, as it came
     low, high = _NEAR_DAYS if pa.types.is_date32(times.type) else _NEAR_US
@@ -38,7 +39,7 @@ def is_far(times: Any) -> bool:
 
 
 def first_far(times: Any) -> str:
-    """The first of the times that lie outside these years, of which there is one, as a text."""
+    """The first time outside the years 1 to 9999, as text; there must be one."""
     low, high = _NEAR_DAYS if pa.types.is_date32(times.type) else _NEAR_US
     counts = _counts(times)
     far = pc.or_(pc.less(counts, low), pc.greater(counts, high))
@@ -46,7 +47,7 @@ def first_far(times: Any) -> str:
 
 
 def near(times: Any) -> tuple[Any, np.ndarray[Any, Any]]:
-    """Times of the years 1970 to 2369 at the same places of their eras, and the eras between."""
+    """The times moved into the years 1970 to 2369, and by how many eras each was moved."""
     counts = _counts(times)
     eras, inside = np.divmod(
         counts.fill_null(0).to_numpy(zero_copy_only=False), era_length(times.type)
@@ -56,7 +57,7 @@ def near(times: Any) -> tuple[Any, np.ndarray[Any, Any]]:
 
 
 def year(times: Any) -> Any:
-    """The years as int64."""
+    """The years, as int64."""
     if not is_far(times):
         return pc.year(times)
     moved, eras = near(times)
@@ -64,15 +65,15 @@ def year(times: Any) -> Any:
 
 
 def in_era(function: Callable[[Any], Any], times: Any) -> Any:
-    """A function of the calendar that is the same in every era: not the year."""
+    """Applies a calendar function that is the same in every era: the month, not the year."""
     return function(near(times)[0] if is_far(times) else times)
 
 
 def texts(write: Callable[[Any], Any], times: Any) -> Any:
-    """Times as texts, by a function whose texts begin with the year in four digits.
+    """Writes times with a function whose texts begin with a year of four digits.
 
-    Years beyond 9999 have a sign and as many digits as they need, those before 0 a sign, as in
-    ISO 8601 and Spark: +10000-01-01, -0044-03-15.
+    Years above 9999 get a plus sign and all their digits, years before 0 a minus sign, as in ISO
+    8601 and Spark: +10000-01-01, -0044-03-15.
     """
     if not is_far(times):
         return write(times)

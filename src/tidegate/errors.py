@@ -31,14 +31,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 NO_WAY = "There is no way yet."
-"""The remedy where nothing that can be written gives what was asked for."""
+"""The remedy when no other way of writing gives what was asked for."""
 
 LONGEST = 500
-"""Characters of what a message says it got."""
+"""The most characters of the value that a message shows."""
 
 
 class TidegateError(Exception):
-    """The root of the tree; carries the parts of the message as fields and survives pickling."""
+    """The root of the tree; keeps the parts of the message as fields and survives pickling."""
 
     def __init__(
         self, where: str, requirement: str, got: str | None = None, remedy: str | None = None
@@ -57,7 +57,7 @@ class TidegateError(Exception):
         return f"{text} {self.remedy}" if self.remedy else text
 
     def to_dict(self) -> dict[str, str | None]:
-        """The error as JSON values, where it is told by way of a file."""
+        """The error as JSON values, to pass it through a file or socket."""
         return {
             "kind": type(self).__name__,
             "where": self.where,
@@ -68,7 +68,7 @@ class TidegateError(Exception):
 
     @staticmethod
     def from_dict(fields: Mapping[str, Any]) -> TidegateError:
-        """What `to_dict` gave; of a kind that is not in the tree, a RunError."""
+        """The error from `to_dict`; an unknown kind becomes a RunError."""
         kinds = {kind.__name__: kind for kind in _below(TidegateError)}
         kind = kinds.get(fields["kind"], RunError)
         return kind(*(fields[name] for name in ("where", "requirement", "got", "remedy")))
@@ -81,24 +81,24 @@ def _below(kind: type[TidegateError]) -> Iterator[type[TidegateError]]:
 
 
 def _short(got: str) -> str:
-    """What came instead, with its beginning and its end where it is too long to read."""
+    """The actual value; a long one keeps its beginning and end."""
     return got if len(got) <= LONGEST else f"{got[: LONGEST - 50]} ... {got[-45:]}"
 
 
 class UserError(TidegateError):
-    """A mistake that can be fixed before anything starts; the command line exits with 2."""
+    """A mistake to fix before anything starts; the command line exits with 2."""
 
 
 class QueryError(UserError):
-    """The query does not say something that can be run."""
+    """The query cannot be run as written."""
 
 
 class NoAttributeError(QueryError, AttributeError):
-    """A name that an object of the Python surface does not have; `hasattr` takes it as such."""
+    """An unknown attribute of an object of the Python API; `hasattr` returns False."""
 
 
 class OptionError(UserError):
-    """An option or an argument has a value that cannot be used."""
+    """An option or argument has an unusable value."""
 
 
 class SourceError(UserError):
@@ -110,7 +110,7 @@ class CheckpointError(UserError):
 
 
 class UnavailableError(UserError):
-    """The language has it, this version does not run it yet."""
+    """The language has it, but this version does not run it yet."""
 
 
 class RunError(TidegateError):
@@ -122,15 +122,15 @@ class StateError(RunError):
 
 
 class FencedError(RunError):
-    """Another run has taken the checkpoint over; this one has published nothing since."""
+    """Another run has taken over the checkpoint; this one has published nothing since."""
 
 
 class MemoryExceededError(RunError):
-    """Work on a batch needs more memory than there is."""
+    """Work on a batch needs more memory than is available."""
 
 
 class BrokenOffError(RunError):
-    """The run was aborted in the middle of a batch; nothing of the batch counts."""
+    """The run was aborted in the middle of a batch; nothing of that batch counts."""
 
 
 class SinkError(RunError):
@@ -138,14 +138,15 @@ class SinkError(RunError):
 
 
 class LostOutputError(SinkError):
-    """A part of a committed batch is gone or damaged and was not published: it has to run again.
+    """A part of a committed batch was lost or damaged before it was published; the batch must run
+    again.
 
-    What a sink raises in `publish`; its remedy is for where the batch cannot run again.
+    Sinks raise it in `publish`. Its remedy is for batches that cannot run again.
     """
 
 
 class LostParcelsError(RunError):
-    """Tuples on their way between tasks are gone, or out of reach: their batch has to run again."""
+    """Tuples in transit between tasks are lost or unreachable; their batch must run again."""
 
 
 class TaskError(RunError):
@@ -157,7 +158,7 @@ class GateError(RunError):
 
 
 def near(name: str, known: Iterable[str], alike: float = 0.6) -> str:
-    """Say which known names are meant by a misspelt one; the remedy of every unknown-name error."""
+    """Names similar to a misspelt one; the remedy of every unknown-name error."""
     names = list(known)
     if not names:
         return "There are none."
@@ -166,7 +167,7 @@ def near(name: str, known: Iterable[str], alike: float = 0.6) -> str:
 
 
 def likely(name: str, known: Iterable[str], alike: float = 0.6) -> str:
-    """The question after the names most like a misspelt one; empty where none is `alike` enough."""
+    """A question with the names most like a misspelt one; empty if none is `alike` enough."""
     lowered = {n.lower(): n for n in known}
     close = difflib.get_close_matches(name.lower(), list(lowered), n=3, cutoff=alike)
     return f"Did you mean {' or '.join(lowered[c] for c in close)}?" if close else ""

@@ -1,4 +1,4 @@
-"""Facts as JSON that every parser reads: Python's own would write NaN and Infinity as they are."""
+"""JSON that every parser reads; Python's own writer emits NaN and Infinity."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def json_text(facts: Any, indent: int | None = None) -> str:
-    """The text; what is not a number, or not finite, is null, other objects are their text."""
+    """The JSON text. NaN and infinities become null, other objects their text."""
     return json.dumps(_plain(facts), indent=indent, default=str, allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""Takes nested columns apart into plain ones, changes those and puts them together again."""
+"""Rebuilds nested columns with their leaf arrays changed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 
 def each_leaf(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """An array in which every leaf of structs, lists and maps is changed; their lengths stay.
+    """The array with `change` applied to every leaf inside structs, lists and maps; lengths stay.
 
-    A leaf is an array of no such type. Lists of any kind become plain ones. What NULL hides is not
-    shown to `change`. Costs no more than the changes and the offsets of the lists.
+    A leaf is an array of any other type. Lists of every layout become plain lists. Values hidden by
+    a NULL are not passed to `change`. Costs only the changes and the lists' offsets.
     """
     type_, missing = array.type, array.is_null()
     if pa.types.is_struct(type_) and type_.num_fields:
@@ -33,7 +33,7 @@ def each_leaf(array: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Arr
 
 
 def is_list(type_: pa.DataType) -> bool:
-    """Whether values of a type are lists, however Arrow lays them out; maps are none."""
+    """Whether a type is a list in any of Arrow's layouts; maps are not."""
     return any(test(type_) for test in _LISTS)
 
 

@@ -1,9 +1,9 @@
-"""Tells when days, weeks and months begin in a time zone.
+"""When days, weeks and months begin in a time zone.
 
-A local day of 23 or 25 hours is one where a clock was changed. A period begins with the first
-instant whose local time has reached its first: where clocks skip midnight it begins after the gap,
-where they show it twice with the first. So periods follow each other without gaps, whatever a zone
-has done to its clocks; one that was skipped as a whole is empty.
+A local day has 23 or 25 hours when clocks change. A period begins at the first instant whose local
+time has reached the period's first: if clocks skip midnight, after the gap; if they show it twice,
+at the first time. So periods follow each other without gaps, whatever a zone has done to its
+clocks. A period that was skipped entirely is empty.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from tidegate.microsecond import DAY_US, FIRST_US, LAST_US, MICROSECOND
 Ints = npt.NDArray[np.int64]
 
 _BLOCK = 256
-"""So many periods are looked up together, and kept: a block of days takes a millisecond."""
+"""Periods computed and cached together; a block of days takes a millisecond."""
 
 _SEARCHED = 16 * _BLOCK
-"""Where instants are of no more periods than these, all their beginnings are looked up."""
+"""Up to this many periods, all their beginnings are computed and searched."""
 
 _EPOCH = datetime(1970, 1, 1)
 _MONDAY = 4
-"""The first Monday, in days from 1970-01-01."""
+"""The first Monday, in days since 1970-01-01."""
 
 
 @dataclass(frozen=True)
 class CalendarUnit:
-    """A period of the calendar: local times of its beginnings by number, and the way back.
+    """A calendar period: local beginning by number, and number by local time.
 
-    `most_us` is the length of the longest, `usual_us` of most.
+    `most_us` is the longest length, `usual_us` the usual one.
     """
 
     begin: Callable[[Ints], Ints]
@@ -64,19 +64,19 @@ UNITS = {
     ),
     "month": CalendarUnit(_month_begin, _month_number, 31 * DAY_US, 30 * DAY_US),
 }
-"""Days are counted from 1970-01-01, weeks from the Monday after it, months from January 1970."""
+"""Days are numbered from 1970-01-01, weeks from the Monday after it, months from January 1970."""
 
 
 @dataclass(frozen=True)
 class LocalPeriods:
-    """The days, weeks or months of a time zone, which begin `offset_us` after local midnight."""
+    """The days, weeks or months of a time zone, beginning `offset_us` after local midnight."""
 
     unit: str
     zone: str
     offset_us: int = 0
 
     def begins(self, numbers: Ints) -> Ints:
-        """When periods begin, in microseconds UTC; costs little for periods that are close."""
+        """When periods begin, in microseconds UTC; cheap for periods close to each other."""
         if not len(numbers):
             return numbers
         blocks = numbers // _BLOCK
@@ -91,7 +91,7 @@ class LocalPeriods:
         return far
 
     def numbers(self, times: Ints) -> Ints:
-        """The periods that instants are in: a search for each among those that there are."""
+        """The periods that contain these instants."""
         if not len(times):
             return times
         low, high = self.number(int(times.min())), self.number(int(times.max()))
@@ -101,7 +101,9 @@ class LocalPeriods:
         return self._guessed(times)
 
     def _guessed(self, times: Ints) -> Ints:
-        """The same; local time is less than a day from UTC, so it is one of three periods."""
+        """As `numbers`, for instants far apart: local time is less than a day from UTC, so only
+        three periods are candidates.
+        """
         guess = UNITS[self.unit].number(times - self.offset_us)
         before, after = times < self.begins(guess), times >= self.begins(guess + 1)
         return guess - before + after
@@ -125,7 +127,7 @@ def _block(unit: str, zone: str, offset_us: int, block: int) -> Ints:
 
 
 def _first_instant(rules: ZoneInfo, local_us: int) -> int:
-    """The first instant, in microseconds UTC, whose local time is this one or later."""
+    """The first instant, in microseconds UTC, whose local time is at least this."""
     # Beyond the years that Python has, clocks are as in the last of them.
     local = _EPOCH + min(max(local_us, FIRST_US), LAST_US) * MICROSECOND
     low, high = (local_us - _offset_us(rules, local.replace(fold=fold)) for fold in (1, 0))
@@ -147,7 +149,7 @@ def _offset_us(rules: ZoneInfo, local: datetime) -> int:
 
 
 def check_zone(zone: object, where: str) -> str:
-    """The name of a time zone; refuse one that is not known here."""
+    """The name of a time zone; raises for an unknown one."""
     remedy = "Write a name of the IANA database, such as 'Europe/Berlin' or 'UTC'."
     if not isinstance(zone, str):
         raise QueryError(where, "must be the name of a time zone", repr(zone), remedy)

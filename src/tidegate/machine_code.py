@@ -1,8 +1,8 @@
-"""Compiles the loops of kernels with Numba, and keeps the machine code on disk.
+"""Compiles kernel loops with Numba and caches the machine code on disk.
 
-Importing this module imports Numba, which takes a third of a second: do so when there are rows for
-a loop. Machine code is kept beside the source, or in the user's cache folder where that cannot be
-written; compiling a loop takes about a second, loading it a few hundredths of one.
+Importing this module imports Numba, which takes a third of a second, so import it only when there
+are rows for a loop. The cache is beside the source, or in the user's cache folder if that is not
+writable. Compiling a loop takes about a second, loading it a few hundredths.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from numba import types
 
 
 def part(function: Callable[..., Any]) -> Any:
-    """Part of a loop: compiled into it, and cached with it; so it stands in the same file."""
+    """A function inlined into a loop and cached with it; it must be in the same file."""
     return numba.njit(nogil=True)(function)
 
 
 def compiled(signature: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A loop for arguments of these types, from disk if it is there.
+    """A loop for arguments of these types, loaded from disk if cached.
 
-    Loops of different types need different names: each has then an index of its own in the cache,
-    and processes that compile at once write equal files, each by an atomic rename.
+    Loops of different types need different names, because the cache has one index per name.
+    Processes that compile at once write equal files, each by an atomic rename.
     """
     try:
         loop = numba.njit(signature, nogil=True, cache=True)(function)
@@ -35,10 +35,10 @@ def compiled(signature: Any, function: Callable[..., Any]) -> Callable[..., Any]
 
 
 def given(of: Any, dimensions: int = 1) -> Any:
-    """The type of an array that a loop reads; it takes arrays that may be written as well."""
+    """The type of an array that a loop reads; accepts writable arrays too."""
     return types.Array(of, dimensions, "C", readonly=True)
 
 
 def made(of: Any, dimensions: int = 1) -> Any:
-    """The type of an array that a loop makes or writes."""
+    """The type of an array that a loop writes."""
     return types.Array(of, dimensions, "C")

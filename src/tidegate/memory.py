@@ -1,8 +1,8 @@
-"""One budget of memory for all that a process keeps to save work, between its caches.
+"""One memory budget per process, shared by its caches.
 
-Decoded input, segments of a remote store and indexes of stored tuples can be had again at a price;
-what a batch needs at the time is not counted here, but by the limit of the process
-(`memory_limit`), of which the budget is a part.
+Caches hold what can be had again at a price: decoded input, segments of a remote store, indexes of
+stored tuples. What a batch needs while it runs is not counted here but in the limit of the process
+(`memory_limit`), of which this budget is a part.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tidegate.errors import OptionError
 from tidegate.memory_limit import LIMIT, default_limit, size_text
 
 LEAST_BYTES, MOST_BYTES = 64 * 2**20, 2**30
-"""The budget where no limit is given is between these."""
+"""The bounds of the budget when the user gives no limit."""
 
 CACHED = 3
-"""Caches take one in so many bytes of the limit of their process."""
+"""The caches get one third of the process's limit."""
 
 LEAST_LIMIT_BYTES = 256 * 2**20
-"""A process that has done nothing yet takes more than half of this."""
+"""The smallest limit a user may give: a process takes more than half of this before any work."""
 
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
@@ -34,11 +34,11 @@ T = TypeVar("T")
 
 
 class Memory:
-    """What the caches of a process may hold together; threads may use it at the same time.
+    """The budget of all caches of a process; thread-safe.
 
-    Each cache has a share of the budget. What one leaves unused, others may take; when memory runs
-    short, the cache furthest above its share gives up what was not used for longest. So input that
-    streams through does not drive out indexes that every batch searches.
+    Each cache has a share of the budget. A cache may use what others leave unused. When memory runs
+    short, the cache furthest above its share drops its least recently used values. So streaming
+    input does not push out the indexes that every batch searches.
     """
 
     def __init__(self, limit_bytes: int | None = None) -> None:
@@ -52,12 +52,12 @@ class Memory:
 
     @property
     def bytes(self) -> int:
-        """What all caches hold; never more than the limit, whatever other threads do."""
+        """Bytes in all caches; never above the limit, whatever other threads do."""
         with self._lock:
             return self._bytes()
 
     def resize(self, limit_bytes: int | None) -> None:
-        """Have another budget from now on, None for `default_bytes`; called by every task."""
+        """Changes the budget, None for `default_bytes`; every task calls it."""
         limit = default_bytes() if limit_bytes is None else limit_bytes
         if limit != self._limit:
             with self._lock:
@@ -65,14 +65,14 @@ class Memory:
                 self._shrink()
 
     def clear(self) -> None:
-        """Give up all that caches hold."""
+        """Empties all caches."""
         for cache in self._caches:
             cache.clear()
 
     def cache(
         self, share: float, size: Callable[[Any], int], most_entries: int | None = None
     ) -> Cache:
-        """A new cache; the shares of all are at most 1 together."""
+        """A new cache. The shares of all caches must not exceed 1 together."""
         made = Cache(self, share, size, most_entries)
         self._caches.append(made)
         if sum(cache.share for cache in self._caches) > 1:
@@ -80,22 +80,23 @@ class Memory:
         return made
 
     def _bytes(self) -> int:
-        """What all caches hold, for who has the lock."""
+        """Bytes in all caches; the caller holds the lock."""
         return sum(cache.bytes for cache in self._caches)
 
     def _shrink(self, newest: Cache | None = None) -> None:
-        """Give up values until the rest fits, but not the last one of `newest`: it is in use."""
+        """Drops values until the rest fits, but never the last value of `newest`: it is in use."""
         while self._bytes() > self._limit:
             spare = [c for c in self._caches if len(c) > (1 if c is newest else 0)]
+            # There is always a candidate: `_keep` refuses a value larger than the whole budget.
             most = max(spare, key=lambda c: c.bytes - c.share * self._limit)
             most._give_up()
 
 
 class Cache:
-    """Values that were used last, within the budget of a `Memory`; made by `Memory.cache`.
+    """Least recently used values within the budget of a `Memory`, which makes it.
 
-    Callers share the values and must not change them. `size` gives the bytes of one, asked when it
-    is put in. A value that is larger than the whole budget is not kept.
+    Callers share the values and must not change them. `size` returns the bytes of a value and is
+    called once, when the value is put in. A value larger than the whole budget is not kept.
     """
 
     def __init__(
@@ -111,10 +112,10 @@ class Cache:
         self._loading: dict[Hashable, threading.Lock] = {}
 
     def get(self, key: Hashable, load: Callable[[], T]) -> T:
-        """The value of a key, loaded where it is not held.
+        """The value of a key, loaded if it is not cached.
 
-        Two threads that want the same one load it once: the second waits for the first. Nothing is
-        kept of a load that fails.
+        Two threads that ask for the same key load it once; the second waits. A failed load leaves
+        nothing behind.
         """
         lock = self._memory._lock
         with lock:
@@ -122,7 +123,9 @@ class Cache:
                 self._values.move_to_end(key)
                 return cast(T, self._values[key][0])
             turn = self._loading.setdefault(key, threading.Lock())
+        # Loading holds the lock of this key alone: reading a file must not block the other caches.
         with schedule.current().hold(turn):
+            # Another thread may have loaded it while this one waited for its turn.
             with lock:
                 if key in self._values:
                     return cast(T, self._values[key][0])
@@ -135,7 +138,7 @@ class Cache:
         return value
 
     def held(self, key: Hashable) -> Any | None:
-        """The value of a key where it is held, else None; it counts as used."""
+        """The cached value of a key, or None; this counts as a use."""
         with self._memory._lock:
             if key not in self._values:
                 return None
@@ -143,12 +146,12 @@ class Cache:
             return self._values[key][0]
 
     def put(self, key: Hashable, value: object) -> None:
-        """Keep a value under a key, in place of what is there."""
+        """Stores a value under a key and replaces an older one."""
         self.take(key)
         self._keep(key, value)
 
     def take(self, key: Hashable) -> Any | None:
-        """Let go of the value of a key, and give it; None where it is not held."""
+        """Removes the value of a key and returns it; None if it is not cached."""
         with self._memory._lock:
             if key not in self._values:
                 return None
@@ -181,16 +184,17 @@ class Cache:
             self._memory._shrink(newest=self)
 
     def _give_up(self) -> None:
-        """Let go of the value that was not used for longest; the caller has the lock."""
+        """Drops the least recently used value; the caller holds the lock."""
         _, (_, size) = self._values.popitem(last=False)
         self.bytes -= size
 
 
 def default_bytes() -> int:
-    """The budget where no limit is given: a third of the process's, one process to a core.
+    """The budget when the user gives no limit: a third of a process's limit, with one process per
+    core.
 
-    At least 64 MB, which is some blocks of input, and at most 1 GB: who has windows that need more
-    asks for it, and nobody is surprised by a machine that is full.
+    At least 64 MB, which is a few blocks of input. At most 1 GB, so that nobody finds the machine
+    full by surprise; windows that need more ask for it.
     """
     limit = default_limit(cores())
     return min(max(limit // CACHED, LEAST_BYTES), MOST_BYTES)
@@ -198,7 +202,7 @@ def default_bytes() -> int:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What each process that runs tasks may hold: in all, and of that in caches.
+    """How many bytes each process that runs tasks may hold: in all, and in caches.
 
     None leaves it to the process (`default_limit`, `default_bytes`).
     """
@@ -220,24 +224,24 @@ class Allowance:
         return Allowance(limit_bytes, limit_bytes // CACHED)
 
     def among(self, processes: int | None) -> Allowance:
-        """The same where so many processes share the machine; None where only they know."""
+        """The same allowance when this many processes share the machine; None if only they know."""
         if processes is None or self.limit_bytes is not None:
             return self
         return replace(self, limit_bytes=default_limit(processes))
 
     def take(self) -> None:
-        """Have it hold for this process from now on; called by every task."""
+        """Applies it to this process; every task calls it."""
         limit = self.limit_bytes
         LIMIT.bytes = default_limit(cores()) if limit is None else limit
         MEMORY.resize(self.cache_bytes)
 
 
 ANY = Allowance()
-"""What a process decides by itself."""
+"""The process decides by itself."""
 
 
 def bytes_of(size: str | int, where: str) -> int:
-    """A size as people write it, `512MB` or `2g`; units are powers of 1024, as those of Spark."""
+    """Parses a size such as `512MB` or `2g`; units are powers of 1024, as in Spark."""
     text = str(size).strip()
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text, re.IGNORECASE)
     if match is None or isinstance(size, bool):
@@ -249,6 +253,6 @@ def bytes_of(size: str | int, where: str) -> int:
 
 
 MEMORY = Memory()
-"""That of this process; who keeps something takes a cache of it."""
+"""The budget of this process."""
 
 LIMIT.release.append(MEMORY.clear)

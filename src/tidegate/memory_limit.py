@@ -1,7 +1,8 @@
-"""How much memory this process may hold, and the check that ends work before the system does.
+"""How much memory this process may hold, and a check that fails before the system kills the
+process.
 
-Counted is what only this process has: pages of mapped files (state, spilled rows) are left out,
-because the system can take them back at any time. Long work checks between its pieces
+Only memory that belongs to this process alone is counted. Pages of mapped files (state, spilled
+rows) are not: the system can reclaim them at any time. Long work checks between its pieces
 (`cancellation.between_pieces`); a check costs some ten microseconds.
 """
 
@@ -15,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 SHARE = 0.75
-"""What all processes that run tasks take of the machine or container, where nothing is said."""
+"""The share of the machine or container for all processes that run tasks, by default."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _UNLIMITED = 2**60
@@ -23,14 +24,14 @@ _V2, _V1 = "memory.max", "memory.limit_in_bytes"
 
 
 class MemoryLimit:
-    """The limit of this process; `release` is what gives memory back that can be had again."""
+    """The limit of this process; the functions in `release` free memory that can be had again."""
 
     def __init__(self, limit_bytes: int | None = None) -> None:
         self.bytes = default_limit(1) if limit_bytes is None else limit_bytes
         self.release: list[Callable[[], None]] = [_give_back]
 
     def check(self, more_bytes: int = 0) -> None:
-        """MemoryError where the process holds more than it may, or would with so much more."""
+        """Raises MemoryError if the process exceeds its limit, or would with `more_bytes`."""
         if used_bytes() + more_bytes <= self.bytes:
             return
         for action in self.release:
@@ -44,7 +45,7 @@ class MemoryLimit:
 
 
 def used_bytes() -> int:
-    """What this process holds for itself alone; 0 where the system does not say."""
+    """Bytes that only this process holds; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", "rb") as file:
             _, resident, shared, *_ = file.read().split()
@@ -54,21 +55,21 @@ def used_bytes() -> int:
 
 
 def default_limit(processes: int) -> int:
-    """The limit of one of so many processes where none is given."""
+    """The default limit of a process, if this many share the machine."""
     return int(SHARE * available_bytes()) // max(processes, 1)
 
 
 @cache
 def available_bytes() -> int:
-    """What the machine has, or the container where that is less (cgroups of both versions)."""
+    """The memory of the machine, or of the container if that is less (cgroups v1 and v2)."""
     machine = _PAGE * os.sysconf("SC_PHYS_PAGES")
     return min([machine, *_container_limits(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))])
 
 
 def _container_limits(listed: Path, mounted: Path) -> Iterator[int]:
-    """The limits of the control groups that a process is in, and of those above them.
+    """The limits of a process's control groups and of the groups above them.
 
-    Inside a container its own group is most often mounted as the root.
+    Inside a container its own group is usually mounted as the root.
     """
     try:
         lines = listed.read_text().splitlines()
@@ -104,7 +105,7 @@ def size_text(size: int) -> str:
 
 
 def _give_back() -> None:
-    """Have allocators return to the system what they hold and nobody uses."""
+    """Makes allocators return unused memory to the system."""
     gc.collect()
     import pyarrow as pa  # not above: commands that run no query need no Arrow
 
@@ -115,4 +116,4 @@ def _give_back() -> None:
 
 
 LIMIT = MemoryLimit()
-"""That of this process."""
+"""The limit of this process."""

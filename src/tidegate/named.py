@@ -1,4 +1,4 @@
-"""A name with parameters, as users write it for policies and partitioners: `lm?d=3&p=0.2`."""
+"""Names with parameters for policies and partitioners: `lm?d=3&p=0.2`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tidegate.errors import OptionError
 
 
 def parameters_of(text: str, where: str) -> list[tuple[str, str]]:
-    """The parameters after the name, as they are written; OptionError where they are none."""
+    """The parameters after the name, as written; OptionError if they are malformed."""
     name, _, written = text.partition("?")
     found: list[tuple[str, str]] = []
     for part in written.split("&") if written else ():

@@ -1,10 +1,10 @@
-"""Limits how deep expressions and queries are nested, so that Python's stack is enough.
+"""Limits the nesting of expressions and queries to what Python's stack can hold.
 
-Chains of operators may be of any length: what goes through them does so in loops. Parentheses,
-calls and subqueries are nested, and there sqlglot's parser and its generator recurse, some thirty
-calls of Python functions for a level. The interpreter's limit on these can be raised for as long as
-a query is planned. Its limit on calls that pass through C cannot: Python 3.12 has room for 750, and
-a function call in SQL takes three of them. The bound leaves a fifth of that to the caller.
+Chains of operators may have any length, because code that walks them loops. Parentheses, calls and
+subqueries nest, and there sqlglot's parser and generator recurse, some thirty Python calls per
+level. Planning raises the interpreter's limit for these. The limit on calls that pass through C
+cannot be raised: Python 3.12 has room for 750, and a function call in SQL takes three. The bound
+leaves a fifth of that to the caller.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import ParamSpec, TypeVar
 from tidegate.errors import QueryError
 
 MOST_NESTED = 200
-"""Levels of parentheses, calls, CASE and subqueries inside each other, on every Python."""
+"""The most levels of parentheses, calls, CASE and subqueries, on every Python."""
 
 REQUIREMENT = f"expressions and queries may be nested {MOST_NESTED} levels deep"
 REMEDY = "Write it flat: an IN list, a CASE with more branches, or columns of a stream before it."
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class _Room:
-    """The raised limit, shared by all threads that plan: the last one to end puts it back."""
+    """The raised recursion limit; the last planning thread to finish restores it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -58,7 +58,7 @@ _room = _Room()
 
 
 def nested(function: Callable[P, T]) -> Callable[P, T]:
-    """A function that plans, with room for the deepest query; a deeper one is a QueryError."""
+    """Gives a planning function room for the deepest query; a deeper one is a QueryError."""
 
     @wraps(function)
     def planned(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -72,5 +72,5 @@ def nested(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def too_deep(where: str, got: str) -> QueryError:
-    """What to say of an expression or a query that is nested too deeply."""
+    """The error for nesting that is too deep."""
     return QueryError(where, REQUIREMENT, got, REMEDY)

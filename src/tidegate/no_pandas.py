@@ -1,7 +1,7 @@
-"""Keeps PyArrow from importing pandas in a process that has no use for it.
+"""Keeps PyArrow from importing pandas in processes that do not need it.
 
-PyArrow imports pandas when it first converts values of Python, so that it knows values of pandas
-when it meets some. That takes as long as importing all of Tidegate does, and 50 MB.
+PyArrow imports pandas the first time it converts Python values, to recognise pandas' own. That
+takes as long as importing all of Tidegate, and 50 MB.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PANDAS = "pandas"
 
 
 class _NoPandas:
-    """Stands before all that Python finds modules with."""
+    """An import finder, placed before all others."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
@@ -23,10 +23,10 @@ class _NoPandas:
 
 
 def leave_pandas_out() -> None:
-    """Have PyArrow ask for pandas now, and find none; it asks once.
+    """Makes PyArrow look for pandas now and not find it; it looks only once.
 
-    Only for a process that runs nobody's Python but Tidegate's: PyArrow does not know `pandas.NaT`
-    and `pandas.NA` from then on. Who imports pandas afterwards gets it; where it is imported
+    Only for processes that run no Python but Tidegate's: from then on PyArrow does not recognise
+    `pandas.NaT` and `pandas.NA`. Code can still import pandas afterwards; if it is imported
     already, this does nothing.
     """
     if PANDAS in sys.modules:

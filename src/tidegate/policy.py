@@ -1,8 +1,7 @@
-"""Policies, which decide when a running query changes its instances: those there are, and the
-types for one of your own.
+"""Scaling policies for `start(policy=...)`: the built-in ones, and the types to write your own.
 
-A policy is an object with a `name` and a method `decide`; see `Policy`. It is given to a query as
-`start(policy=...)`, or by its name.
+A policy decides when a running query changes its instances. It is an object with a `name` and a
+method `decide` (see `Policy`), or the name of a built-in one.
 """
 
 from tidegate.elastic.auto.policy import ByTarget
@@ -46,16 +45,16 @@ __all__ = [
 ]
 
 fixed = Fixed
-"""Asks for nothing: instances change only where a user asks for it."""
+"""Never asks for a change; instances change only when a user asks."""
 
 threshold = called_as("tg.policy.threshold(maximum=4)", "policy threshold")(Threshold)
-"""Keeps the average utilisation between thresholds, and the instances evenly loaded."""
+"""Keeps average utilisation between thresholds, and the load of instances even."""
 
 model = called_as("tg.policy.model(maximum=4)", "policy model")(ByModel)
-"""Keeps the work that arrives between two quotas of what instances can do, by rates alone."""
+"""Keeps the arriving work between two shares of the instances' capacity, by rates alone."""
 
 auto = called_as('tg.policy.auto(latency="2 seconds", error=0.1, cost=8)', "policy auto")(ByTarget)
 """Keeps latency below a target by the cheapest remedy: even loads, shedding, instances."""
 
 scripted = Scripted
-"""Asks for given requests after given batches, for tests."""
+"""Asks for given changes after given batches, for tests."""

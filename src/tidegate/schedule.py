@@ -1,8 +1,8 @@
-"""Who runs when, behind one small protocol, so that nothing else in the engine starts a thread.
+"""All threads of the engine are started here, behind one small protocol.
 
-In production these are the threads of the system. A simulation puts a schedule of its own in their
-place, which lets one of them run at a time and draws from a seed who is next
-(`tidegate.testing`). Spark's own threads are not meant: a simulation runs without Spark.
+In production these are threads of the operating system. A simulation (`tidegate.testing`) installs
+its own schedule, which runs one thread at a time and picks the next one from a seed. Spark's own
+threads are not included: a simulation runs without Spark.
 """
 
 from __future__ import annotations
@@ -22,44 +22,46 @@ T = TypeVar("T")
 
 
 class Line(Protocol):
-    """One thread that does what it is given in that order."""
+    """A thread that runs its tasks one after the other, in the order they were submitted."""
 
     def submit(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
-        """Do work after all that was given before; RuntimeError where Python is ending."""
+        """Queues work behind earlier work; RuntimeError if Python is shutting down."""
 
     def shutdown(self, wait: bool = True) -> None:
-        """Take no more, and wait until all that was given is done."""
+        """Accepts no more work, and waits until everything submitted is done."""
 
 
 class Schedule(Protocol):
-    """Starts threads, and lets them wait for each other.
+    """Starts threads and lets them wait for each other.
 
-    Futures of a schedule are waited for by `result` and `exception`, or all of some by `wait`
-    below; not by `concurrent.futures.wait`, which a simulation does not see.
+    Wait for a future of a schedule with its `result` or `exception`, or for several with `wait`
+    below. `concurrent.futures.wait` would block in a simulation, which cannot see it.
     """
 
     clock: Clock
-    """What is asked for the time where none was given."""
+    """The clock for code that was not given one."""
 
     def start(self, name: str, work: Callable[[], T], daemon: bool = False) -> Future[T]:
-        """Run work in a new thread; RuntimeError where Python is ending and none can be had.
+        """Runs work in a new thread; RuntimeError if Python is shutting down and cannot start one.
 
-        A program waits at its end for threads that are not daemons. What the work raises, whatever
-        it is, is in the future.
+        A program waits at its end for threads that are not daemons. Whatever the work raises is
+        stored in the future.
         """
 
     def line(self, name: str) -> Line:
-        """A thread for work that is done one after the other."""
+        """A thread for work that must be done one after the other."""
 
     def hold(self, lock: Lock) -> AbstractContextManager[Any]:
-        """A lock, to be entered; for those that are held while files are read or written."""
+        """A context manager that holds a lock. Use it for locks that are held during file
+        operations, where a simulation switches threads.
+        """
 
     def token(self) -> str:
-        """A text that no other thread is given, on this host or another."""
+        """A text that no other thread gets, on this host or another."""
 
 
 class Threads:
-    """The threads of the system."""
+    """Threads of the operating system."""
 
     clock: Clock = SystemClock()
 
@@ -89,7 +91,7 @@ _serial = itertools.count()
 
 
 _installed: list[Schedule] = [Threads()]
-"""The newest is the one of this process."""
+"""The last one is in use."""
 
 
 def current() -> Schedule:
@@ -99,7 +101,7 @@ def current() -> Schedule:
 
 @contextmanager
 def using(schedule: Schedule) -> Iterator[None]:
-    """Have another schedule in this process, for all its threads, until the block ends."""
+    """Installs another schedule for the block, for all threads of the process."""
     _installed.append(schedule)
     try:
         yield
@@ -108,16 +110,17 @@ def using(schedule: Schedule) -> Iterator[None]:
 
 
 def wait(futures: Iterable[Future[Any]]) -> None:
-    """Block until all of them are done, whatever came out."""
+    """Blocks until all futures are done, whether they succeeded or failed."""
     for future in futures:
         future.exception()
 
 
 def beside(name: str, work: Callable[[], T]) -> Future[T] | None:
-    """Run work in a new thread; None where none can be started, so only for what can be left out.
+    """Runs work in a new thread, or not at all; so only for work that can be left out.
 
-    Python starts no threads once it is ending, and a query may then be in its last batch. Pools of
-    `concurrent.futures` refuse work even before, as soon as the main thread has ended.
+    Returns None if no thread can be started. Python starts none once it is shutting down, and a
+    query may then be in its last batch. Pools of `concurrent.futures` refuse work even earlier, as
+    soon as the main thread has ended.
     """
     try:
         return current().start(name, work)

@@ -1,4 +1,4 @@
-"""The types that tuples have inside the engine, and the checks of what sources bring."""
+"""The engine's column types, and the conversion of what sources deliver to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIME = pa.timestamp("us", tz="UTC")
 """The type of every event time: microseconds, UTC."""
 
 _UNITS_PER_US = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
-"""Microseconds in the units of timestamps, as a fraction."""
+"""Microseconds per unit of a timestamp, as a fraction."""
 
 _INT64 = np.iinfo(np.int64)
 
@@ -39,7 +39,7 @@ _AS: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (
     (pa.types.is_uint64, pa.decimal128(20, 0)),
     (pa.types.is_float16, pa.float32()),
 )
-"""What the engine takes plain types for that it does not have itself, mostly as Spark SQL does."""
+"""The engine's type for Arrow types that it does not have; mostly what Spark SQL does."""
 
 _OWN = frozenset(
     (
@@ -51,14 +51,14 @@ _OWN = frozenset(
 
 _UUID = "arrow.uuid"
 _EXTENSIONS = {_UUID: pa.string(), "arrow.bool8": pa.bool_()}
-"""Extension types that are not taken as what they are stored as."""
+"""Extension types that do not become their storage type."""
 
 _MOST_DIGITS = 38
-"""Of a decimal, as in Spark SQL."""
+"""The digits of a decimal, as in Spark SQL."""
 
 
 def normal_type(type_: pa.DataType) -> pa.DataType:
-    """The engine's type for an Arrow type; what it has none for keeps its type (`foreign_part`)."""
+    """The engine's type for an Arrow type; a type without one stays as it is (`foreign_part`)."""
     if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
         return normal_type(type_.value_type)
     if isinstance(type_, pa.BaseExtensionType):
@@ -88,7 +88,7 @@ def foreign_part(type_: pa.DataType) -> pa.DataType | None:
 
 
 def own_type(type_: pa.DataType, where: str) -> pa.DataType:
-    """The engine's type for one that a program names; refuses what it cannot compute with."""
+    """The engine's type for one that a program names; raises if queries cannot compute with it."""
     made = normal_type(type_)
     if (part := foreign_part(made)) is not None:
         raise QueryError(
@@ -101,7 +101,7 @@ def own_type(type_: pa.DataType, where: str) -> pa.DataType:
 
 
 def check_own_types(schema: pa.Schema, where: str) -> None:
-    """Refuse columns of types that the engine cannot compute with."""
+    """Raises for columns whose type queries cannot compute with."""
     for field in schema:
         if (part := foreign_part(field.type)) is not None:
             raise SourceError(
@@ -114,16 +114,16 @@ def check_own_types(schema: pa.Schema, where: str) -> None:
 
 
 def normal_schema(schema: pa.Schema) -> pa.Schema:
-    """The engine's schema for a file's schema; names and order stay, metadata goes."""
+    """A file's schema in the engine's types; names and order stay, metadata is dropped."""
     return pa.schema([pa.field(f.name, normal_type(f.type)) for f in schema])
 
 
 def cast_table(table: pa.Table, schema: pa.Schema, where: str, time: str | None = None) -> pa.Table:
-    """Give a table the types of a normalised schema; timestamps without a zone are taken as UTC.
+    """Converts a table to a normalised schema; timestamps without a zone are taken as UTC.
 
-    Nanoseconds are rounded down to microseconds. A timestamp that 64 bits of microseconds cannot
-    hold is refused, but in the column of event times, where it becomes one that `event_times`
-    rejects. Costs nothing for columns that have their type already.
+    Nanoseconds are rounded down to microseconds. A timestamp beyond 64 bits of microseconds raises,
+    except in the event time column: there it becomes one that `event_times` rejects. Columns that
+    have their type already cost nothing.
     """
     if table.schema.equals(schema, check_metadata=True):
         return table
@@ -142,10 +142,10 @@ def fit_rows(
     where: str,
     time: str | None = None,
 ) -> pa.Table:
-    """Rows that a program hands over, as a table of a normalised schema; None takes theirs.
+    """Rows from a program as a table of a normalised schema; with None, of the rows' own schema.
 
-    Keys that mappings lack are NULL; columns that a table lacks, and keys that the schema does not
-    have, are refused.
+    Keys that a mapping lacks are NULL. Raises for columns that a table lacks, and for keys that are
+    not in the schema.
     """
     try:
         if not isinstance(rows, pa.Table):
@@ -174,7 +174,7 @@ def fit_rows(
 def _checked_keys(
     rows: Sequence[Mapping[str, object]], schema: pa.Schema | None, where: str
 ) -> pa.Schema | None:
-    """The known columns; new ones of later rows are refused, lacking ones are NULL."""
+    """The schema for these rows, None to infer it; raises for keys that are not in it."""
     if schema is None:
         return None
     known = set(schema.names)
@@ -190,7 +190,7 @@ def _checked_keys(
 
 
 def check_time(schema: pa.Schema, time: str, where: str) -> None:
-    """Refuse a time column that is not there or that holds no times."""
+    """Raises if the time column is missing or holds no times."""
     fit = [f.name for f in schema if _is_time(f.type)]
     listed = f"Columns with times are: {', '.join(fit)}." if fit else "No column holds times."
     if time not in schema.names:
@@ -209,8 +209,8 @@ def check_time(schema: pa.Schema, time: str, where: str) -> None:
 def event_times(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Event times in microseconds UTC, and which of them are valid.
 
-    The one rule for all sources: a row has an event time where its time is not NULL and lies in the
-    years 1 to 9999. So windows, joins and timers compute with any of them in 64 bits.
+    This is the one rule for all sources: an event time is not NULL and lies in the years 1 to 9999.
+    The range leaves windows, joins and timers room to compute in 64 bits.
     """
     times, valid = to_us(column)
     if len(times) and not (times.min() >= FIRST_US and times.max() <= LAST_US):
@@ -219,9 +219,9 @@ def event_times(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], 
 
 
 def to_us(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Microseconds UTC and validity; dates count from midnight UTC, invalid entries are 0.
+    """Microseconds UTC and validity. Dates count from midnight UTC; invalid entries are 0.
 
-    Rounded down; what 64 bits cannot hold is the nearest number that they can.
+    Rounds down. Values beyond 64 bits become the nearest end of the range.
     """
     factor, divisor = _unit(column.type)
     whole = pa.int32() if column.type.bit_width == 32 else pa.int64()
@@ -238,7 +238,7 @@ def to_us(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], NDArra
 
 
 def _normal(column: pa.ChunkedArray, where: str | None, field: pa.Field) -> pa.ChunkedArray:
-    """A column in the type of a field, whose leaves are decoded and in microseconds."""
+    """Converts a column to the type of a field, leaf by leaf inside lists, maps and structs."""
 
     def change(leaf: pa.Array) -> pa.Array:
         if pa.types.is_dictionary(leaf.type):
@@ -260,7 +260,7 @@ def _normal(column: pa.ChunkedArray, where: str | None, field: pa.Field) -> pa.C
 
 
 def _micros(column: pa.Array, to: pa.DataType, where: str | None, name: str) -> pa.Array:
-    """Times of any unit in microseconds; with `where`, what 64 bits cannot hold is refused."""
+    """Times of any unit in microseconds; with `where`, raises for values beyond 64 bits."""
     if _unit(column.type) == (1, 1):
         return column.cast(to)
     numbers, valid = to_us(column)
@@ -280,14 +280,14 @@ def _micros(column: pa.Array, to: pa.DataType, where: str | None, name: str) -> 
 
 
 def _unit(type_: pa.DataType) -> tuple[int, int]:
-    """Microseconds in the unit of a date or timestamp, as a fraction."""
+    """Microseconds per unit of a date or timestamp, as a fraction."""
     if type_ == pa.date32():
         return DAY_US, 1
     return _UNITS_PER_US["ms" if type_ == pa.date64() else type_.unit]
 
 
 def _multiplied(numbers: NDArray[np.int64], factor: int) -> NDArray[np.int64]:
-    """Products, the nearest end of 64 bits where they lie beyond."""
+    """Products; those beyond 64 bits become the nearest end of the range."""
     limit = _INT64.max // factor
     if not len(numbers) or (-limit <= numbers.min() and numbers.max() <= limit):
         return numbers * factor
@@ -300,7 +300,7 @@ def _is_time(type_: pa.DataType) -> bool:
 
 
 def type_name(type_: pa.DataType) -> str:
-    """The name Spark SQL has for a type, for messages and for `explain`."""
+    """Spark SQL's name of a type, for messages and `explain`."""
     names = {
         "int8": "tinyint",
         "int16": "smallint",
@@ -326,7 +326,7 @@ def type_name(type_: pa.DataType) -> str:
 
 
 def a_type(type_: pa.DataType) -> str:
-    """The name of a type behind its article."""
+    """The name of a type with its article."""
     name = type_name(type_)
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 

@@ -1,4 +1,4 @@
-"""Measures what a piece of work spends its time on, step by step."""
+"""Measures how long each step of a piece of work takes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from tidegate.clock import Clock
 
 
 class Spans:
-    """Wall time between the marks of a batch, from when this is made: nothing between is left out.
-
-    `started` is when it was made, on the clock.
-    """
+    """Wall time between marks, starting when this object is made, so that no time is left out."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -20,23 +17,23 @@ class Spans:
 
     @property
     def marked_s(self) -> float:
-        """The time from the start to the last mark: the sum of all spans."""
+        """Seconds from the start to the last mark."""
         return self._last - self.started
 
     def mark(self, name: str) -> None:
-        """The time since the last mark was spent on this, as may have been some before."""
+        """Adds the time since the last mark to the span of this name."""
         now = self.clock.now()
         spent = (now - self._last) * 1e3
         self.spans_ms[name] = round(self.spans_ms.get(name, 0.0) + spent, 3)
         self._last = now
 
     def skip(self) -> None:
-        """The time since the last mark is told elsewhere."""
+        """Leaves out the time since the last mark, because another object reports it."""
         self._last = self.clock.now()
 
 
 def added(spans: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The sum of several spans by name."""
+    """Sums several spans by name."""
     total: dict[str, float] = {}
     for one in spans:
         for name, value in one.items():

@@ -1,3 +1,3 @@
-"""The version, for the package's metadata, checkpoints and `--version`."""
+"""The version, for package metadata, checkpoints and `--version`."""
 
 __version__ = "0.2.0"

@@ -1,4 +1,4 @@
-"""Writes files that appear whole or not at all."""
+"""Writes files that appear complete or not at all, also when the process or the power fails."""
 
 from __future__ import annotations
 
@@ -21,21 +21,24 @@ def whole_file(
     parents: bool = False,
     folder_mode: int = 0o777,
 ) -> Iterator[IO[bytes]]:
-    """A file to write, which takes the name `path` when the block ends without an error.
+    """A file to write that gets the name `path` when the block ends without an error.
 
-    Until then it has a name beside it that no other writer uses (`temporary`), so two that write
-    the same path do not mix: the later one replaces the earlier one whole. An error or an interrupt
-    removes what was written and leaves an older file of the name standing; a process that dies
-    leaves the temporary file. An OSError comes out as it is, for the caller to put into words.
+    Until then it has a `temporary` name beside it that no other writer uses. So two writers of one
+    path never mix: the later one replaces the file of the earlier one as a whole. After an error or
+    an interrupt the temporary file is removed and an older file stays; a process that dies leaves
+    the temporary file. OSErrors are raised unchanged, for the caller to put into words.
 
-    `sync` is what must outlive a loss of power when this returns: the bytes, which costs an fsync,
-    or with `folder` also the name, which costs a second one; where somebody gathers (`durable`),
-    when that is synced. `parents` makes missing folders, with `folder_mode`.
+    `sync` says what survives a loss of power after this returns: "file" the bytes (one fsync),
+    "folder" also the name (a second one). Inside `durable.gathering` the sync is left to whoever
+    gathers. `parents` creates missing folders with `folder_mode`.
     """
     path = os.fspath(path)
     aside = temporary(path)
     due = gathered()
     try:
+        # Bytes before the rename: the other way round, a power cut could leave the final name
+        # on a file without its bytes. While gathering, the commit that makes the name count
+        # comes after the sync.
         with _created(aside, parents, folder_mode) as file:
             yield file
             if sync != "nothing" and due is None:
@@ -52,7 +55,7 @@ def whole_file(
 
 
 def sync_names(folder: str | os.PathLike[str]) -> None:
-    """Make the names in a folder outlive a loss of power, now or when what is gathered is."""
+    """Makes the names in a folder survive a loss of power, now or when `gathering` is synced."""
     due = gathered()
     if due is None:
         disk.current().sync_folder(folder)
@@ -62,10 +65,10 @@ def sync_names(folder: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def new_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write under a name that no other writer uses; its bytes are on the disk then.
+    """A file to write under a name that no other writer uses; after the block its bytes are synced.
 
-    Or will be when what is gathered is. An error or an interrupt removes it; a process that dies
-    leaves it. Costs an fsync.
+    Inside `durable.gathering` the sync is left to whoever gathers. After an error or an interrupt
+    the file is removed; a process that dies leaves it. Costs one fsync.
     """
     due = gathered()
     try:
@@ -84,12 +87,11 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 def sole_file(
     path: str | os.PathLike[str], data: bytes, folder_mode: int = 0o777, due: Due | None = None
 ) -> bool:
-    """Write a file whole, name and all, unless the name is taken; False then, and nothing changes.
+    """Writes a file, complete and synced, unless its name is taken; returns False if it is.
 
-    Of several that try at the same time one succeeds, on this host or, over NFS, on another. Where
-    a file system has no second names for a file (FAT, some that are mounted from elsewhere) that
-    holds only for one after the other. Costs two syncs, and makes missing folders. What is `due` is
-    on the disk before the file has its name.
+    Of several concurrent writers exactly one succeeds, also across hosts over NFS. On a file system
+    without hard links (FAT, some mounts) this holds only for writers one after the other. Costs two
+    syncs and creates missing folders. Files in `due` are synced before this file gets its name.
     """
     path = os.fspath(path)
     aside = temporary(path)
@@ -97,6 +99,7 @@ def sole_file(
     try:
         with _created(aside, parents=True, mode=folder_mode) as file:
             file.write(data)
+        # Before the file has its name: all that the name makes count, its own bytes included.
         due.add_file(aside)
         due.sync()
         named = _named(aside, path)
@@ -112,7 +115,9 @@ def sole_file(
 
 
 def _named(aside: str, path: str) -> bool:
-    """Give a file its name where that is free."""
+    """Gives a file its final name if that is free. A link fails if the name exists; a rename would
+    replace it.
+    """
     try:
         disk.current().link(aside, path)
     except FileExistsError:
@@ -128,13 +133,14 @@ def _named(aside: str, path: str) -> bool:
 
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
-"""What file systems say whose files have one name only."""
+"""Errors of file systems that have no hard links."""
 
 
 class FileWriter:
-    """Takes the bytes of a file, and counts and checksums (CRC-32) them on the way.
+    """Writes through to a file and keeps a byte count and a checksum (CRC-32).
 
-    Libraries that write into an open file take it for one; closing it is its owner's business.
+    It has the methods that libraries expect of an open file. `close` does nothing: the owner of the
+    file closes it.
     """
 
     closed = False
@@ -145,7 +151,7 @@ class FileWriter:
         self.checksum = 0
 
     def write(self, data: Any) -> int:
-        """Take bytes, or whatever else shows its memory as a buffer of them."""
+        """Writes bytes, or any object with the buffer protocol."""
         self._sink.write(data)
         self.checksum = zlib.crc32(data, self.checksum)
         self.bytes += len(data)
@@ -158,14 +164,14 @@ class FileWriter:
         return self.bytes
 
     def flush(self) -> None:
-        """Nothing: the file counts only when it is whole, and is flushed then."""
+        """Does nothing: an unfinished file never counts, and its owner flushes a finished one."""
 
     def close(self) -> None:
-        """Nothing: who opened the file closes it."""
+        """Does nothing: whoever opened the file closes it."""
 
 
 def temporary(name: str) -> str:
-    """A name beside `name` that no other writer uses, on this host or another."""
+    """A name in the same folder that no other writer uses, on this host or another."""
     folder, _, base = name.rpartition("/")
     # Two attempts of one task may write the same file at the same time; the token keeps them apart
     # and is never seen in a file that counts.
@@ -174,7 +180,7 @@ def temporary(name: str) -> str:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a name is one that `temporary` gives."""
+    """Whether `temporary` could have made this name."""
     base = name.rpartition("/")[2]
     return base.startswith(".") and base.endswith(".tmp")
 

@@ -17,7 +17,8 @@ from tests.property.graphs import GRAPHS, crowded, graphs, ways
 from tests.property.steps import BUCKETS, SCHEMA, Graph, Way
 from tests.property.test_determinism import share
 from tests.seed import seeds
-from tidegate.query.graph import has_join
+from tidegate.query.graph import has
+from tidegate.query.node import Join
 
 Lines = list[tuple[Any, ...]]
 
@@ -69,7 +70,7 @@ def run(graph: Graph, way: Way) -> dict[str, Lines]:
             "buckets": BUCKETS,
             "strategy": way.strategy,
         }
-        if any(has_join(s.node) for s in streams.values()):
+        if any(has(Join, s.node) for s in streams.values()):
             options["method"] = way.method
         with suppress(Crashed):
             start(session, streams, sinks, observer=observe, **options).wait()

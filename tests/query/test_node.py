@@ -12,7 +12,7 @@ from tests.query.catalog import CALLS, ODD, RIDES
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall, count, max_, mean, sum_
 from tidegate.query.expression import Expression
-from tidegate.query.graph import has_join
+from tidegate.query.graph import has
 from tidegate.query.name import column
 from tidegate.query.node import (
     Aggregate,
@@ -170,8 +170,8 @@ def test_operators_stand_on_each_other() -> None:
     assert pairs.schema.field("right.n").type == pa.int64()
     whole = Aggregate(pairs, HOUR, (("k", tree("left.r")),), (("t", sum_("right.n")),))
     assert whole.schema.field("t").type == pa.int64()
-    assert has_join(whole)
-    assert not has_join(outer)
+    assert has(Join, whole)
+    assert not has(Join, outer)
 
 
 def test_a_union_takes_rows_of_windows_as_tuples_without_their_window() -> None:

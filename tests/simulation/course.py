@@ -28,7 +28,8 @@ from tidegate.elastic import handover
 from tidegate.errors import OptionError, TidegateError
 from tidegate.plan.options import JoinOptions, PlanOptions
 from tidegate.plan.physical import Plan
-from tidegate.query.graph import has_join
+from tidegate.query.graph import has
+from tidegate.query.node import Join
 from tidegate.query.output import Output
 from tidegate.session.launch import prepare
 from tidegate.session.options import run_options
@@ -275,7 +276,7 @@ class Course:
 
     def plan(self, start: Start) -> Plan:
         """Made once for each method: making it again in each life gives the same."""
-        joins = any(has_join(o.node) for o in self.outputs)
+        joins = any(has(Join, o.node) for o in self.outputs)
         method = start.method if joins else "auto"
         if method not in self.plans:
             options = PlanOptions(JoinOptions(method, "auto", BUCKETS), self.scenario.strategy)

@@ -1,1 +1,1 @@
-"""The command line: options in, one clear message or a summary out."""
+"""The command line: reads options, prints one clear message or a summary."""

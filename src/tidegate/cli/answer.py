@@ -1,4 +1,4 @@
-"""Prints what a command has found: a text for people or, with `--json`, the facts as JSON."""
+"""Prints what a command has found: text for people or, with `--json`, the facts as JSON."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ STANDARD_OUTPUT = "-"
 
 @dataclass(frozen=True)
 class CommandAnswer:
-    """What a command has found, as data, and how it reads.
+    """What a command has found: the data, and its text.
 
-    With `aside` the text is a remark on standard error. `code` is the exit code.
+    With `aside` the text goes to standard error as a remark. `code` is the exit code.
     """
 
     facts: Any
@@ -32,7 +32,7 @@ class CommandAnswer:
 
 
 def answers(command: Callable[..., CommandAnswer]) -> Callable[..., None]:
-    """Gives a command `--json`, and prints what it returns."""
+    """Adds `--json` to a command and prints its answer."""
 
     @click.option(JSON, "as_json", is_flag=True, help="Print as JSON.")
     @wraps(command)
@@ -49,7 +49,7 @@ def answers(command: Callable[..., CommandAnswer]) -> Callable[..., None]:
 
 
 def json_file_option(help_: str) -> Callable[[Any], Any]:
-    """`--json FILE` of a command whose facts other commands read; without a file they are printed.
+    """`--json FILE`, for commands whose facts other commands read; without a file they are printed.
 
     The text is printed unless the facts are.
     """
@@ -64,6 +64,6 @@ def json_file_option(help_: str) -> Callable[[Any], Any]:
 
 
 def check_json_file(name: str | None) -> None:
-    """Refuse a file that cannot be written, before there is anything to write."""
+    """Raises for a file that cannot be written, before the command does its work."""
     if name is not None and name != STANDARD_OUTPUT:
         check_target(JSON, name)

@@ -1,4 +1,4 @@
-"""The query that a command about a checkpoint is given, or the one that the checkpoint recorded."""
+"""The query for a command about a checkpoint: the one given, or the one recorded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ partitioner_option = click.option(
 
 @dataclass(frozen=True)
 class AskedQuery:
-    """What a command line says of the query of a checkpoint; without `query` it is recorded."""
+    """The query options of a command line; without `query` the recorded one is used."""
 
     query: QueryText | None
     streams: Sequence[str]
@@ -40,9 +40,9 @@ class AskedQuery:
     def of(
         self, record: RecordedRun, partitioner: str | None = None, batch: int | None = None
     ) -> Iterator[tuple[tuple[Output, ...], PlanOptions]]:
-        """The query that made a batch, or the newest one, and how it is planned.
+        """The query that made a batch, or the newest batch, and its plan.
 
-        It is to be used within the block, where the paths of a recorded query are found.
+        Use it only inside the block: the paths of a recorded query are valid there.
         """
         if self.query is not None:
             planning = PlanOptions(partitioner=partitioner or DEFAULT_PARTITIONER)
@@ -57,7 +57,7 @@ class AskedQuery:
 
 
 def asked_query(command: Callable[..., Any]) -> Callable[..., Any]:
-    """QUERY.sql and its options, which a command takes as one AskedQuery named `asked`."""
+    """Adds QUERY.sql and its options to a command, which gets one AskedQuery as `asked`."""
 
     @wraps(command)
     def called(

@@ -1,4 +1,4 @@
-"""`tidegate audit`: a query of Structured Streaming under several cuts, and the rows that move."""
+"""`tidegate audit`: runs a Structured Streaming query under several cuts and compares rows."""
 
 from __future__ import annotations
 

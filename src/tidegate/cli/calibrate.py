@@ -1,4 +1,4 @@
-"""`tidegate calibrate`: what batches, tuples, comparisons and outputs of a query cost here."""
+"""`tidegate calibrate`: measures what batches, tuples and comparisons of a query cost here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidegate.session.planning import plan_for
 
 
 class QueryAfterJson(click.Command):
-    """A command whose `--json` leaves the next word to the query, where no other word is one."""
+    """A command whose bare `--json` prints to standard output if the next word is the query."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = self.make_parser(ctx).parse_args(list(args))[0]

@@ -1,4 +1,4 @@
-"""The constants of a query in words, for `tidegate calibrate`."""
+"""The text of `tidegate calibrate`: a query's cost constants."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _OUTPUT = {
 _SCATTER = "how much batches vary, as a share of what they take"
 
 Row = tuple[str, Estimate | float, str]
-"""A constant, its value, and what it is."""
+"""A constant, its value, and its meaning."""
 
 
 def calibration_lines(found: QueryCalibration) -> list[str]:
-    """What was measured, and a table for each subquery."""
+    """What was measured, and one table per subquery."""
     place = found.facts["master"]
     where = "in this process" if place == "none" else f"on {place}"
     lines = [
@@ -52,7 +52,7 @@ def calibration_lines(found: QueryCalibration) -> list[str]:
 
 
 def _rows(known: MeasuredSubquery, found: Calibration) -> list[Row]:
-    """The constants of a query that is one subquery."""
+    """The constants of a query with one subquery."""
     rows: list[Row] = [
         ("beta", found.beta, _OUTPUT.get(known.kind, "to output a row")),
         ("tuple", found.tuple_s, "to take a tuple in"),
@@ -72,7 +72,7 @@ def _rows(known: MeasuredSubquery, found: Calibration) -> list[Row]:
 
 
 def _instance_rows(known: MeasuredSubquery, found: Calibration) -> list[Row]:
-    """What its instances take, where a batch has several subqueries."""
+    """The constants of one subquery's instances, if there are several subqueries."""
     batch, each, _, output = known.estimator.work_costs()
     rows: list[Row] = [
         ("beta", output, _OUTPUT.get(known.kind, "to output a row")),
@@ -86,7 +86,7 @@ def _instance_rows(known: MeasuredSubquery, found: Calibration) -> list[Row]:
 
 
 def _table(constants: Sequence[Row]) -> list[str]:
-    """Constant, value, interval, meaning."""
+    """The columns constant, value, interval and meaning."""
     rows = [("constant", "value", "95 percent interval", "what it is")]
     for name, of, meaning in constants:
         if isinstance(of, float):
@@ -106,7 +106,7 @@ def _table(constants: Sequence[Row]) -> list[str]:
 
 
 def unseen(known: MeasuredSubquery) -> str | None:
-    """What the rows that were run do not show of a subquery, if anything."""
+    """What the measured rows do not show about a subquery; None if nothing is missing."""
     samples = known.estimator.samples
     if not samples:
         return "no tuple came to it, so what it costs is not known: more rows say more"
@@ -118,7 +118,7 @@ def unseen(known: MeasuredSubquery) -> str | None:
 
 
 def _doubts(known: MeasuredSubquery, found: Calibration) -> list[str]:
-    """What the batches could not tell."""
+    """What the measured batches could not determine."""
     doubt = unseen(known)
     if doubt is None and known.kind == "join" and not found.told_apart:
         doubt = (

@@ -1,4 +1,4 @@
-"""How the command line was called, for commands that it tells a person to type next."""
+"""How this program was called, for messages that suggest the next command."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ COMMAND = "tidegate"
 
 
 def called_as(started: str | None = None) -> str:
-    """What runs this command line again from the folder at hand: a name, a path, or a module.
+    """The words that run this command line from the current folder: a name, a path, or a module.
 
-    `started` is what the process was started with, by default `sys.argv[0]`.
+    `started` is the program's path, by default `sys.argv[0]`.
     """
     script = Path(started if started is not None else sys.argv[0])
     if script.name == COMMAND:
@@ -25,12 +25,12 @@ def called_as(started: str | None = None) -> str:
 
 
 def python() -> str:
-    """What runs the Python of this process from the folder at hand."""
+    """The words that run this process's Python from the current folder."""
     return _reached(Path(sys.executable), "python")
 
 
 def _reached(program: Path, name: str) -> str:
-    """A program by its name where the shell finds it under that, else by the shortest path."""
+    """A program's name if the shell finds it under that, else its shortest path."""
     found = shutil.which(name)
     if found is not None and _same(Path(found), program):
         return name
@@ -43,7 +43,7 @@ def _reached(program: Path, name: str) -> str:
 
 
 def _is_here(name: str) -> bool:
-    """Whether the shell finds the command of this Python under its name."""
+    """Whether the shell finds this Python's own command under the name."""
     found = shutil.which(name)
     return found is not None and _same(Path(found).parent, Path(sys.executable).parent)
 
@@ -51,7 +51,7 @@ def _is_here(name: str) -> bool:
 def _same(one: Path, other: Path) -> bool:
     """Whether two paths name one file, without following a link at their end.
 
-    The Python of a venv is a link to that of the system, and is not the same.
+    The Python of a venv is a link to the system's, but it is not the same program.
     """
     ends = (Path(os.path.realpath(p.parent)) / p.name for p in (one, other))
     first, second = (Path(os.path.abspath(p)) for p in ends)

@@ -1,4 +1,4 @@
-"""`tidegate compare`: two queries over the same input, and the rows in which they differ."""
+"""`tidegate compare`: runs two queries over the same input and lists rows that differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tidegate ctl`: what a query does that runs in another process, and changes of its mapping."""
+"""`tidegate ctl`: shows and changes a query that runs in another process."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from tidegate.state.epoch import counted, epoch_text
 from tidegate.state.inspect import frontier_text, size_text
 
 SHOWN = 10
-"""So many of the newest switches are told; --json has all that the query has at hand."""
+"""The newest switches that the text shows; --json has all that the query remembers."""
 
 _SLOW = 1.3
-"""From so many times what batches took before on, it is said."""
+"""The status mentions slow batches from this factor of their earlier time on."""
 
 
 class CheckpointFirst(click.Group):
-    """A group whose commands come after the checkpoint; one that forgets it is told so."""
+    """A command group whose commands follow the checkpoint; a missing one is explained."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] in self.commands and not os.path.exists(args[0]):
@@ -62,7 +62,7 @@ def ctl(context: click.Context, checkpoint: str) -> None:
 
 
 def _change(command: Command) -> Command:
-    """The options of all changes."""
+    """The options of all commands that change the mapping."""
     for option in (
         click.option("--why", metavar="TEXT", default="", help="A reason, for the timeline."),
         click.option(
@@ -76,7 +76,7 @@ def _change(command: Command) -> Command:
 
 
 class Numbers(click.Command):
-    """A command whose arguments are numbers: -1 is a negative one, not an option."""
+    """A command with numeric arguments: -1 is a number, not an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for word in args:
@@ -162,7 +162,7 @@ def shed(checkpoint: str, share: tuple[str, ...], why: str) -> CommandAnswer:
 
 
 def _shed_lines(found: Mapping[str, Any]) -> list[str]:
-    """What was asked for, and what is shed until then, by subquery."""
+    """The request, and the share shed until it takes effect, per subquery."""
     return [
         f"{name}: {found['request']}, from the next batch on; before, {_shed_now(of['before'])}"
         for name, of in found["subqueries"].items()
@@ -170,7 +170,7 @@ def _shed_lines(found: Mapping[str, Any]) -> list[str]:
 
 
 def _add_plain(command: str, help_: str) -> None:
-    """Adds a command without arguments; its answer is what the query does then, in a word."""
+    """Adds a command without arguments; its answer is the query's new state."""
 
     @ctl.command(command, help=help_)
     @click.pass_obj
@@ -204,7 +204,7 @@ def _ask(
 
 
 def _asked_text(subquery: str, of: Mapping[str, int]) -> str:
-    """What was asked for, of one subquery."""
+    """The requested change of one subquery."""
     now = counted(of["instances"], "instance")
     if of["before"] == of["instances"] and not of["buckets_moved"]:
         return f"{subquery}: stays as it is, with {now}"
@@ -214,7 +214,7 @@ def _asked_text(subquery: str, of: Mapping[str, int]) -> str:
 
 
 def status_text(found: Mapping[str, Any]) -> str:
-    """How a query stands, for a terminal, one fact per line."""
+    """The status of a query for a terminal, one fact per line."""
     lines = [
         f"batch {found['batch']:,}, watermark {frontier_text(found['frontier_us'])}",
         rows_line(found),
@@ -252,7 +252,7 @@ def status_text(found: Mapping[str, Any]) -> str:
 
 
 def _shed_text(of: Mapping[str, Any]) -> str:
-    """How much a subquery sheds, for how long, and who wants it so."""
+    """How much a subquery sheds, since when, and who asked for it."""
     since = "" if not of["changes"] else f" since {time_text(of['changes'][-1]['from_us'])}"
     most = "" if of["most"] is None else f", at most {share_text(of['most'])}"
     return f"{_shed_now(of['share'])}{since}, as {of['by']} says{most}"
@@ -283,7 +283,7 @@ def _speed(found: Mapping[str, Any]) -> list[str]:
 
 
 def _predicted_text(found: Mapping[str, Any]) -> str:
-    """What the model says of the newest second, beside what was measured in it."""
+    """The model's prediction for the last second, beside what was measured."""
     measured_ms = found["measured_latency_ms"]
     beside = "" if measured_ms is None else f", measured {ms_text(measured_ms)}"
     behind = ", falls behind" if found["load"] >= 1 else ""

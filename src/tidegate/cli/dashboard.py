@@ -1,4 +1,4 @@
-"""`tidegate dashboard`: a page that shows queries which run elsewhere, or have ended."""
+"""`tidegate dashboard`: the live page for queries of other processes, running or ended."""
 
 from __future__ import annotations
 

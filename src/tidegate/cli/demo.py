@@ -1,4 +1,4 @@
-"""`tidegate demo`: a real query over embedded data, with a live view, that ends by itself."""
+"""`tidegate demo`: runs a real query over embedded data with a live view, and ends by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tidegate digest`: one number for the row sequence of an output."""
+"""`tidegate digest`: one number for the sequence of rows of an output."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _signed(place: str, until: int | None, signed_by: str) -> CommandAnswer:
 
 
 def recorded(place: str, until: int | None) -> dict[str, dict[str, object]] | None:
-    """The digests of a checkpoint by output; None where the place is none."""
+    """The digests recorded in a checkpoint, by output; None if the place is not a checkpoint."""
     store = Store.open(place)
     if store.meta() is None:
         return None

@@ -1,4 +1,4 @@
-"""`tidegate explain`: what a query would do, without running it."""
+"""`tidegate explain`: shows what a query would do, without running it."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def sheds(plan: Plan) -> bool:
 
 
 def _handovers(plan: Plan, place: Place, asked: str) -> dict[str, str]:
-    """How the buckets of each subquery would be handed over, with a checkpoint that hosts share."""
+    """How each subquery's buckets would be handed over, for a checkpoint that hosts share."""
     site = Site(place.on_one_host)
     reaches = {s.name: reach_of(s.operator) for s in plan.subqueries}
     check(asked, site, {name: reach for name, reach in reaches.items() if reach is not None})
@@ -122,7 +122,7 @@ def _handovers(plan: Plan, place: Place, asked: str) -> dict[str, str]:
 
 
 def _cuts(outputs: Sequence[Output], place: Place, planning: PlanOptions, chosen: Layout) -> Cuts:
-    """All strategies on as many instances in all as the chosen one has."""
+    """The plans of all strategies, each with as many instances in total as the chosen plan."""
     cuts: dict[str, Layout | str] = {}
     for strategy in STRATEGIES:
         if strategy == chosen.plan.strategy:

@@ -1,4 +1,4 @@
-"""`tidegate generate`: rows of a generator as a file, and the list of generators."""
+"""`tidegate generate`: writes rows of a generator to a file, or lists the generators."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORMATS = {
     ".jsonl": "json",
     ".ndjson": "json",
 }
-"""What is written, by the endings of names."""
+"""Output formats by file extension."""
 
 CHUNK_ROWS = 2**18
 DEFAULT_ROWS = 100_000
@@ -112,23 +112,23 @@ def _refuse_writing(options: Mapping[str, object]) -> None:
 
 
 def _query(rows: int, parameters: Sequence[str]) -> str:
-    """The parameters as the text of a URI."""
+    """The parameters as the query part of a URI."""
     found = pairs("--param", parameters, "KEY=VALUE, for example seed=7")
-    for pair in found:
-        if pair.name == "rows":
-            raise OptionError("--param", "cannot be rows", pair.value, "Use --rows.")
-        if pair.name == "pace":
+    for name, value in found:
+        if name == "rows":
+            raise OptionError("--param", "cannot be rows", value, "Use --rows.")
+        if name == "pace":
             raise OptionError(
                 "--param",
                 "cannot be pace, which is for streams that are read live",
-                f"pace={pair.value}",
+                f"pace={value}",
                 "Leave it out.",
             )
-    return urlencode([("rows", rows), *((p.name, p.value) for p in found)])
+    return urlencode([("rows", rows), *found])
 
 
 def _format(path: Path, asked: str | None) -> str:
-    """The format that is asked for, or that the file's extension stands for."""
+    """The requested format, or that of the file's extension."""
     extensions = f".{asked.lower()}" if asked is not None else path.suffix.lower()
     if extensions in FORMATS:
         return FORMATS[extensions]

@@ -1,7 +1,7 @@
-"""Lines on standard error: messages and the log, for people or, with `--log-format json`, as JSON.
+"""Lines on standard error: messages and logs, as text or, with `--log-format json`, as JSON.
 
-Then each line is one object, also what libraries and sinks write there. docs/metrics.md has its
-fields. Spark's JVM writes past Python, as its own settings say.
+In JSON every line is one object, also lines from libraries and sinks. docs/metrics.md lists its
+fields. Spark's JVM bypasses Python and follows its own settings.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ _NAME = "tidegate"
 _BEGINNING = '{"time": '
 
 
-class _Standing:
-    """How the lines of this command are written."""
+class _LineForm:
+    """How this command's lines are written."""
 
     form = TEXT
 
 
 @contextmanager
 def lines_as_text() -> Iterator[None]:
-    """Lines are for people in the block, until `use` says otherwise."""
+    """Writes lines as text in the block, until `use` changes it."""
     stderr = sys.stderr
     try:
         yield
     finally:
-        if _Standing.form == JSON:
+        if _LineForm.form == JSON:
             logging.captureWarnings(False)
-            _Standing.form, sys.stderr = TEXT, stderr
+            _LineForm.form, sys.stderr = TEXT, stderr
 
 
 def use(form: str) -> None:
-    """Have lines in a form from now on."""
+    """Sets the format of lines."""
     if form == JSON:
-        _Standing.form, sys.stderr = JSON, JsonStream(sys.stderr)
+        _LineForm.form, sys.stderr = JSON, JsonStream(sys.stderr)
         logging.captureWarnings(True)
 
 
 def say(message: str, level: int = logging.INFO, title: str = f"{_NAME}: ", **fields: Any) -> None:
-    """A message to who started the command; `title` begins it and `fields` are left out as text."""
-    if _Standing.form == JSON:
+    """A message to the user; as text it begins with `title` and omits `fields`."""
+    if _LineForm.form == JSON:
         click.echo(_object(utc_now(), level, _NAME, message, **fields), err=True)
     else:
         click.echo(f"{title}{message}", err=True)
 
 
 def say_error(error: object) -> None:
-    """What ends a command; as JSON with its parts, if it is one of Tidegate's own."""
+    """The error that ends a command; in JSON with its fields, if it is a Tidegate error."""
     parts: dict[str, Any] = {}
     if isinstance(error, TidegateError):
         parts["error"] = error.to_dict()
@@ -71,17 +71,17 @@ def say_error(error: object) -> None:
 
 
 def say_summary(summary: Summary) -> None:
-    """What a run has done, at its end; as JSON in one object, with all that `--summary` writes."""
-    if _Standing.form == JSON:
+    """The summary at the end of a run; in JSON one object, as `--summary` writes it."""
+    if _LineForm.form == JSON:
         say(summary.text().partition("\n")[0], summary=summary.as_dict())
     else:
         say(summary.text(), title="")
 
 
 def log_to_stderr(level: str) -> None:
-    """Have the log there, from a level on."""
+    """Sends logs from a level on to standard error."""
     handler = LogHandler()
-    if _Standing.form == JSON:
+    if _LineForm.form == JSON:
         handler.setFormatter(_JsonFormatter())
     logging.basicConfig(
         level=level.upper(),
@@ -93,7 +93,7 @@ def log_to_stderr(level: str) -> None:
 
 
 class LogHandler(logging.StreamHandler[TextIO]):
-    """Logs to standard error as it is at the time, because a live view puts itself before it."""
+    """Logs to the current standard error, which a live view may replace at any time."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -104,7 +104,7 @@ class LogHandler(logging.StreamHandler[TextIO]):
 
 
 class JsonStream(io.TextIOBase):
-    """A stream of text whose lines become objects, but for those that are."""
+    """A text stream that turns lines into JSON objects, except lines that already are."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""The `tidegate` command: its subcommands, and how errors become exit codes."""
+"""The `tidegate` command: its subcommands, and the exit codes of errors."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ COMMANDS = {
     "replay": "Run one batch again, with the state that it began with.",
     "why": "List the input tuples that a row of an output was made of.",
 }
-"""Each is the module of that name beside this one, and the command of that name in it."""
+"""Each command is the attribute of that name in the module of that name in this package."""
 
 OWN_PROCESS = object()
-"""Says of a call that nothing but this command runs in the process."""
+"""Tells `invoke` that this command has the process for itself."""
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """What is imported is no garbage: to look for some would take a tenth of the start."""
+    """Turns garbage collection off: imports create none, and it would take a tenth of the start."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -58,7 +58,7 @@ def _no_collection() -> Iterator[None]:
 
 
 class _Commands(click.Group):
-    """Imports a command when it is asked for: one that runs no query starts without the engine."""
+    """Imports a command only when called; one without a query starts without the engine."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -76,7 +76,7 @@ class _Commands(click.Group):
         return super().get_command(ctx, cmd_name)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The names alone: a shell that completes one waits for no command to be imported."""
+        """Names only: completion must not wait for a command's import."""
         if incomplete[:1] == "-":
             return click.Command.shell_complete(self, ctx, incomplete)
         found = (item for item in COMMANDS.items() if item[0].startswith(incomplete))
@@ -105,12 +105,12 @@ def commands(context: click.Context) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code."""
+    """Runs the command line and exits with its code."""
     leave(invoke(arguments, OWN_PROCESS))
 
 
 def invoke(arguments: Sequence[str] | None = None, process: object = None) -> int:
-    """Run the command line and return its exit code; messages are one line on standard error."""
+    """Runs the command line and returns its exit code; errors are one line on standard error."""
     with lines_as_text():
         return _invoke(arguments, process)
 

@@ -1,4 +1,4 @@
-"""Reads a mapping of buckets that was given as JSON, or as a file with it."""
+"""Reads a mapping of buckets, given as JSON or as a file with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tidegate.errors import OptionError
 
 
 def mapping_text(given: str, where: str) -> str:
-    """JSON as it was given, or that of a file."""
+    """The JSON given, or that of the file given."""
     if given.lstrip().startswith(("[", "{")):
         return given
     try:

@@ -26,7 +26,7 @@ from tidegate.session.script import streams_of
 from tidegate.sql.bind import bind
 
 ALL = "all"
-"""The strategy of `explain` that is all of them."""
+"""The value of `explain --strategy` that shows every strategy."""
 
 
 _OPTIONS = {
@@ -133,12 +133,12 @@ _OPTIONS = {
 
 
 def query_options(command: Command) -> Command:
-    """The arguments that say what to run over which data, and where."""
+    """Adds the arguments for the query, its data, and where it runs."""
     return options(*_OPTIONS)(command)
 
 
 def options(*names: str) -> Callable[[Command], Command]:
-    """Some of these arguments, by their names."""
+    """Adds some of these arguments, by name."""
 
     def decorate(command: Command) -> Command:
         for name in reversed(names):
@@ -157,40 +157,28 @@ policy_option = click.option(
 )
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One NAME=VALUE option."""
-
-    name: str
-    value: str
-
-
-def pairs(option: str, values: Sequence[str], shape: str) -> list[Pair]:
-    """Read repeated NAME=VALUE options."""
+def pairs(
+    option: str, values: Sequence[str], shape: str, empty: bool = False
+) -> list[tuple[str, str]]:
+    """Reads repeated NAME=VALUE options; `empty` allows empty values."""
     found = []
     for text in values:
         name, sign, value = text.partition("=")
-        if not sign or not name.strip() or not value.strip():
+        if not sign or not name.strip() or not (value.strip() or empty):
             raise OptionError(option, f"must look like {shape}", text)
-        found.append(Pair(name.strip(), value.strip()))
+        found.append((name.strip(), value.strip()))
     return found
 
 
 def settings(values: Sequence[str]) -> dict[str, str]:
-    """Read repeated --conf KEY=VALUE; as with spark-submit, the last of one key counts."""
-    shape = "must look like KEY=VALUE, for example spark.executor.memory=4g"
-    found = {}
-    for text in values:
-        name, sign, value = text.partition("=")
-        if not sign or not name.strip():
-            raise OptionError("--conf", shape, text)
-        found[name.strip()] = value.strip()
-    return found
+    """Reads repeated --conf KEY=VALUE; as in spark-submit, the last value of a key counts."""
+    shape = "KEY=VALUE, for example spark.executor.memory=4g"
+    return dict(pairs("--conf", values, shape, empty=True))
 
 
 @dataclass(frozen=True)
 class InstanceOptions:
-    """What options say about instances: for all subqueries, and for single ones by name."""
+    """Numbers of instances: for all subqueries, and for some by name."""
 
     instances: int | None
     switches: dict[int, int]
@@ -199,7 +187,7 @@ class InstanceOptions:
 
 
 def asked_instances(instances: Sequence[str], switches: Sequence[str]) -> InstanceOptions:
-    """Read repeated N or NAME=N, and repeated BATCH=N or NAME:BATCH=N."""
+    """Reads repeated N or NAME=N, and repeated BATCH=N or NAME:BATCH=N."""
     asked = InstanceOptions(None, {}, {}, {})
     for text in instances:
         name, sign, value = text.rpartition("=")
@@ -217,11 +205,11 @@ def asked_instances(instances: Sequence[str], switches: Sequence[str]) -> Instan
         else:
             asked = replace(asked, instances=number)
     shape = "BATCH=N, for example 3=4"
-    for pair in pairs("--switch", switches, shape):
-        name, sign, text = pair.name.rpartition(":")
-        written = f"{pair.name}={pair.value}"
+    for when, value in pairs("--switch", switches, shape):
+        name, sign, text = when.rpartition(":")
+        written = f"{when}={value}"
         batch = _whole(text, "--switch", f"must look like {shape}", written)
-        number = _whole(pair.value, "--switch", f"must look like {shape}", written)
+        number = _whole(value, "--switch", f"must look like {shape}", written)
         if sign and not name:
             raise OptionError("--switch", f"must look like {shape}", written)
         into = asked.subquery_switches.setdefault(name, {}) if sign else asked.switches
@@ -235,7 +223,7 @@ def asked_instances(instances: Sequence[str], switches: Sequence[str]) -> Instan
 
 
 def asked_mapping(given: str | None) -> Switch | None:
-    """The mapping of --mapping."""
+    """The mapping of --mapping; None without it."""
     if given is None:
         return None
     with read_as("--mapping"):
@@ -243,7 +231,7 @@ def asked_mapping(given: str | None) -> Switch | None:
 
 
 def refuse_all(strategy: str, command: str) -> None:
-    """A query runs with one strategy."""
+    """Raises for `all` in a command that runs a query, which needs one strategy."""
     if strategy == ALL:
         raise OptionError(
             "--strategy",
@@ -263,18 +251,17 @@ def _whole(text: str, option: str, requirement: str, written: str) -> int:
 def stream_options(
     streams: Sequence[str], times: Sequence[str]
 ) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """The addresses and the time columns of streams, by their names."""
+    """The addresses and the time columns of streams, by stream name."""
     uris: dict[str, list[str]] = {}
-    for pair in pairs("--stream", streams, "NAME=URI, for example rides=rides.csv"):
-        uris.setdefault(pair.name, []).append(pair.value)
-    named = pairs("--time", times, "NAME=COLUMN, for example rides=ts")
-    return uris, {p.name: p.value for p in named}
+    for name, uri in pairs("--stream", streams, "NAME=URI, for example rides=rides.csv"):
+        uris.setdefault(name, []).append(uri)
+    return uris, dict(pairs("--time", times, "NAME=COLUMN, for example rides=ts"))
 
 
 def read_query(
     query: QueryText, streams: Sequence[str], times: Sequence[str]
 ) -> tuple[Output, ...]:
-    """The outputs of a script with its stream options."""
+    """The outputs of a script, with the stream options applied."""
     script = query.script()
     uris, columns = stream_options(streams, times)
     return bind(script, streams_of(script, uris=uris, times=columns))

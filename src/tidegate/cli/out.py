@@ -1,4 +1,4 @@
-"""Makes the sinks of a query from `--out` and `--format`."""
+"""Creates a query's sinks from `--out` and `--format`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tidegate.sink.registry import IN_PROGRAM, SINKS, at, class_at
 from tidegate.sink.side_text import SHOWN_ROWS, SideText
 
 CONSOLE = "console"
-"""The scheme of where results go unless something else is said."""
+"""The scheme of the default output."""
 
 SCHEMES = tuple(scheme for scheme in SINKS if scheme not in IN_PROGRAM)
 
 
 def address_of(out: str | None, format: str | None) -> Address:
-    """Where results are to go; refuses what no sink can be made of, before anything starts."""
+    """The output address; raises if no sink can be made of it, before anything starts."""
     address = Address.parse(f"{CONSOLE}:" if out is None else out, "--out")
     if address.scheme in IN_PROGRAM:
         raise OptionError(
@@ -48,9 +48,9 @@ def address_of(out: str | None, format: str | None) -> Address:
 def sinks_of(
     names: Sequence[str | None], address: Address, viewed: bool = False
 ) -> dict[str | None, Sink]:
-    """The sinks of a query's outputs by their names, None for the only one.
+    """The sinks of a query's outputs by name; None is the name of a single one.
 
-    Rows of several cannot be printed one among the other, but a live view shows them all.
+    Rows of several outputs would mix on a console, but a live view keeps them apart.
     """
     if len(names) > 1 and address.scheme == CONSOLE and not viewed:
         raise OptionError(
@@ -63,7 +63,7 @@ def sinks_of(
 
 
 def side_places(address: Address) -> dict[str, str]:
-    """What becomes of late and of rejected rows, for the summary of a run."""
+    """Where late and rejected rows go, for a run's summary."""
     sink = at(address)
     if isinstance(sink, SidePlaces):
         return dict(sink.side_places)
@@ -77,7 +77,7 @@ def side_places(address: Address) -> dict[str, str]:
 def beside_view(sinks: dict[str | None, Sink], address: Address) -> dict[str | None, Sink]:
     """The sinks of a run with a live view, which shows the rows instead of printing them.
 
-    Late and rejected tuples are printed all the same; they appear above the view.
+    Late and rejected tuples are still printed; they appear above the view.
     """
     if address.scheme != CONSOLE:
         return sinks

@@ -1,4 +1,4 @@
-"""Says where the page of a query is; imports nothing of a page where there is none."""
+"""Prints the address of a query's live page; imports nothing of the page if there is none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tidegate.cli.line import say
 
 
 def tell_page(url: str | None) -> None:
-    """Say where the page is, and the token for changes: itself only to who sees a terminal."""
+    """Prints the page's address and its token for changes; the token itself only to a terminal."""
     if url is None:
         return
     from tidegate.dashboard.guard import user_token

@@ -1,4 +1,4 @@
-"""The picture of a running query: its status and its newest rows, as something rich can print."""
+"""Draws a running query with rich: its status and its newest rows."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tidegate.state.epoch import counted
 from tidegate.state.inspect import size_text
 
 _TWO_COLUMNS = 76
-"""The narrowest terminal with two numbers beside each other."""
+"""The narrowest terminal for two columns of numbers."""
 
 _LEFT_LABEL, _LABEL = 10, 20
 _FRESH_S = 3.0
-"""How long a change of instances stands out."""
+"""How long a change of instances is highlighted."""
 
 _MOST_BLOCKS = 12
 _MOST_SHARES = 4
@@ -41,20 +41,20 @@ _OF_SUBQUERY = {
     "outputs": "rows out",
     "state_rows": "state rows",
 }
-"""What is shown of each subquery, where there are several."""
+"""The metrics shown per subquery, if there are several."""
 
 _LEFT = ("extent", "rows_in", "rows_out", "seconds", "backlog", "state_rows")
 _RIGHT = ("newest_us", "frontier_us", "instances", "utilisation", "start_s")
-"""The order of metrics in the columns; what else is shown comes after those on the right."""
+"""The order of metrics in the columns; others follow those on the right."""
 
 Pair = tuple[str, Text]
 
 
 @dataclass(frozen=True)
 class AtHand:
-    """The batch that runs: for how long, with how many rows, and how far its tasks are.
+    """The running batch: its age, its number of rows, and the progress of its tasks.
 
-    `rows` is None while its rows are being chosen, `tasks` while there is nothing to run them.
+    `rows` is None while its rows are being chosen, `tasks` until tasks start.
     """
 
     batch: int
@@ -65,9 +65,9 @@ class AtHand:
 
 @dataclass(frozen=True)
 class Scene:
-    """All that a picture shows, at one moment.
+    """Everything that one picture shows.
 
-    `results` has the newest rows of each output; the name of the only one is None.
+    `results` has the newest rows of each output; a single output's name is None.
     """
 
     title: str
@@ -83,7 +83,7 @@ class Scene:
 
 
 def picture(scene: Scene, width: int, height: int) -> RenderableType:
-    """The scene in `width` columns and, where three rows of results fit, at most `height` lines."""
+    """The scene in `width` columns and `height` lines, or more to fit three result rows."""
     facts = _facts(scene)
     double = width >= _TWO_COLUMNS
     lines = max(len(side) for side in facts) if double else sum(len(side) for side in facts)
@@ -118,7 +118,7 @@ def _head(scene: Scene, width: int) -> Table:
 
 
 def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
-    """Labels and values, left and right: how fast and how much, then how far."""
+    """Labels and values: on the left rates and totals, on the right progress."""
     status, newest, at_hand = scene.status, scene.status.newest, scene.at_hand
     found: dict[str, Pair] = {}
     for metric in METRICS:
@@ -143,7 +143,7 @@ def _facts(scene: Scene) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
 
 
 def _number(status: ViewStatus, metric: RunMetric) -> Text | None:
-    """A metric that is a plain number, where the view shows it."""
+    """A metric that is a plain number, if the view shows it."""
     value = status.value(metric) if Where.VIEW in metric.where else 0
     if not metric.is_at(Where.VIEW, value):
         return None
@@ -154,7 +154,7 @@ def _number(status: ViewStatus, metric: RunMetric) -> Text | None:
 
 
 def _grid(sides: tuple[tuple[Pair, ...], ...]) -> Table:
-    """The facts in one column or two; of two, the right one has room for a time and its label."""
+    """The facts in one or two columns; in two, the right one has room for a time and its label."""
     grid = Table.grid(padding=(0, 2, 0, 0), expand=len(sides) > 1)
     for place in range(len(sides)):
         narrow = len(sides) > 1 and place == 0
@@ -168,10 +168,11 @@ def _grid(sides: tuple[tuple[Pair, ...], ...]) -> Table:
 
 
 def _results(scene: Scene, width: int, lines: int) -> list[RenderableType]:
-    """The newest rows of every output, each with an equal part of the lines there are.
+    """The newest rows of every output, each with an equal share of the lines.
 
-    Around its rows an output has an empty line, a title, a header, and a note of what is missing.
-    Where several have no room for a row each, the first may have some, and the others a title.
+    Besides its rows, an output takes an empty line, a title, a header, and a note if rows are left
+    out. If several outputs cannot have a row each, the first may have some and the others only a
+    title.
     """
     count = len(scene.results)
     limit = min(SHOWN_ROWS, lines // count - 4)
@@ -206,7 +207,7 @@ def _nothing_yet(scene: Scene, output: str | None) -> Text:
 
 
 def _subqueries(scene: Scene, most: int) -> Table | None:
-    """What each subquery does, where there are several."""
+    """A table of the subqueries, if there are several."""
     found = scene.status.subqueries
     if not found:
         return None
@@ -225,7 +226,7 @@ def _subqueries(scene: Scene, most: int) -> Table | None:
 
 
 def _fresh(scene: Scene) -> SwitchNote | None:
-    """The last change of instances, while it is news."""
+    """The last change of instances, while it is highlighted."""
     switches = list(scene.status.switches)
     return switches[-1] if switches and scene.now - switches[-1].at < _FRESH_S else None
 
@@ -237,7 +238,7 @@ def _note(label: str, text: str = "") -> Text:
 
 
 def _latency(scene: Scene) -> list[Text]:
-    """From arrival to commit, of the newest batch and of recent ones, where sources are live."""
+    """Latency from arrival to commit, of the newest batch and of recent ones, for live sources."""
     newest, latency = scene.status.newest, scene.status.latency
     if newest is None or latency is None or newest.recent_latency is None:
         return []
@@ -254,7 +255,7 @@ def _latency(scene: Scene) -> list[Text]:
 
 
 def _predicted(scene: Scene) -> Text | None:
-    """What the model says of the newest second: latency on average, and how loaded the query is."""
+    """The model's prediction for the last second: mean latency and load."""
     expected = scene.expected
     if expected is None:
         return None
@@ -270,12 +271,12 @@ def _predicted(scene: Scene) -> Text | None:
 
 
 def _figures(scene: Scene) -> Text | None:
-    """What was told of the newest window."""
+    """The figures of the newest window."""
     return _note("window", scene.figures) if scene.figures else None
 
 
 def _backlog(scene: Scene, newest: BatchReport) -> Text | None:
-    """What has arrived and was not taken when the newest batch ended."""
+    """Input that had arrived but was not taken when the newest batch ended."""
     if newest.backlog is None:
         return None
     rows, size, files = (newest.backlog.total[unit] for unit in ("rows", "bytes", "files"))
@@ -286,7 +287,7 @@ def _backlog(scene: Scene, newest: BatchReport) -> Text | None:
 
 
 def _held(scene: Scene) -> Text | None:
-    """Which source the watermark waits for, where others are ahead of it."""
+    """The source that holds back the watermark, if others are ahead of it."""
     held = scene.status.held
     if held is None:
         return None
@@ -299,7 +300,7 @@ def _held(scene: Scene) -> Text | None:
 
 
 def _at_hand(at_hand: AtHand, room: bool = False) -> Text:
-    """How far the batch that runs is; with its rows beside its tasks where there is room."""
+    """The progress of the running batch; with its rows if there is room."""
     past = duration_text(round(at_hand.seconds * 1e6)) if at_hand.seconds >= 1 else "0 s"
     if at_hand.rows is None:
         return Text(f"{past}, reading event times")
@@ -312,7 +313,7 @@ def _at_hand(at_hand: AtHand, room: bool = False) -> Text:
 
 
 def _read(scene: Scene, newest: BatchReport) -> Text | None:
-    """How much of the input is read."""
+    """How much of the input was read."""
     extent: Extent | None = newest.extent
     if extent is None:
         return None
@@ -332,7 +333,7 @@ def _instances(scene: Scene, newest: BatchReport) -> Text:
 
 
 def _utilisation(scene: Scene, newest: BatchReport) -> Text | None:
-    """How busy each instance was; from whom to whom where there are many, or several subqueries."""
+    """How busy each instance was; a range if there are many instances or several subqueries."""
     shares = newest.utilisation
     if not shares:
         return None
@@ -373,7 +374,7 @@ def _state(scene: Scene, newest: BatchReport) -> Text | None:
 
 
 def _state_peak(status: ViewStatus, newest: BatchReport) -> Text | None:
-    """The most state there was, where it is more than now."""
+    """The largest state so far, if it is larger than now."""
     rows, size = status.state_peak
     if (rows, size) == (newest.state_rows, newest.state_bytes):
         return None
@@ -399,14 +400,14 @@ def _dim(text: str) -> Text:
 
 
 def clock_text(seconds: float) -> str:
-    """Time that has passed, as on a stop watch: 0:07, 1:02:03."""
+    """Elapsed time as on a stop watch: 0:07, 1:02:03."""
     minutes, second = divmod(int(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
 
 
 def duration_text(time_us: int) -> str:
-    """A length of time with about three digits: 850 us, 12 ms, 4.3 s, 3 min 20 s, 2 d 4 h."""
+    """A duration with about three digits: 850 us, 12 ms, 4.3 s, 3 min 20 s, 2 d 4 h."""
     if time_us < 1_000:
         return f"{time_us} us"
     if time_us < 999_500:
@@ -431,4 +432,4 @@ _DRAWN: dict[str, Callable[[Scene, BatchReport], Text | None]] = {
     "utilisation": _utilisation,
     "start_s": _start,
 }
-"""Metrics that are more than a number, with what draws them."""
+"""Metrics that are more than a number, and the functions that draw them."""

@@ -1,4 +1,4 @@
-"""`tidegate plan`: how many instances each subquery needs, seen from a sample."""
+"""`tidegate plan`: proposes numbers of instances for each subquery."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def plan(
 
 
 def _check_total(total: int, subqueries: int) -> None:
-    """Refuse fewer instances than there are subqueries."""
+    """Raises for fewer instances than subqueries."""
     if total < subqueries:
         raise OptionError(
             "--instances",
@@ -188,7 +188,7 @@ def _check_total(total: int, subqueries: int) -> None:
 
 
 def _check_modes(sustainable: bool, rates: bool, **given: object) -> None:
-    """Refuse options that the way of planning does not use."""
+    """Raises for options that this way of planning does not use."""
     if sustainable and rates:
         raise OptionError(
             "--sustainable",
@@ -213,7 +213,7 @@ def _check_modes(sustainable: bool, rates: bool, **given: object) -> None:
 def _for_sample(
     planned: Plan, sample: int, total: int, bounded: bool, one_number: bool, cores: int | None
 ) -> SizedQuery:
-    """What a sample shows, and instances by the processor time of each subquery."""
+    """What a sample shows, and instances by each subquery's processor time."""
     found = sample_run(planned, sample)
     shares = [total] if one_number else proposed([load.cpu_us for load in found.loads], total)
     counts = bounded_by(found.speed_up, shares, cores)
@@ -235,7 +235,7 @@ def _load_facts(load: SampleLoad) -> dict[str, Any]:
 
 
 def bounded_by(found: SpeedUp, shares: Sequence[int], cores: int | None) -> list[int]:
-    """No more instances of a subquery than there are cores, nor than pay."""
+    """Caps each subquery's instances at the cores and at the number that still pays."""
     most = min(found.useful, cores or math.inf)
     return [int(min(share, most)) for share in shares]
 
@@ -243,7 +243,7 @@ def bounded_by(found: SpeedUp, shares: Sequence[int], cores: int | None) -> list
 def _known(
     calibration: str | None, planned: Plan, place: Place, sample: int, title: str
 ) -> QueryCalibration:
-    """What everything costs: as a file says it, or measured now."""
+    """The cost constants: from a file, or measured now."""
     if calibration is None:
         return calibrate(planned, place, sample, title=title)
     known = read_calibration(calibration)
@@ -252,7 +252,7 @@ def _known(
 
 
 def limits(found: SpeedUp, subqueries: int, cores: int | None, capped: bool) -> list[str]:
-    """What bounds the instances that are of use."""
+    """What limits the useful number of instances."""
     lines = []
     if subqueries > 1:
         lines.append("subqueries that follow each other run in turn, so each can use all cores")
@@ -281,13 +281,13 @@ def _table(found: SampleRun) -> list[str]:
 
 
 def _doubts(loads: Sequence[SampleLoad]) -> list[str]:
-    """What the sample is too short to say."""
+    """What the sample is too short to show."""
     idle = [load.subquery for load in loads if not load.tuples]
     return [f"  no tuple came to {', '.join(idle)}: a larger --sample says more"] if idle else []
 
 
 def _planned_as(strategy: str, method: str, routing: str, max_windows: int) -> list[str]:
-    """The options of planning that are not as usual."""
+    """The planning options that differ from the defaults."""
     return [
         *_changed("--strategy", strategy, OPERATOR_SET),
         *_changed("--method", method, AUTO),
@@ -301,5 +301,5 @@ def _changed(option: str, value: str, default: str) -> list[str]:
 
 
 def _buckets(counts: Sequence[int]) -> int:
-    """As many as usual, or the next power of two where there are more instances."""
+    """The default number, or the next power of two if there are more instances."""
     return max(DEFAULT_BUCKETS, 1 << (max(counts) - 1).bit_length())

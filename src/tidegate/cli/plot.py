@@ -1,7 +1,7 @@
-"""A simulated join as a picture: rates, throughput, latency with its terms, instances.
+"""Plots a simulated join: rates, throughput, latency with its terms, instances.
 
-matplotlib is no dependency of the package but of its extra `plot`; it is imported here only, when
-somebody wants a picture.
+matplotlib is not a dependency of the package but of its extra `plot`. It is imported only here,
+when a plot is requested.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ COLOURS = {
     "out": "#cc79a7",
     "batch": "#e69f00",
 }
-"""Told apart by those who see few colours (Okabe and Ito)."""
+"""Colours that people with colour blindness can tell apart (Okabe and Ito)."""
 
 _WANTED: dict[str, Any] = {"color": "#d55e00", "linewidth": 1, "linestyle": "--"}
-"""How that is drawn which should be, beside what is."""
+"""The style of target values, which are drawn beside actual ones."""
 
 _WIDE = 30.0
-"""Latencies that differ by more than this factor are drawn on a logarithmic scale."""
+"""Latencies that differ by more than this factor get a logarithmic scale."""
 
 
 def check(option: str, name: str) -> None:
-    """Refuse a file that cannot be drawn, by its ending, and drawing without matplotlib."""
+    """Raises for a file whose extension is no picture format, or if matplotlib is missing."""
     canvas = _matplotlib(option)[1]
     known = canvas.get_supported_filetypes()
     ending = Path(name).suffix.removeprefix(".").lower()
@@ -55,7 +55,7 @@ def check(option: str, name: str) -> None:
 
 
 def drawn(name: str, asked: SimulationRequest, predicted: Prediction) -> bytes:
-    """The bytes of a picture in the format that the ending of its name says."""
+    """The bytes of a picture, in the format of the name's extension."""
     figure_of, canvas_of = _matplotlib("--plot")
     figure = figure_of(figsize=(11, 9.5), layout="constrained")
     canvas_of(figure)
@@ -81,7 +81,7 @@ def drawn(name: str, asked: SimulationRequest, predicted: Prediction) -> bytes:
 
 
 def _matplotlib(option: str) -> tuple[Any, Any]:
-    """The classes of figures and of what draws them; without pyplot, which wants a screen."""
+    """Matplotlib's classes of figures and canvases; without pyplot, which needs a display."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -141,7 +141,7 @@ def _draw_latency(axes: Any, predicted: Prediction) -> None:
 
 
 def _is_wide(*rows: Floats) -> bool:
-    """Whether what is drawn differs so much that a linear scale would hide the small."""
+    """Whether values differ so much that a linear scale would hide the small ones."""
     known = np.concatenate([row[np.isfinite(row) & (row > 0)] for row in rows])
     return bool(len(known)) and float(np.max(known) / np.quantile(known, 0.01)) > _WIDE
 

@@ -1,4 +1,4 @@
-"""Asks a person for statements: history, several lines, and completion with the tabulator."""
+"""The prompt of `tidegate sql`: history, multi-line input and completion with Tab."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PROMPT, _MORE = "tidegate> ", "     ...> "
 
 
 class SqlCompleter(Completer):
-    """Completes streams, tables, columns, functions and keywords, the nearest to the data first."""
+    """Completes columns, streams, tables, functions and keywords; names of the data come first."""
 
     def __init__(self, streams: Callable[[], Mapping[str, Sequence[str]]]) -> None:
         self._streams = streams
@@ -52,7 +52,7 @@ class SqlCompleter(Completer):
 def prompt_session(
     complete: Callable[[str], bool], streams: Callable[[], Mapping[str, Sequence[str]]]
 ) -> PromptSession[str]:
-    """Asks for text until `complete` says that Enter ends it."""
+    """A prompt; Enter ends the input if `complete` returns True."""
     keys = KeyBindings()
 
     @keys.add("enter")
@@ -76,7 +76,7 @@ def prompt_session(
 
 
 def _history() -> History:
-    """What was typed before, in the user's folder for such; of this sitting where it has none."""
+    """The user's earlier input from a file, or only this session's if there is no folder for it."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "tidegate"
     try:
         folder.mkdir(parents=True, exist_ok=True)

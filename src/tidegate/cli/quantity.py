@@ -1,4 +1,4 @@
-"""Seconds, shares and rates with their intervals, as people read them."""
+"""Durations, shares and rates with their intervals, as people read them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def seconds_text(seconds: float) -> str:
-    """Seconds with three digits: 2.31 ns, 48 ms, 1.2 s."""
+    """A duration with three digits: 2.31 ns, 48 ms, 1.2 s."""
     if seconds == 0:
         return "0"
     size, unit = next(((s, u) for s, u in _UNITS if seconds >= 0.9995 * s), _UNITS[-1])
@@ -28,7 +28,7 @@ def number_text(number: float) -> str:
 
 
 def seconds_between(estimate: Estimate) -> str:
-    """Between which a time is, both ends in one unit: 2.1 to 2.5 ns."""
+    """The interval of a duration, both ends in one unit: 2.1 to 2.5 ns."""
     if estimate.high == 0:
         return "0"
     if math.isinf(estimate.high):
@@ -38,7 +38,7 @@ def seconds_between(estimate: Estimate) -> str:
 
 
 def numbers_between(estimate: Estimate) -> str:
-    """Between which a number is."""
+    """The interval of a number."""
     if estimate.high == 0:
         return "0"
     if math.isinf(estimate.high):

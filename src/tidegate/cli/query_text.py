@@ -1,4 +1,4 @@
-"""The SQL that a command line gives: in a file, on standard input, or behind -e."""
+"""The SQL of a command line: from a file, from standard input, or after -e."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _FILE = "the query must be a file with SQL"
 
 @dataclass(frozen=True)
 class QueryText:
-    """A query as it was given, read when it is asked for.
+    """A query as it was given; read only when needed.
 
-    `words` are what gives the same query again on a command line, `title` is what a person knows
-    it by, `place` is what mistakes in its text are told of.
+    `words` repeat it on a command line, `title` is its name for people, and `place` is where errors
+    in its text point.
     """
 
     words: tuple[str, ...]
@@ -48,16 +48,16 @@ class QueryText:
 
     @property
     def written(self) -> str:
-        """What gives the query again, as a person would type it."""
+        """The words that give the query again on a command line."""
         return shlex.join(self.words)
 
     @property
     def stem(self) -> str:
-        """The title without the ending of a file."""
+        """The title without a file extension."""
         return Path(self.title).stem
 
     def script(self) -> Script:
-        """The statements; a mistake in them names the place they stand at."""
+        """The statements; mistakes name their place."""
         text = self.read()
         try:
             return read_script(text)
@@ -69,7 +69,7 @@ class QueryText:
 
 
 def query_argument(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The argument QUERY.sql and the option -e, which a command takes as one QueryText."""
+    """Adds the argument QUERY.sql and the option -e to a command, which gets one QueryText."""
 
     @functools.wraps(command)
     def called(*, query: QueryText | None, **others: Any) -> Any:
@@ -79,7 +79,7 @@ def query_argument(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def optional_query(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a command that also does without a query, and then is given None."""
+    """As `query_argument`, for a command that works without a query and then gets None."""
 
     @functools.wraps(command)
     def called(*, query: str | None, statements: tuple[str, ...], **others: Any) -> Any:
@@ -154,7 +154,7 @@ def _file_text(name: str) -> str:
 
 
 def _decoded(where: str, content: bytes) -> str:
-    """The text of a script; a byte order mark, as some editors write one, is no part of it."""
+    """The text of a script, without the byte order mark that some editors write."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

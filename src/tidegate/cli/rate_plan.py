@@ -1,4 +1,4 @@
-"""`tidegate plan --rate`: what a query does at rates that last, and the instances it needs."""
+"""`tidegate plan --rate`: how a query behaves at steady rates, and the instances it needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidegate.session.place import Place
 
 
 def rates_of(texts: Sequence[str], plan: Plan) -> dict[str, float]:
-    """Read repeated RATE or NAME=RATE: a number is for every stream that has none of its own."""
+    """Reads repeated RATE or NAME=RATE; a bare number is for every stream without its own."""
     names = list(dict.fromkeys(stream.name for stream in plan.streams))
     every: float | None = None
     own: dict[str, float] = {}
@@ -64,9 +64,9 @@ def _rate(value: str, text: str) -> float:
 
 @dataclass(frozen=True)
 class RateTarget:
-    """What is asked for: tuples a second by stream, and perhaps a mean latency.
+    """The target: tuples per second by stream, and optionally a mean latency.
 
-    Batches start `trigger_s` seconds apart, at least.
+    Batches start at least `trigger_s` seconds apart.
     """
 
     rates: Mapping[str, float]
@@ -77,7 +77,7 @@ class RateTarget:
     def of(
         rates: Sequence[str], latency: str | None, trigger: str | None, plan: Plan
     ) -> RateTarget:
-        """By the words of `--rate`, `--latency` and `--trigger`."""
+        """From the values of `--rate`, `--latency` and `--trigger`."""
         latency_s = None if latency is None else seconds_of(latency, "--latency")
         if latency_s is not None and latency_s <= 0:
             raise OptionError("--latency", "must be above zero", str(latency))
@@ -88,11 +88,11 @@ class RateTarget:
 
     @property
     def whole(self) -> float:
-        """The tuples a second of all streams together."""
+        """Tuples per second over all streams."""
         return sum(self.rates.values())
 
     def text(self) -> str:
-        """At what rates, and within what time."""
+        """The rates, and the latency if one was given."""
         each = ", ".join(f"{number_text(rate)} of {name}" for name, rate in self.rates.items())
         several = f" ({each})" if len(self.rates) > 1 else ""
         asked = "" if self.latency_s is None else f", within {seconds_text(self.latency_s)}"
@@ -102,7 +102,7 @@ class RateTarget:
 
 @dataclass(frozen=True)
 class SizedQuery:
-    """The instances to take, one number for each subquery or one for all, and why."""
+    """The proposed instances, one number per subquery or one for all, and why."""
 
     lines: list[str]
     counts: list[int]
@@ -112,9 +112,9 @@ class SizedQuery:
 def for_rates(
     known: QueryCalibration, plan: Plan, place: Place, target: RateTarget, total: int, alike: bool
 ) -> SizedQuery:
-    """What the model says of some numbers of instances, and those to take, by subquery.
+    """The model's prediction for several numbers of instances, and the proposed one per subquery.
 
-    There are `total` at most; with `alike` all subqueries have the same.
+    At most `total` in all; with `alike` all subqueries get the same number.
     """
     cores = place.cores()
     most = InstanceLimit(cores or DEFAULT_BUCKETS, total, alike)
@@ -174,7 +174,7 @@ def _rows(proposal: Proposal, whole: float) -> list[tuple[str, ...]]:
 
 
 def _limit(choice: InstanceChoice, whole: float) -> str:
-    """The tuples a second that a choice can keep up with."""
+    """The highest rate in tuples per second that a choice sustains."""
     limit = choice.limit
     low = number_text(limit.low * whole)
     if math.isinf(limit.value):
@@ -184,7 +184,7 @@ def _limit(choice: InstanceChoice, whole: float) -> str:
 
 
 def _answer(proposal: Proposal, target: RateTarget, cores: int | None, total: int) -> list[str]:
-    """The instances to take; where none do, why, and what can be had."""
+    """The proposed instances; if none suffice, why, and what is possible."""
     chosen, latency_s = proposal.chosen, target.latency_s
     if proposal.met:
         doubt = [] if proposal.sure else ["that is likely, not sure: see the interval"]

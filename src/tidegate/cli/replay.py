@@ -1,4 +1,4 @@
-"""`tidegate replay`: a committed batch once more, with the state that it began with."""
+"""`tidegate replay`: runs a committed batch again, from the state before it."""
 
 from __future__ import annotations
 

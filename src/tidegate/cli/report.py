@@ -1,4 +1,4 @@
-"""`tidegate report`: all pictures of a run in one page."""
+"""`tidegate report`: all plots of a run on one page."""
 
 from __future__ import annotations
 

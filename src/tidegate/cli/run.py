@@ -1,4 +1,4 @@
-"""`tidegate run`: a query from a file, to its end or followed."""
+"""`tidegate run`: runs a query from a file, to the end of its input or following it."""
 
 from __future__ import annotations
 
@@ -320,13 +320,13 @@ def _sinks(
 
 
 def _recorded(query: QueryText, streams: tuple[str, ...], times: tuple[str, ...]) -> RecordedScript:
-    """What the checkpoint records of the query."""
+    """What the checkpoint records about the query."""
     uris, columns = stream_options(streams, times)
     return RecordedScript(query.read(), streams=uris, times=columns)
 
 
 def _shown_by(view: LiveView | None) -> dict[str, Any]:
-    """What a live view is told of a run."""
+    """A run's callbacks for a live view."""
     if view is None:
         return {}
     return {
@@ -345,7 +345,7 @@ def _run_to_its_end(
     *,
     options: RunOptions,
 ) -> None:
-    """Run the batches, then say what was done, and how to go on where a signal stopped it."""
+    """Runs the batches, prints what was done, and how to continue if a signal stopped it."""
     if checkpoint is not None:
         reachable(loop)
     loop.summary.places = side_places(out)
@@ -363,7 +363,7 @@ def _run_to_its_end(
 
 
 def how_to_continue(checkpoint: str | None, out: Address) -> str:
-    """What a person can do after a run that was stopped."""
+    """What to do after a run was stopped."""
     if checkpoint is not None:
         return "Run the same command to continue."
     other = (
@@ -375,7 +375,7 @@ def how_to_continue(checkpoint: str | None, out: Address) -> str:
 def check_places(
     query: Path | None, out: Address, checkpoint: str | None, summary: str | None
 ) -> None:
-    """Refuse what would be written over something else, or nowhere, before anything starts."""
+    """Raises, before anything starts, if output would overwrite something or has no place."""
     folder = Path(out.place).resolve() if out.scheme == FILE else None
     same = checkpoint and (folder == Path(checkpoint).resolve() or _is_of(checkpoint, out))
     if checkpoint and same:
@@ -402,13 +402,13 @@ def check_places(
 
 
 def _is_of(checkpoint: str, out: Address) -> bool:
-    """Whether a checkpoint is the folder elsewhere that results go to."""
+    """Whether a checkpoint on another file system is the output folder itself."""
     place = checkpoint.partition("?")[0].rstrip("/")
     return is_remote_uri(checkpoint) and place == f"{out.scheme}:{out.place}".rstrip("/")
 
 
 def report(summary: Summary, path: str | None) -> None:
-    """Say what was done, on standard error and as JSON."""
+    """Prints what was done to standard error, and writes it as JSON."""
     say_summary(summary)
     if path is not None:
         text = json_text(summary.as_dict(), indent=2)

@@ -1,4 +1,4 @@
-"""What `tidegate compare` is asked of a checkpoint: a query in its shadow, and to switch over."""
+"""Runs a query in the shadow of a checkpoint, for `tidegate compare`, and switches over to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidegate.session.shadow import Shadow, ShadowFacts, shadowed, switch_over
 
 @dataclass(frozen=True)
 class ShadowQuery:
-    """The new query and its options; paths of the query count from where the run began."""
+    """The new query and its options; its relative paths start where the run began."""
 
     query: QueryText
     streams: Sequence[str]
@@ -35,7 +35,7 @@ class ShadowQuery:
 
     @contextmanager
     def beside(self, checkpoint: str, memory_limit: int | None) -> Iterator[Shadow]:
-        """The shadow of a checkpoint, to be used within the block."""
+        """The shadow of a checkpoint; use it only inside the block."""
         Allowance.of(memory_limit).take()
         record = RecordedRun(checkpoint)
         location = record.store.location
@@ -45,14 +45,14 @@ class ShadowQuery:
             yield Shadow(location, old.build(), new.build(), planning, scratch, self.begin)
 
     def facts(self, shadow: Shadow, most: int) -> ShadowFacts:
-        """What the shadow shows, after the switch where one was asked for."""
+        """What the shadow shows, and after the switch if one was asked for."""
         if self.cutover is None:
             return shadowed(shadow, most)
         script = self._script(shadow.record)
         return switch_over(shadow, script, self.cutover, most)
 
     def _script(self, record: RecordedRun) -> RecordedScript:
-        """What the checkpoint records of the new query: it is planned as the old one was."""
+        """What the checkpoint records of the new query, which is planned as the old one was."""
         uris, columns = stream_options(self.streams, self.times)
         old = record.script()
         new = RecordedScript(self.query.read(), folder=old.folder, streams=uris, times=columns)

@@ -1,4 +1,4 @@
-"""What `tidegate demo` shows: queries over generated data, and how each is run."""
+"""The queries of `tidegate demo` over generated data, and how each is run."""
 
 from __future__ import annotations
 
@@ -91,23 +91,23 @@ NEXT_PROGRAM = (
 )
 
 WATCHED_BATCH_S = 0.45
-"""How long a batch takes at least when someone watches: 40 batches, so 18 seconds."""
+"""The shortest batch time when someone watches: 40 batches take 18 seconds."""
 
 
 @dataclass(frozen=True)
 class Show:
-    """One query: what it is about, its text, and the rows of a batch; 40 batches make a show."""
+    """One demo query: its subject, its text, and its rows per batch; a show has 40 batches."""
 
     name: str
     title: str
     text: str
     batch_rows: int
     program: Callable[[Session], tuple[Output, ...]] | None = None
-    """Builds the query in Python, where the text is a program."""
+    """Builds the query in Python, if the text is a program."""
 
     @property
     def then(self) -> str:
-        """What a person may try after it, with commands for the folder they are in."""
+        """What to try after it, with commands that work in the current folder."""
         known = {"tidegate": called_as(), "python": python()}
         lines = ["What to try next:"]
         for meaning, command in NEXT if self.program is None else NEXT_PROGRAM:
@@ -151,9 +151,9 @@ def run_show(
     clock: Clock | None = None,
     policy: Policy | None = None,
 ) -> Summary:
-    """Run a query, watched and paced on a console, without one as CSV on standard output.
+    """Runs a query: watched and paced on a console, or without one as CSV on standard output.
 
-    A policy that may change the instances does it alone.
+    A policy that can change the instances replaces the scripted changes.
     """
     clock, policy = clock or SystemClock(), policy or Fixed()
     fixed = isinstance(policy, Fixed)

@@ -1,4 +1,4 @@
-"""`--signed-by KEY`: what commands check a signed chain with, and how they tell its newest link."""
+"""`--signed-by KEY`: the public key that commands check a signed chain with."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ SIGNED_BY = "--signed-by"
 
 
 def signed_by_option(help_: str) -> Callable[[Command], Command]:
-    """The option, which takes the PEM file of an Ed25519 public key."""
+    """The option; its value is the PEM file of an Ed25519 public key."""
     return click.option(SIGNED_BY, type=PathText(), metavar="KEY", help=help_)
 
 
 def signed_line(first: int, batch: int, link: str) -> str:
-    """What is signed, and the name of the newest link: who knows it knows how far the chain was."""
+    """The signed batches, and the newest link's name; knowing it reveals a shortened chain."""
     return f"signed: batches {first} to {batch}, newest link {link}"

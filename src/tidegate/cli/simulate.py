@@ -1,4 +1,4 @@
-"""`tidegate simulate`: what the model says of a join over a trace of rates."""
+"""`tidegate simulate`: the model's prediction for a join over a trace of rates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tidegate.model.sizing.calibration_file import read_calibration
 FIXED, MODEL, THRESHOLD, AUTO = "fixed", "model", "threshold", "auto"
 MAXIMUM = 64
 TYPICAL = JoinCosts(alpha=2e-8, beta=1e-6, sigma=0.01)
-"""Costs where nothing else is said."""
+"""Costs used if none are given."""
 
 _TARGETS = f"Leave it out; targets are --policy '{AUTO}?latency=2'."
 _THRESHOLDS = f"Leave it out; thresholds are --policy '{THRESHOLD}?upper=0.8&lower=0.4'."
@@ -189,10 +189,10 @@ def simulate(**given: Any) -> None:
 
 @dataclass(frozen=True)
 class Scaling:
-    """A policy that decides about instances: its name and what is special, for the headline.
+    """A scaling policy: its name, and its parameters for the headline.
 
-    It is judged by `limits`. `instances` gives those of each interval, from a join, its trace, and
-    how many there are at `first`.
+    `limits` judge it. `instances` computes those of each interval from a join, its trace, and the
+    number at `first`.
     """
 
     text: str
@@ -202,7 +202,7 @@ class Scaling:
 
 @dataclass(frozen=True)
 class SimulationRequest:
-    """What a command line asks for; `scaling` is None where nobody decides about instances."""
+    """The options of a command line; `scaling` is None if the instances are fixed."""
 
     name: str
     experiment: Experiment
@@ -212,7 +212,7 @@ class SimulationRequest:
 
 
 def _asked(given: dict[str, Any]) -> SimulationRequest:
-    """Read all options, and refuse what cannot be before anything is computed."""
+    """Reads all options; raises for impossible ones before anything is computed."""
     name = _named(given["trace"], given["experiment"])
     scaling = _scaling(given)
     if scaling is not None and given["instances"] > scaling.limits.maximum:
@@ -271,7 +271,7 @@ def _join(given: dict[str, Any]) -> JoinModel:
 
 
 def _costs(given: dict[str, Any]) -> JoinCosts:
-    """What is given, else what was measured, else what is typical."""
+    """The costs given, else those measured, else typical ones."""
     file = given["calibration"]
     option = "--calibration"
     known = TYPICAL if file is None else read_calibration(file, option).join(option).costs()
@@ -317,7 +317,7 @@ def _seconds(option: str, text: str) -> float:
 
 
 def _scaling(given: dict[str, Any]) -> Scaling | None:
-    """Who decides, by the name of a policy; only that of running queries has parameters."""
+    """The policy by name; only that of running queries has parameters."""
     name, sign, _ = given["policy"].partition("?")
     if name not in POLICIES:
         raise OptionError("--policy", "must be a known word", name, near(name, POLICIES))
@@ -337,7 +337,7 @@ def _scaling(given: dict[str, Any]) -> Scaling | None:
 
 
 def _by_model(given: dict[str, Any]) -> Scaling:
-    """The controller of the model."""
+    """The model's controller."""
     own = (("maximum", "maximum"), ("upper", "upper_quota"), ("lower", "lower_quota"))
     known = {name: given[option] for name, option in own if given[option] is not None}
     limits = Limits(**{"maximum": MAXIMUM, **known}, quota=given["quota"])
@@ -347,7 +347,7 @@ def _by_model(given: dict[str, Any]) -> Scaling:
 
 
 def _by_threshold(given: dict[str, Any]) -> Scaling:
-    """The policy with its parameters, and no more instances than these or `--maximum` say."""
+    """The threshold policy, with no more instances than it or `--maximum` allows."""
     from tidegate.elastic.dry_run import simulated
     from tidegate.elastic.registry import of
 
@@ -361,7 +361,7 @@ def _by_threshold(given: dict[str, Any]) -> Scaling:
 
 
 def _by_target(given: dict[str, Any]) -> Scaling:
-    """The policy with its target, and no more instances than its cost or `--maximum` say."""
+    """The policy with a latency target, with no more instances than it or `--maximum` allows."""
     from tidegate.elastic.registry import of
     from tidegate.elastic.simulated_query import simulated_join
 
@@ -381,7 +381,7 @@ def _by_target(given: dict[str, Any]) -> Scaling:
 
 @dataclass(frozen=True)
 class _Policy:
-    """How a policy is made of the options, those that are for it, and what to give instead."""
+    """How to make a policy from the options, which it uses, and advice for others."""
 
     make: Callable[[dict[str, Any]], Scaling | None]
     options: tuple[str, ...]
@@ -417,7 +417,7 @@ def _write_json(name: str, predicted: Prediction) -> None:
 
 
 def records(predicted: Prediction) -> list[dict[str, Any]]:
-    """One record a second; null where something is not defined, as the latency of no tuple."""
+    """One record per second; null for undefined values, such as the latency of no tuples."""
     names = (
         "window_r",
         "window_s",

@@ -1,4 +1,4 @@
-"""What `tidegate simulate` prints: a table of the parts of a trace, and what is said of them."""
+"""The text of `tidegate simulate`: a table of the parts of a trace, and remarks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LENGTHS_S = (60, 300, 900, 3_600, 6 * 3_600, 86_400)
 
 
 def text(asked: SimulationRequest, predicted: Prediction, judged: Saso | None) -> str:
-    """A few lines on the set-up, the table, and where work waited; of a policy, how it did."""
+    """The set-up, the table, where work waited and, for a policy, how well it did."""
     lines = [headline(asked), "", *_table(asked, predicted), "", _waited(asked, predicted)]
     if judged is not None:
         lines += _judged(judged)
@@ -47,7 +47,7 @@ def headline(asked: SimulationRequest) -> str:
 
 
 def _batches(join: JoinModel) -> str:
-    """What batches cost, where they are simulated."""
+    """The costs of batches, if they are simulated."""
     if join.batch is None:
         return ""
     costs = join.costs
@@ -62,7 +62,7 @@ def window_text(window: Lookback) -> str:
 
 
 def stretches(asked: SimulationRequest) -> Sequence[TracePart]:
-    """The parts of an experiment; of another trace its minutes, or longer ones of a long trace."""
+    """The parts of an experiment; other traces are cut into minutes, long ones into more."""
     if asked.experiment.parts:
         return asked.experiment.parts
     times = asked.experiment.trace.times
@@ -105,7 +105,7 @@ def _table(asked: SimulationRequest, predicted: Prediction) -> list[str]:
 
 
 def _waited(asked: SimulationRequest, predicted: Prediction) -> str:
-    """Where there was more work than time for it."""
+    """Where there was more work than time."""
     step_s = asked.experiment.trace.step_s
     left = np.cumsum(predicted.comparisons - predicted.throughput * step_s)
     left[left < 1e-9 * np.maximum(np.cumsum(predicted.comparisons), 1)] = 0.0
@@ -146,7 +146,7 @@ def _range(counts: npt.NDArray[np.int64]) -> str:
 
 
 def _ms(seconds: Floats) -> str:
-    """A mean latency with its unit; a dash where there is none."""
+    """A mean latency with its unit; a dash if there is none."""
     known = seconds[np.isfinite(seconds)]
     if not len(known):
         return "-"

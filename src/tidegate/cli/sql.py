@@ -1,4 +1,4 @@
-"""`tidegate sql`: a shell for statements, which shows the first rows at once."""
+"""`tidegate sql`: a shell for statements that shows the first rows of each query."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidegate.session.shell import SqlShell, is_command
 from tidegate.sql.statement import divided
 
 Form = Callable[[str | Preview], str]
-"""How an answer is written."""
+"""Formats an answer."""
 
 _QUIT = (".quit", ".exit", "\\q", "quit", "exit")
 
@@ -87,7 +87,7 @@ def _ask(shell: SqlShell, form: Form) -> None:
 
 
 def _read(shell: SqlShell, lines: Iterable[str], form: Form) -> int:
-    """Answer what lines say, until they say the end; the code of the first mistake, else 0."""
+    """Answers statements until the lines end; returns the code of the first mistake, else 0."""
     codes, typed = [0], ""
     for line in lines:
         typed += line
@@ -104,7 +104,7 @@ def _read(shell: SqlShell, lines: Iterable[str], form: Form) -> int:
 
 
 def _ended(typed: str) -> bool:
-    """Whether nothing more has to come: nothing was typed, a command, or whole statements."""
+    """Whether the input is complete: nothing, a command, or whole statements."""
     return is_command(typed) or _is_quit(typed) or not divided(typed)[1]
 
 
@@ -113,7 +113,7 @@ def _is_quit(typed: str) -> bool:
 
 
 def _answer(shell: SqlShell, statement: str, form: Form) -> int:
-    """Print what a statement gives, or its mistake in a line; the exit code that stands for it."""
+    """Prints the answer of a statement, or its mistake in one line; returns the exit code."""
     try:
         if answer := shell.answer(statement):
             click.echo(form(answer))

@@ -1,4 +1,4 @@
-"""`tidegate state`: what a checkpoint holds."""
+"""`tidegate state`: shows what a checkpoint contains."""
 
 from __future__ import annotations
 

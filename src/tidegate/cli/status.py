@@ -1,4 +1,4 @@
-"""The numbers of a running query as a person wants them, from the reports of its batches."""
+"""The numbers of a running query for people, computed from the reports of its batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidegate.driver.metric.registry import COUNTERS
 from tidegate.driver.metrics import BatchReport
 
 _RATE_S = 5.0
-"""The input rate is over the batches that ended in so many seconds, or the newest one."""
+"""The input rate covers the batches that ended in this many seconds, at least the newest."""
 
 _QUIET_S = 2.0
 _KEPT_SWITCHES = 3
@@ -24,9 +24,9 @@ _KEPT_SWITCHES = 3
 
 @dataclass(frozen=True)
 class SwitchNote:
-    """A change of the number of instances, with the batch that was the first to run with it.
+    """A change of the number of instances, and the first batch that ran with it.
 
-    `subquery` is None where all changed in the same way.
+    `subquery` is None if all subqueries changed alike.
     """
 
     batch: int
@@ -37,10 +37,10 @@ class SwitchNote:
 
 
 class ViewStatus:
-    """What a view shows of a run; fed by one thread, read by another.
+    """The state behind a view of a run; one thread writes it, another reads it.
 
-    Counts begin with those of the checkpoint, so that they agree with the summary at the end.
-    Grows with the subqueries and outputs of a query.
+    Counts continue those of the checkpoint, so that they match the summary at the end. Grows with
+    the subqueries and outputs of a query.
     """
 
     def __init__(self, begun_at: float, counters: Mapping[str, int] | None = None) -> None:
@@ -63,7 +63,7 @@ class ViewStatus:
         """When each ended, what it took, and how many rows it had."""
 
     def add(self, report: BatchReport, now: float) -> None:
-        """Take in a batch that was committed just now."""
+        """Adds a batch that was just committed."""
         for metric in COUNTERS:
             self.counters[metric.name] += getattr(report, metric.name)
         self.start_s += report.start_s
@@ -90,7 +90,7 @@ class ViewStatus:
         self.subqueries = sums
 
     def value(self, metric: RunMetric) -> float:
-        """What is shown of a metric: the sum of a counter, else that of the newest batch."""
+        """The shown value of a metric: the sum of a counter, else the newest batch's."""
         if metric.count is not None:
             return self.counters[metric.name]
         return getattr(self.newest, metric.name) if self.newest is not None else 0
@@ -103,7 +103,7 @@ class ViewStatus:
         return now - ended_at > max(_QUIET_S, 2 * seconds)
 
     def rows_per_second(self, now: float) -> float:
-        """Rows taken in per second of wall time, waiting included, starting not."""
+        """Rows taken per second of wall time, including waits but not the start."""
         batches, quiet = list(self._batches), self.quiet(now)
         ended_at = [at for at, _, _ in batches]
         first = bisect_right(ended_at, now - _RATE_S)
@@ -119,13 +119,13 @@ class ViewStatus:
 
     @property
     def median_s(self) -> float:
-        """What recent batches took."""
+        """The median duration of recent batches."""
         recent = [seconds for _, seconds, _ in list(self._batches)[-RECENT_BATCHES:]]
         return median(recent or [0.0])
 
     @property
     def lag_us(self) -> int | None:
-        """How far the watermark is behind the newest event; None before there is one."""
+        """How far the watermark is behind the newest event; None before the first event."""
         if self.newest is None or self.newest.frontier_us == MIN_US:
             return None
         behind_us: int = self.newest.newest_us - self.newest.frontier_us
@@ -133,13 +133,13 @@ class ViewStatus:
 
     @property
     def held(self) -> SlowestSource | None:
-        """The source that the watermark waits for, where others are ahead of it."""
+        """The source that holds back the watermark, if others are ahead of it."""
         held: SlowestSource | None = None if self.newest is None else self.newest.held
         return held if held and self.newest and held.newest_us < self.newest.newest_us else None
 
 
 def _switches(before: BatchReport, after: BatchReport, now: float) -> list[SwitchNote]:
-    """What has changed from a batch to the next, as one where all subqueries changed alike."""
+    """The changes between two batches; a single one if all subqueries changed alike."""
     was, now_has = Counter(before.subqueries), Counter(after.subqueries)
     changed = [(was[n], now_has[n], n) for n in now_has if was[n] != now_has[n]]
     alike = len({pair[:2] for pair in changed}) == 1 and len(changed) == len(now_has)

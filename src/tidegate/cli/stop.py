@@ -1,8 +1,8 @@
-"""Stopping a run from outside: signals on the main thread, the loop on another.
+"""Stops a run from outside: the main thread waits for signals while another thread runs the loop.
 
-The main thread does nothing but wait, for the loop to end or for a signal, at the end of a pipe
-that both write to. So a signal is answered whatever the loop is doing: waiting for Spark to start,
-for executors, for a task that hangs. And nothing of ours runs inside a signal handler.
+The main thread only waits, at the end of a pipe, for a signal or the end of the loop; both are
+written to that pipe. So a signal is answered whatever the loop is doing: waiting for Spark to
+start, for executors, or for a task that hangs. None of our code runs inside a signal handler.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:  # commands that run no query start without the engine
     from tidegate.driver.metrics import Summary
 
 EXIT_STOPPED = 130
-"""The exit code of a run that a signal has stopped: 128 and the number of SIGINT."""
+"""The exit code of a run that a signal stopped: 128 plus the number of SIGINT."""
 
 STOPPING = "stopping after this batch"
 
 _PATIENCE_S = 3.0
-"""How long an aborted batch may take to end before the process ends without it."""
+"""How long an aborted batch may take to end; then the process exits without waiting for it."""
 
 _ENDED = 0
-"""What the pipe has when the loop has ended; else it has the numbers of signals."""
+"""Written to the pipe when the loop has ended; other values are signal numbers."""
 
 _abandoned: list[Loop] = []
 """Loops that were aborted and did not end."""
@@ -49,16 +49,16 @@ class Stopped(Exception):
 
 
 def run_stoppable(loop: Loop, ending: Callable[[str], None]) -> Summary:
-    """Run a loop: the first signal ends it after the batch at hand, the second aborts that.
+    """Runs a loop. The first signal ends it after the running batch, a second one aborts the batch.
 
-    `ending` is told in words how it ends. Raises Stopped where a signal, or somebody who asked the
-    query to stop, came before the end of the input, and what the loop raises otherwise.
+    `ending` is called with a text that says how it ends. Raises Stopped if a signal or a command
+    stopped the query before the end of its input; otherwise raises what the loop raises.
     """
     signals = 0
-    with _pipe() as (ear, tell):
+    with _pipe() as (read_end, tell):
         running = schedule.current().start("tidegate-run", loop.run, daemon=True)
         running.add_done_callback(lambda _: tell(_ENDED))
-        while os.read(ear, 1)[0] != _ENDED:
+        while os.read(read_end, 1)[0] != _ENDED:
             signals += 1
             if signals == 1:
                 loop.stop()
@@ -67,10 +67,11 @@ def run_stoppable(loop: Loop, ending: Callable[[str], None]) -> Summary:
             elif signals == 2:
                 ending("aborting")
                 say("aborting the batch")
-                if not _aborted(loop, running, ear):
+                if not _aborted(loop, running, read_end):
                     _abandoned.append(loop)
                     raise Stopped(loop.summary)
                 break
+    # Read only now: while the loop runs, waiting for the future would leave signals unanswered.
     failure = running.exception()
     if failure is not None and signals < 2:  # else it is the abort that failed
         raise failure
@@ -80,15 +81,15 @@ def run_stoppable(loop: Loop, ending: Callable[[str], None]) -> Summary:
 
 
 def wait_for_signal() -> None:
-    """Block until somebody wants this process to end."""
-    with _pipe() as (ear, _):
-        os.read(ear, 1)
+    """Blocks until a signal asks this process to end."""
+    with _pipe() as (read_end, _):
+        os.read(read_end, 1)
 
 
 def leave(code: int) -> NoReturn:
-    """End the process; if a batch was aborted and goes on all the same, without waiting for it.
+    """Exits the process, without waiting for an aborted batch that still runs.
 
-    What it leaves behind is what a crash leaves, and the next start removes it.
+    What that batch leaves behind is what a crash leaves, and the next start removes it.
     """
     if not _abandoned:
         sys.exit(code)
@@ -100,46 +101,47 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _aborted(loop: Loop, running: Future[Summary], ear: int) -> bool:
-    """Break off the batch; whether the loop has ended with it, soon enough."""
+def _aborted(loop: Loop, running: Future[Summary], read_end: int) -> bool:
+    """Aborts the batch; returns whether the loop then ended in time."""
     abort = schedule.current().start("tidegate-abort", loop.abort, daemon=True)
     try:
         if not abort.result(_PATIENCE_S):
             return running.done()
     except TimeoutError:  # Spark does not answer
         return running.done()
-    while not running.done() and select.select([ear], [], [], _PATIENCE_S)[0]:
-        if os.read(ear, 1)[0] != _ENDED:
+    while not running.done() and select.select([read_end], [], [], _PATIENCE_S)[0]:
+        if os.read(read_end, 1)[0] != _ENDED:
             return False  # a third signal: somebody is in a hurry
     return running.done()
 
 
 @contextmanager
 def _pipe() -> Iterator[tuple[int, Callable[[int], None]]]:
-    """The end of a pipe that has the number of each signal to stop which comes meanwhile.
+    """The read end of a pipe that receives the numbers of stop signals, and a function to write to
+    it.
 
-    And a function to put a number into it; afterwards it does nothing, because the loop may end
-    when somebody else has the descriptor.
+    After the block the function does nothing: the loop may end later, when the descriptor's number
+    belongs to another file.
     """
-    ear, mouth = os.pipe()
+    read_end, write_end = os.pipe()
     lock, ended = Lock(), Event()
 
     def tell(number: int) -> None:
         with lock:
             if not ended.is_set():
-                os.write(mouth, bytes([number]))
+                os.write(write_end, bytes([number]))
 
-    os.set_blocking(mouth, False)
-    woken = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
+    os.set_blocking(write_end, False)
+    woken = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     stops = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: None) for number in stops}
     try:
-        yield ear, tell
+        yield read_end, tell
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(woken)
         with lock:
             ended.set()
-            os.close(ear)
-            os.close(mouth)
+            os.close(read_end)
+            os.close(write_end)

@@ -1,4 +1,4 @@
-"""`tidegate plan --sustainable`: the measured highest rate for each number of instances."""
+"""`tidegate plan --sustainable`: measures the highest sustainable rate per number of instances."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tidegate.session.sustain import RateTry, SustainSetup, searches_json, susta
 
 
 def counts_up_to(most: int) -> list[int]:
-    """1, 2, 4 and so on, and the most."""
+    """1, 2, 4 and so on, and `most`."""
     doubled = [1 << power for power in range(most.bit_length()) if 1 << power < most]
     return [*doubled, most]
 
 
 def searched(setup: SustainSetup, counts: Sequence[int]) -> CommandAnswer:
-    """Search for each number of instances."""
+    """Searches the highest rate for each number of instances."""
     found = {count: sustainable(setup, count) for count in counts}
     return CommandAnswer(searches_json(found, setup), lambda: "\n".join(lines_of(found, setup)))
 
 
 def lines_of(found: Mapping[int, RateSearch[RateTry]], setup: SustainSetup) -> list[str]:
-    """A table, and what bounds it."""
+    """A table of the rates, and what limits them."""
     rows = [("instances", "tuples/s", "p50", "p99", "batches", "tries")]
     for count, search in found.items():
         best = search.best

@@ -1,4 +1,4 @@
-"""Opens the files that commands write beside their work, and refuses them before it starts."""
+"""Writes the files that commands make beside their work, and checks them before the work starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidegate.whole_file import whole_file
 
 
 def check_target(option: str, name: str) -> None:
-    """Refuse a path that cannot become a file, before there is anything to write."""
+    """Raises for a path where no file can be written, before the command does its work."""
     path = Path(name)
     folder = path.absolute().parent
     trouble = None
@@ -25,7 +25,7 @@ def check_target(option: str, name: str) -> None:
 
 
 def write_target(name: str, content: bytes) -> None:
-    """Write a file whole, or leave what was there."""
+    """Writes a complete file; on failure an older file stays."""
     try:
         with whole_file(name) as file:
             file.write(content)

@@ -1,4 +1,4 @@
-"""Kinds of option values: each reads a word of a shell, or refuses it."""
+"""Types of option values: each parses a word or raises."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidegate.microsecond import read_us
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
-    """A whole number; `least` is the smallest, where there is one."""
+    """A whole number; `least` is the smallest one allowed, if any."""
 
     name = "whole number"
 
@@ -33,7 +33,7 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer vers
 
 
 class TimeText(click.ParamType):  # type: ignore[type-arg]
-    """A time in ISO 8601, as microseconds since 1970; without a zone it is in UTC."""
+    """A time in ISO 8601, as microseconds since 1970; UTC if it has no zone."""
 
     name = "time"
 
@@ -46,7 +46,7 @@ class TimeText(click.ParamType):  # type: ignore[type-arg]
 
 
 class Number(click.ParamType):  # type: ignore[type-arg]
-    """A number that is finite, with bounds: `above` is not in the range, `least` and `most` are."""
+    """A finite number with bounds: `above` is exclusive, `least` and `most` are inclusive."""
 
     name = "number"
 
@@ -82,7 +82,7 @@ class Number(click.ParamType):  # type: ignore[type-arg]
 
 
 class PathText(click.ParamType):  # type: ignore[type-arg]
-    """A path or a URI, taken as it is; a shell completes names of files."""
+    """A path or URI, unchanged; shells complete file names."""
 
     name = "path"
 
@@ -105,7 +105,7 @@ class SizeType(click.ParamType):  # type: ignore[type-arg]
 
 
 class OneOf(click.Choice):  # type: ignore[type-arg]
-    """One word of a few, written as they are; `also` are others that are taken for one of them."""
+    """One of a few words, with exact spelling; `also` maps other words to them."""
 
     def __init__(self, choices: Sequence[str], also: Mapping[str, str] | None = None) -> None:
         super().__init__(choices)
@@ -120,14 +120,14 @@ class OneOf(click.Choice):  # type: ignore[type-arg]
 
 
 def _where(param: click.Parameter | None, ctx: click.Context | None) -> str:
-    """An option by its name, an argument by its command's."""
+    """The option's name; for an argument, its command's name."""
     if isinstance(param, click.Option):
         return param.opts[0]
     return ctx.info_name or "tidegate" if ctx is not None else "tidegate"
 
 
 def in_shape(mistake: click.ClickException) -> OptionError:
-    """What click complains about, as one of Tidegate's own errors."""
+    """Click's complaint as a Tidegate error."""
     ctx = mistake.ctx if isinstance(mistake, click.UsageError) else None
     command = ctx.command_path if ctx is not None else "tidegate"
     where = command.removeprefix("tidegate").strip() or "command line"

@@ -1,4 +1,4 @@
-"""`tidegate verify`: a query run once more beside what its checkpoint has recorded."""
+"""`tidegate verify`: runs a query again and compares it with what its checkpoint recorded."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _text(facts: Mapping[str, Any]) -> str:
 
 
 def row_lines(title: str, difference: Mapping[str, Any] | None) -> list[str]:
-    """The first row of an output that differs, for people; None where that is not known."""
+    """The first differing row of an output, for people; None if it is not known."""
     if difference is None:
         return []
     if difference["row"] is None:

@@ -1,4 +1,4 @@
-"""Draws a running query on a terminal, a few times a second; the loop only leaves numbers here."""
+"""Draws a running query on a terminal, a few times per second, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tidegate.sink.excerpt import Excerpt
 REFRESHES_PER_SECOND = 4
 
 _NOTED_S = 1.0
-"""From how long on a batch that runs is told of, and its tasks are asked for."""
+"""A batch that runs longer than this is shown, and its tasks are asked for."""
 
 
 class LiveView:
-    """Shows what comes out of a query and how the run does.
+    """Shows a query's results and the progress of its run.
 
-    The loop only leaves numbers and at most twenty rows of text of each output here; a thread of
-    its own draws them, a few times a second, while the view is entered. On leaving it draws the
-    last state and gives the terminal back, whatever happened.
+    The loop only stores numbers here, and at most twenty rows of text per output. A thread draws
+    them a few times per second while the view is entered. On exit it draws the last state and
+    restores the terminal, whatever happened.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class LiveView:
             self._console.line()
 
     def continue_from(self, counters: Mapping[str, int]) -> None:
-        """Count on from what a checkpoint has; called before the first batch."""
+        """Continues the counts of a checkpoint; called before the first batch."""
         self._status = ViewStatus(self._clock.now(), counters)
 
     def attend(
@@ -96,36 +96,37 @@ class LiveView:
         figures: Callable[[], str] = str,
         advice: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """Where to ask for the rows and the tasks of the batch that runs, and what is expected.
+        """Sets the functions that report the running batch's rows and tasks, and the model's
+        prediction.
 
-        `figures` gives those of the newest window, in words; `advice` what streams need.
+        `figures` returns those of the newest window as text, `advice` what streams need.
         """
         self._rows, self._tasks, self._expected = rows, tasks, expected
         self._figures, self._advice = figures, advice
 
     def step(self, step: str, batch: int) -> None:
-        """Called by the loop when it reaches a step of a batch."""
+        """The loop calls this when it reaches a step of a batch."""
         if step == "before gate":
             self._batch, self._cut = (batch, self._clock.now()), False
         elif step == "after gate":
             self._cut = True
 
     def batch(self, report: BatchReport) -> None:
-        """Called by the loop after each batch, with what it did."""
+        """The loop calls this after each batch."""
         self._batch = None
         self._status.add(report, self._clock.now())
 
     def rows(self, rows: pa.Table, output: str | None = None) -> None:
-        """Called by the loop with the rows of a batch that are published, if only the last."""
+        """The loop calls this with a batch's published rows, maybe only the last ones."""
         if rows.num_rows and output in self._excerpts:
             self._excerpts[output] = Excerpt.of(rows)
 
     def ending(self, state: str) -> None:
-        """Say how the run ends or has ended."""
+        """Shows how the run ends or has ended."""
         self._end = state
 
     def stopped(self) -> None:
-        """Say that somebody has ended the run; the error that it is left with is no failure."""
+        """Notes that somebody stopped the run, so that the exception on exit is no failure."""
         self._end, self._stopped = "stopped", True
 
     def picture(self) -> RenderableType:
@@ -146,7 +147,7 @@ class LiveView:
         return picture(scene, self._console.width, self._console.height)
 
     def _at_hand(self, now: float) -> AtHand | None:
-        """The batch that runs, when it is worth telling of: the first, and such that take long."""
+        """The running batch, if it is worth showing: the first one, and slow ones."""
         if self._batch is None:
             return None
         batch, began_at = self._batch

@@ -1,4 +1,4 @@
-"""Running a loop before a person: the live view and the log on one terminal."""
+"""Runs a loop in front of a person: the live view and the log on one terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def view_of(
     place: Place,
     clock: Clock | None = None,
 ) -> LiveView | None:
-    """The view of a plan's run; None where there is no terminal to draw on."""
+    """The view of a plan's run; None without a terminal."""
     if console is None:
         return None
     from tidegate.cli.view import LiveView  # and all that draws
@@ -38,7 +38,7 @@ def view_of(
 
 
 def run_until_signal(loop: Loop, view: LiveView | None = None) -> Summary:
-    """Run a loop to its end, in the view where there is one; Stopped where signals end it before.
+    """Runs a loop to its end, in the view if there is one; raises Stopped if signals end it first.
 
     See `stop` for what they do.
     """

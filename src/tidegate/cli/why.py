@@ -1,4 +1,4 @@
-"""`tidegate why`: the input tuples that a row of an output was made of."""
+"""`tidegate why`: finds the input tuples that an output row was made of."""
 
 from __future__ import annotations
 

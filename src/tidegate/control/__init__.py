@@ -1,1 +1,1 @@
-"""Sends commands to a running query from another process of the same user, over a local socket."""
+"""Commands to a running query from the same user's other processes, over a Unix socket."""

@@ -1,8 +1,8 @@
-"""Records where the control socket of a query is, and finds it again.
+"""Records the path of a query's control socket, and finds it again.
 
-The path of a Unix socket must be short. The path of a checkpoint may be long, or on another host.
-So the socket is in a private temporary folder, and a small file says where: `control.json` in a
-local checkpoint, or a file in the user's state folder on the driver's host for a remote one.
+The path of a socket must be short, but checkpoints have long paths or are on other file systems. So
+the socket is in a private temporary folder, and a small file records its path: `control.json` in a
+local checkpoint; for a remote checkpoint, a file of the user on the driver's host.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from tidegate.state.store import Store
 from tidegate.whole_file import temporary
 
 RECORD = "control.json"
-"""The file in a local checkpoint."""
+"""The name of the file in a local checkpoint."""
 
 SOCKET = "ctl"
+"""The name of a socket, and the prefix of its folder's name."""
 FOLDER = "tidegate-ctl-"
 """The name of the socket, and the prefix of its folder's name."""
 
 
 @dataclass(frozen=True)
 class ControlAddress:
-    """The socket of a run, with its process, host and user.
+    """The socket of a run, and the process, host and user that own it.
 
-    `folder` is the inode of a local checkpoint. It tells the checkpoint from a copy, which has the
-    same `control.json`: a command for the copy must not reach the query on the original.
+    `folder` is the inode of a local checkpoint. A copied checkpoint has another inode, so a command
+    for the copy does not reach the query that runs on the original.
     """
 
     socket: str
@@ -50,17 +51,17 @@ class ControlAddress:
         return ControlAddress(path, os.getpid(), platform.node(), os.geteuid(), since)
 
     def of(self, store: Store) -> ControlAddress:
-        """The same address, bound to a checkpoint."""
+        """The address for a run on this checkpoint."""
         return replace(self, folder=_inode(store))
 
     @property
     def is_here(self) -> bool:
-        """Whether the run is on this host."""
+        """Whether the socket is on this host."""
         return self.host == platform.node()
 
 
 def record_path(store: Store) -> str | None:
-    """The file with the address of a checkpoint's run; None for a checkpoint in memory."""
+    """The file with a checkpoint's address; None for a checkpoint in a process's memory."""
     if store.files.local:
         return store.files.full(RECORD)
     if store.handle().token is not None:
@@ -70,16 +71,17 @@ def record_path(store: Store) -> str | None:
 
 
 def _state_folder() -> Path:
-    """The user's folder for addresses, by the XDG rules."""
+    """This user's folder for addresses, by the XDG rules."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(home) / "tidegate" / "control"
 
 
 def write_record(path: str, address: ControlAddress) -> None:
-    """Write an address for other processes of this user; replaces an older one."""
+    """Publishes an address for this user's other processes; replaces an older one."""
     disk.make_folders(os.path.dirname(path), 0o700)
     aside = temporary(path)
     try:
+        # Not synced: after a loss of power no process is left at this address.
         with disk.current().create(aside, 0o600) as file:
             file.write(json.dumps(asdict(address)).encode() + b"\n")
         disk.current().replace(aside, path)
@@ -90,7 +92,7 @@ def write_record(path: str, address: ControlAddress) -> None:
 
 
 def read_record(path: str, store: Store) -> ControlAddress | None:
-    """The address in a file; None if there is none, it is damaged, or of another checkpoint."""
+    """The address for a checkpoint; None if the file is missing, damaged or for another folder."""
     try:
         found: Mapping[str, Any] = json.loads(disk.read(path))
         address = ControlAddress(**found)
@@ -105,13 +107,13 @@ def _inode(store: Store) -> int | None:
 
 
 def remove_record(path: str, store: Store, address: ControlAddress) -> None:
-    """Remove the record of an address, unless another run has replaced it."""
+    """Removes an address, unless another run has replaced it."""
     if read_record(path, store) == address:
         disk.unlink_if_there(path)
 
 
 def remove_left(address: ControlAddress) -> None:
-    """Remove the socket of a run of this host that was killed and left it."""
+    """Removes the socket of a run on this host that was killed before it could."""
     folder = os.path.dirname(address.socket)
     ours = address.is_here and address.user == os.geteuid()
     if ours and os.path.basename(folder).startswith(FOLDER):

@@ -1,6 +1,6 @@
-"""Sends commands to a query in another process, over its control socket; for `tidegate ctl`.
+"""Sends a command to a query in another process, over its control socket (`tidegate ctl`).
 
-It reports that a query has ended only if nobody listens at the socket any more.
+Reports that a query has ended only when nobody listens at its socket any more.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tidegate.errors import CheckpointError, OptionError, RunError, StateError, 
 from tidegate.state.store import Store
 
 _PATIENCE_S = 60.0
-"""How long an answer may take. A running batch does not delay it, but a swapping machine may."""
+"""How long to wait for an answer. A running batch does not delay it, but a swapping machine may."""
 
 _REFUSED_S = 2.0
-"""How long a living process may refuse connections: some systems do that while a queue is full."""
+"""How long a living process may refuse connections: some systems refuse when the queue is full."""
 
 _AGAIN_S = 0.02
 
@@ -31,9 +31,9 @@ _MUST_ANSWER = "the query must answer"
 
 
 def ask(location: str, question: Mapping[str, Any]) -> Any:
-    """Ask the query that runs on a checkpoint, and return its answer; raises what it refuses.
+    """The answer of the query that runs on a checkpoint; an error in the answer is raised here.
 
-    Raises a CheckpointError if no query runs there that this user can reach from this host.
+    Raises CheckpointError if no query runs, or none that this user can reach from this host.
     """
     sent = encoded(question)
     if len(sent) > MOST_ASKED_BYTES:
@@ -59,10 +59,11 @@ def ask(location: str, question: Mapping[str, Any]) -> Any:
 
 
 def _reached(store: Store) -> tuple[ControlAddress, socket.socket]:
-    """A connection to the query of a checkpoint; waits while its queue is full."""
+    """A connection to the query of a checkpoint; waits while the socket's queue is full."""
     clock = schedule.current().clock
     since = clock.now()
     while True:
+        # Read again in every round: a restarted query has a new socket.
         address = _address(store)
         try:
             return address, _connected(address)
@@ -92,7 +93,7 @@ def _connected(address: ControlAddress) -> socket.socket:
 
 
 def _listens(address: ControlAddress) -> bool:
-    """Whether a process still listens at a socket, after a connection to it broke."""
+    """Whether somebody still listens at a socket after a connection to it was closed."""
     try:
         _connected(address).close()
     except (BlockingIOError, TimeoutError):
@@ -103,7 +104,7 @@ def _listens(address: ControlAddress) -> bool:
 
 
 def _lives(process: int) -> bool:
-    """Whether a process with this number lives; the number may have been used again."""
+    """Whether a process with this id exists; it may be a different process by now."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
@@ -119,7 +120,7 @@ def _silent(store: Store, address: ControlAddress) -> RunError:
 
 
 def _address(store: Store) -> ControlAddress:
-    """The address of the query of a checkpoint; an error if this user may not use it."""
+    """The address of a checkpoint's query; raises if this user or this host cannot reach it."""
     path = record_path(store)
     try:
         address = None if path is None else read_record(path, store)
@@ -164,7 +165,7 @@ def _ended(store: Store, address: ControlAddress) -> CheckpointError:
 
 
 def _removed(store: Store, address: ControlAddress) -> CheckpointError:
-    """The error for a run whose socket is gone although a process with its number lives."""
+    """The error for a run whose socket is gone although a process with its id exists."""
     return CheckpointError(
         store.location,
         _REQUIREMENT,
@@ -175,7 +176,7 @@ def _removed(store: Store, address: ControlAddress) -> CheckpointError:
 
 
 def _state(store: Store, ended: str) -> tuple[str, str]:
-    """What happened to a query that does not run, and the remedy."""
+    """What became of a query that does not run, and what to do about it."""
     try:
         newest = store.latest() if store.files.local else None
     except StateError:  # of no interest here; a restart reports it

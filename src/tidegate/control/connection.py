@@ -1,4 +1,4 @@
-"""Serves one connection to the control socket without blocking: a question in, an answer out."""
+"""One connection to the control socket: reads a question and writes its answer, piece by piece."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from tidegate.errors import RunError, TidegateError
 _log = logging.getLogger(__name__)
 
 Answer = Callable[[socket.socket, Mapping[str, Any]], Any]
-"""Answers a question with JSON values, or raises a TidegateError."""
+"""Executes a question; returns JSON values or raises a TidegateError."""
 
 
 class ControlConnection:
-    """Never blocks: the server calls `advance` when the socket is ready.
+    """Never blocks: `advance` does what is possible now, and is called whenever the socket is
+    ready.
 
-    The server ends the connection at `ends_at`, on the clock, however far it has come. Holds one
-    question or one answer.
+    The server closes it at `ends_at` on the clock, whatever its state. Holds one question or one
+    answer.
     """
 
     def __init__(self, with_: socket.socket, answer: Answer, ends_at: float) -> None:
@@ -34,11 +35,11 @@ class ControlConnection:
 
     @property
     def waits_for(self) -> int:
-        """The event that the selector must wait for."""
+        """The event that the selector should wait for."""
         return selectors.EVENT_READ if self._reply is None else selectors.EVENT_WRITE
 
     def advance(self) -> bool:
-        """Read or write a piece; return True when the answer is sent or the other side is gone."""
+        """Reads or writes one piece; True when the answer is sent or the other side is gone."""
         try:
             if self._reply is None:
                 if not self._question.read(self.socket):
@@ -53,7 +54,7 @@ class ControlConnection:
         return not self._reply
 
     def expire(self) -> None:
-        """Tell the other side that it was too slow, if its question is not complete."""
+        """Tells the other side that its question was too slow, if it is still incomplete."""
         if self._reply is None:
             slow = RunError("control socket", "must bring a line of JSON in time", "a part of one")
             try:

@@ -1,7 +1,7 @@
-"""Serves the control socket of a running query to other processes of the same user.
+"""The control socket of a running query: answers other processes of the same user.
 
-One thread serves all connections without blocking, so that a slow one delays no other. Each has
-five seconds. The thread holds no lock that a batch needs, and ends with the run.
+One thread serves all connections, so that a slow or silent client delays no other. A client has
+five seconds per question. The thread holds no lock that a batch needs, and ends with the run.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from tidegate.state.epoch import time_of
 _log = logging.getLogger(__name__)
 
 LONGEST_PATH = 103
-"""The longest path of a Unix socket in bytes that every system allows."""
+"""The longest path of a socket in bytes, on every supported system."""
 
 MOST_CONNECTIONS = 128
-"""The most connections that are served at a time; the system queues others."""
+"""Connections served at once; the operating system queues others."""
 
 PATIENCE_S = 5.0
-"""How long a connection may take, from its acceptance until its answer is sent."""
+"""How long a connection may take from when it is accepted until its answer is sent."""
 
 _PAUSE_S = 0.05
-"""The pause after a connection could not be accepted, for example with too many open files."""
+"""The pause after an error in accepting a connection, for example too many open files."""
 
 Answer = Callable[[Mapping[str, Any]], Any]
-"""Answers a question with JSON values, or raises a TidegateError."""
+"""Executes a question; returns JSON values or raises a TidegateError."""
 
 
 class ControlServer:
-    """Listens from its construction on, answers after `start`, and is gone after `close`.
+    """Listens as soon as it is created, answers after `start`, and is gone after `close`.
 
-    Grows with its connections; there are at most MOST_CONNECTIONS.
+    Grows with its connections, at most MOST_CONNECTIONS.
     """
 
     def __init__(self, answer: Answer, patience_s: float = PATIENCE_S) -> None:
@@ -59,6 +59,7 @@ class ControlServer:
         try:
             self._listening.setblocking(False)
             self._listening.bind(self.address.socket)
+            # Nobody else can connect before this either: the folder is open to this user alone.
             os.chmod(self.address.socket, 0o600)
             self._listening.listen(socket.SOMAXCONN)
             self._read_end, self._write_end = socket.socketpair()
@@ -68,12 +69,12 @@ class ControlServer:
             raise
 
     def start(self) -> None:
-        """Start to answer."""
-        # A daemon thread does not keep a program alive whose main thread has ended.
+        """Starts answering."""
+        # A daemon, so that a program whose main thread has ended is not kept alive by it.
         self._thread = schedule.current().start("tidegate-control", self._serve, daemon=True)
 
     def close(self) -> None:
-        """Stop answering; waits for the current answer. May be called again."""
+        """Stops answering, after the answer in progress. May be called again."""
         if self._listening.fileno() < 0:
             return
         self._write_end.close()  # wakes the thread
@@ -93,7 +94,7 @@ class ControlServer:
                 connection.socket.close()
 
     def _attend(self, selector: selectors.BaseSelector) -> bool:
-        """Wait until a connection is ready and serve it; return False when the run has ended."""
+        """Waits for sockets and does what is possible now; False when the run has ended."""
         for key, _ in selector.select(self._until_next_s(selector)):
             if key.fileobj is self._read_end:
                 return False
@@ -112,7 +113,7 @@ class ControlServer:
         return True
 
     def _listen(self, selector: selectors.BaseSelector, wanted: bool) -> None:
-        """Accept new connections, or leave them in the system's queue."""
+        """Accepts new connections, or leaves them in the queue."""
         if wanted == (self._listening in selector.get_map()):
             return
         if wanted:
@@ -121,7 +122,7 @@ class ControlServer:
             selector.unregister(self._listening)
 
     def _until_next_s(self, selector: selectors.BaseSelector) -> float | None:
-        """The time until the first connection has taken too long; None without connections."""
+        """How long to wait at most: until the first connection times out."""
         ends = [connection.ends_at for connection in _connections(selector)]
         return max(min(ends) - self._clock.now(), 0.0) if ends else None
 
@@ -159,7 +160,7 @@ def _end(selector: selectors.BaseSelector, connection: ControlConnection) -> Non
 
 
 def peer_of(connection: socket.socket) -> int | None:
-    """The user at the other end; None if the system does not say, and only file modes protect."""
+    """The user at the other end; None if the system cannot tell, and file modes must be enough."""
     kind = getattr(socket, "SO_PEERCRED", None)
     if kind is None:
         return None
@@ -169,7 +170,7 @@ def peer_of(connection: socket.socket) -> int | None:
 
 
 def check_peer(user: int | None) -> None:
-    """Refuse other users; root may do anything anyway."""
+    """Raises for other users than the query's own; root is allowed, as everywhere."""
     own = os.geteuid()
     if user not in (None, own, 0):
         raise UserError(
@@ -181,7 +182,7 @@ def check_peer(user: int | None) -> None:
 
 
 def _private_folder() -> str:
-    """A new folder for this user alone, with a path that leaves room for a socket."""
+    """A new folder that only this user can enter, with a path short enough for a socket."""
     places = [None, "/tmp", "/var/tmp"]
     for place in places:
         with suppress(OSError):

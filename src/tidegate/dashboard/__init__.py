@@ -1,1 +1,1 @@
-"""Shows running queries on a page in a browser, and serves that page."""
+"""The live page that shows running queries in a browser, and its server."""

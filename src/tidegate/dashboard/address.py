@@ -1,4 +1,4 @@
-"""Reads where a dashboard listens: `8123`, `0.0.0.0:8123`, `[::1]:8123`; 0 means any free port."""
+"""The address of a dashboard: `8123`, `0.0.0.0:8123`, `[::1]:8123`; 0 is any free port."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DashboardAddress:
 
     @staticmethod
     def parse(text: str | int, where: str) -> DashboardAddress:
-        """The address in a text; an OptionError if it is neither a port nor HOST:PORT."""
+        """Parses PORT or HOST:PORT; OptionError for anything else."""
         host, colon, port = str(text).rpartition(":")
         whole = port.isascii() and port.isdigit() and int(port) <= 65_535
         bare = host if not host.startswith("[") else host.removeprefix("[").removesuffix("]")

@@ -1,4 +1,4 @@
-"""Decides which requests the server answers: by host name, by origin, and by token for changes."""
+"""Access rules of the dashboard server: own host names, own page, and a token for changes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tidegate import disk
 from tidegate.whole_file import whole_file
 
 TOKEN = "TIDEGATE_DASHBOARD_TOKEN"
-"""The environment variable for a token of the user's choice."""
+"""The environment variable with a token of the user's own choice."""
 
 
 class DeniedError(Exception):
-    """A request is refused: the HTTP status, and why."""
+    """A denied request: the HTTP status, and why."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -28,9 +28,9 @@ class DeniedError(Exception):
 class Guard:
     """The rules of one server.
 
-    On the loopback interface it accepts only names of this host. That stops DNS rebinding: a
-    foreign page whose own name resolves to 127.0.0.1 reads nothing. A change needs the token and
-    must come from this page.
+    A server on the loopback interface answers only requests that name this host. That stops DNS
+    rebinding: another site's page whose name resolves to this host reads nothing. Changes need the
+    token and must come from the server's own page.
     """
 
     def __init__(self, token: str, host: str) -> None:
@@ -43,20 +43,21 @@ class Guard:
             raise DeniedError(403, f"must be asked for by a name of this host; got {name}")
 
     def check_change(self, headers: Message) -> None:
-        """Refuse a change that did not come from this page, or without the token."""
+        """Raises for a change from another page or without the token."""
         origin = headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != headers.get("Host"):
             raise DeniedError(403, f"changes must come from this page; got one from {origin}")
         if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             raise DeniedError(403, "changes must come from this page; got one from another site")
         scheme, _, given = headers.get("Authorization", "").partition(" ")
+        # Compared in constant time, so that response times do not give the token away.
         right = hmac.compare_digest(given.strip().encode(), self._token.encode())
         if scheme.lower() != "bearer" or not right:
             raise DeniedError(401, "changes need the token; got none, or another one")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or address is the loopback interface."""
+    """Whether a name or address means this host."""
     if host.lower() == "localhost":
         return True
     try:
@@ -66,7 +67,7 @@ def is_loopback(host: str) -> bool:
 
 
 def user_token() -> tuple[str, str]:
-    """The token of this user, and where it is from: the variable, or a file that is made once."""
+    """This user's token and where it is stored: an environment variable, or a file created once."""
     chosen = os.environ.get(TOKEN)
     if chosen:
         return chosen, TOKEN

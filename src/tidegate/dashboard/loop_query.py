@@ -1,4 +1,4 @@
-"""Shows a query of this process on a page."""
+"""A query of this process, for the live page."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from tidegate.json_text import json_text
 
 
 class LoopQuery:
-    """A query of this process; made before the query begins.
-
-    It counts metrics only after the first request for them, so that other queries pay nothing.
+    """A query of this process; created before it starts. Metrics cost its batches nothing until
+    somebody reads them.
     """
 
     def __init__(self, loop: Loop, title: str) -> None:

@@ -1,8 +1,8 @@
-"""Writes the report of a query: one page that needs no server and no network.
+"""Writes a query's status and batches into one HTML page that needs no server and no network.
 
-It is the server's page with scripts, styles and data inlined. Its JavaScript modules become one
-script; each module is a function that returns its exports. Therefore no two modules may export the
-same name, and an import must be on one line, without renaming.
+It is the page that the server sends, with scripts, styles and data inlined. Its JavaScript modules
+become one script, in which each module is a function that returns its exports. So each exported
+name must be unique, and an import must be on one line, without renaming.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidegate.json_text import json_text
 from tidegate.state.store import Store
 
 WHOLE_BATCHES = 300
-"""The newest batches that keep the steps of each instance; older ones keep totals only."""
+"""The newest batches, which keep the steps of each instance."""
 
 MOST_BATCHES = 10_000
 
@@ -41,7 +41,7 @@ Facts = Mapping[str, Any]
 
 
 def report_of(place: str) -> str:
-    """The page for the journal of a checkpoint, or for a file written by `--summary`."""
+    """The page for a checkpoint's journal, or for a file that `--summary` has written."""
     title = os.path.basename(place.rstrip("/")) or place
     if os.path.isfile(place):
         return _page(title, _summary(place), ())
@@ -79,7 +79,7 @@ def _summary(path: str) -> Facts:
 
 
 def _subqueries(summary: Facts) -> dict[str, Any]:
-    """The newest epoch of each subquery, from the summary's list of switches."""
+    """The newest epoch of each subquery; a summary lists them as switches."""
     return {
         one["subquery"]: {"epoch": one["epoch"], "instances": one["instances"]}
         for one in summary.get("epochs", [])
@@ -87,7 +87,7 @@ def _subqueries(summary: Facts) -> dict[str, Any]:
 
 
 def _shortened(batches: Iterable[Facts]) -> list[Facts]:
-    """The newest MOST_BATCHES batches; only the last WHOLE_BATCHES have their steps."""
+    """The newest batches; only the last WHOLE_BATCHES of them keep their steps."""
     whole: deque[Facts] = deque()
     brief: deque[Facts] = deque(maxlen=MOST_BATCHES - WHOLE_BATCHES)
     for batch in batches:
@@ -107,7 +107,7 @@ def _brief(batch: Facts) -> Facts:
 
 
 def _page(title: str, status: Facts, batches: Iterable[Facts]) -> str:
-    """The page with its data."""
+    """The HTML page with its data, in which `<` is escaped so that it cannot end the script."""
     query = {"id": "0", "title": title, "state": status["state"], "control": False}
     data = {"queries": [query], "status": {"0": status}, "batches": {"0": list(batches)}}
     # Without "<" no text in the data can end the script element that holds it.
@@ -130,7 +130,7 @@ def _page(title: str, status: Facts, batches: Iterable[Facts]) -> str:
 
 
 def _modules(name: str, taken: set[str]) -> Iterator[str]:
-    """The texts of the modules that a module imports, then its own; each module once."""
+    """The text of a module after the modules that it imports, each once."""
     if name in taken:
         return
     taken.add(name)

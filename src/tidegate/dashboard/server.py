@@ -1,6 +1,7 @@
-"""Serves the page: its files, status and batches as JSON, a stream of events, and changes by POST.
+"""The HTTP server of the live page: files, status and batches as JSON, events, and changes.
 
-Threads of its own answer, and they hold no lock that a batch needs. A GET changes nothing.
+Its own threads answer and hold no lock that a batch needs. GET changes nothing; changes need a
+token.
 """
 
 from __future__ import annotations
@@ -31,20 +32,21 @@ if TYPE_CHECKING:
     from tidegate.driver.exposition.observer import MetricsObserver
 
 PICTURE_S = 1.0
-"""The largest age of a picture that readers share."""
+"""The longest time that several readers share one picture."""
 
 PICTURE_SHARE = 0.01
-"""Pictures may take at most this share of the time; slow ones are made less often."""
+"""If making a picture takes long, it is made less often, to stay within this share of the time."""
 
 _EVENTS_S = 0.1
-"""The pause of a stream of events after each look: there may be hundreds of tiny batches a second,
-and nobody can see more."""
+"""The pause of an event stream after each look. Nobody sees more, and tiny batches come by the
+hundred per second.
+"""
 
 _AT_ONCE = 256
-"""The most batches that a stream of events reads at once."""
+"""Batches that an event stream reads at once."""
 
 MOST_STREAMS = 32
-"""The most pages that may be open at a time."""
+"""Pages that can be open at once."""
 
 _MOST_ASKED_BYTES = 2 * 2**20
 _PATIENCE_S = 30.0
@@ -67,7 +69,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PageRequest:
-    """A request: the parameters of its path, its headers, and the body of a POST."""
+    """A request: parameters of the path, headers, and the body of a POST."""
 
     parameters: Mapping[str, str]
     headers: Message
@@ -83,7 +85,7 @@ class PageRequest:
 
 @dataclass(frozen=True)
 class PageAnswer:
-    """An answer, whole or as pieces that are sent one after another."""
+    """A response with a body, or with an iterator of its pieces."""
 
     type: str
     body: bytes | Iterator[bytes]
@@ -92,14 +94,16 @@ class PageAnswer:
 
 @dataclass
 class ShownQuery:
-    """A query on a page, and a recent picture of it that all readers share."""
+    """A query on the page, and its latest picture, which several readers share."""
 
     query: WatchedQuery
     clock: Clock
     _made: tuple[float, Mapping[str, Any]] | None = None
 
     def picture(self) -> Mapping[str, Any]:
-        """The shared picture: at most PICTURE_S old, or older if making it takes long."""
+        """The query's picture, at most PICTURE_S old, or older if it takes long to make. Readers
+        get the same object until it is made anew.
+        """
         now, made = self.clock.now(), self._made
         if made is None or now >= made[0]:
             picture = self.query.picture()
@@ -108,14 +112,14 @@ class ShownQuery:
         return made[1]
 
     def ask(self, question: Mapping[str, Any]) -> Any:
-        """Pass a command to the query."""
-        self._made = None  # so that the next picture shows its effect
+        """Sends a command; the next picture is made anew, so that it shows the result."""
+        self._made = None
         return self.query.ask(question)
 
 
 @dataclass
 class Dashboard:
-    """The queries that a server shows, in the order in which they were added."""
+    """The queries that a server shows, in the order in which they were added; grows with them."""
 
     guard: Guard
     queries: list[ShownQuery] = field(default_factory=list)
@@ -123,7 +127,7 @@ class Dashboard:
     streams: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(MOST_STREAMS))
 
     def observers(self) -> dict[str, MetricsObserver]:
-        """The observers for `/metrics`, by the title of the query; equal titles get a number."""
+        """The metrics of all queries for `/metrics`; equal titles get a number."""
         found: dict[str, MetricsObserver] = {}
         for query in [shown.query for shown in self.queries]:
             if (metrics := query.metrics()) is not None:
@@ -132,7 +136,7 @@ class Dashboard:
         return found
 
     def shown(self, request: PageRequest) -> ShownQuery:
-        """The query that a request names by number; the first by default."""
+        """The query that the request names; the first one by default."""
         number = request.number("query", 0)
         if not 0 <= number < len(self.queries):
             raise DeniedError(404, f"there is no query {number}; there are {len(self.queries)}")
@@ -179,11 +183,11 @@ def _events(dashboard: Dashboard, request: PageRequest) -> PageAnswer:
     after = max(after, int(last)) if last.isdigit() else after
     if not dashboard.streams.acquire(blocking=False):
         raise DeniedError(503, f"{MOST_STREAMS} pages are open; close one")
-    return PageAnswer(_EVENTS, _told(dashboard, shown, after))
+    return PageAnswer(_EVENTS, _event_stream(dashboard, shown, after))
 
 
-def _told(dashboard: Dashboard, shown: ShownQuery, after: int) -> Iterator[bytes]:
-    """The events of a query until it ends: each new batch, and the picture when it changes."""
+def _event_stream(dashboard: Dashboard, shown: ShownQuery, after: int) -> Iterator[bytes]:
+    """Batches as they come, and each new picture, until the query ends."""
     told: Mapping[str, Any] | None = None
     try:
         while not dashboard.closing.is_set():
@@ -237,7 +241,7 @@ def _page() -> Any:
 
 
 def page_files() -> list[str]:
-    """The names of all files that the page needs."""
+    """The names of all files of the page."""
     known = (f.name for f in _page().iterdir())
     return sorted(name for name in known if name.rpartition(".")[2] in _TYPES)
 
@@ -259,7 +263,7 @@ POST: dict[str, Route] = {"/api/control": _control}
 
 
 class DashboardServer:
-    """Listens from its construction until `close`; `add` shows a query of this process."""
+    """Listens as soon as it is created, until `close`; queries are added while it runs."""
 
     def __init__(self, address: DashboardAddress, token: str, where: str = "dashboard") -> None:
         self.dashboard = Dashboard(Guard(token, address.host))
@@ -284,11 +288,11 @@ class DashboardServer:
         schedule.current().start("tidegate-dashboard", self._server.serve_forever, daemon=True)
 
     def add(self, query: WatchedQuery) -> None:
-        """Show one more query."""
+        """Shows one more query."""
         self.dashboard.queries.append(ShownQuery(query, schedule.current().clock))
 
     def close(self) -> None:
-        """Stop answering. Streams of events end by themselves within a second."""
+        """Stops answering. Event streams end by themselves within a second."""
         self.dashboard.closing.set()
         self._server.shutdown()
         self._server.server_close()

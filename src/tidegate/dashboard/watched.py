@@ -1,7 +1,7 @@
-"""The interface of a query on a page, and the query of another process, read from its checkpoint.
+"""A query as the live page sees it: the protocol, and a query of another process.
 
-Imports nothing of the engine, so that `tidegate dashboard` starts at once. A query of this process
-is a `LoopQuery`.
+This module imports nothing of the engine, so that a look at a journal starts fast. A query of this
+process is a `LoopQuery`.
 """
 
 from __future__ import annotations
@@ -21,46 +21,47 @@ if TYPE_CHECKING:
     from tidegate.driver.exposition.observer import MetricsObserver
 
 KILLED = "ended without a word"
-"""The state of a run whose journal says that it runs, although its process is gone."""
+"""The state of a run whose journal says that it runs although nobody answers."""
 
 SILENT_S = 4 * ALIVE_S
-"""A run on another host counts as gone if it has written nothing for so long."""
+"""How long a run on another host may write nothing before it counts as killed."""
 
 MOST_BATCHES = 10_000
-"""The most batches of a query that a page gets: the newest."""
+"""The newest batches of a query that the page can read."""
 
 _RUNNING = re.compile("running|paused")
 
 
 class WatchedQuery(Protocol):
-    """What a page asks of a query; called by any thread."""
+    """A query on the page; thread-safe."""
 
     title: str
     checkpoint: str | None
 
     def picture(self) -> Mapping[str, Any]:
-        """The status, plan and buckets of the query as they are now."""
+        """Its status, plan and buckets now."""
 
     def batches(self, after: int, most: int) -> list[bytes]:
         """The first `most` records after a batch, oldest first, each a line of JSON.
 
-        Only the newest MOST_BATCHES records are there.
+        Only the newest MOST_BATCHES are available.
         """
 
     def wait(self, after: int, seconds: float) -> None:
-        """Block until there may be a batch after `after`, or the time is over."""
+        """Blocks until there may be a batch after this one, or the time is over."""
 
     def ask(self, question: Mapping[str, Any]) -> Any:
-        """Run a command of `tidegate ctl`; raises what the query refuses."""
+        """Executes a command of `tidegate ctl`; raises its error."""
 
     def metrics(self) -> MetricsObserver | None:
-        """The observer for `/metrics`; None if the query has ended or is of another process."""
+        """Its metrics for `/metrics`; None if it has ended or runs in another process."""
 
 
 class CheckpointQuery:
-    """The query of a checkpoint: shown from its journal, commanded over its control socket.
+    """The query of a checkpoint, read from its journal; commands go to its control socket if it
+    runs.
 
-    What a page shows of it may be some seconds old.
+    What the page shows may be some seconds old.
     """
 
     def __init__(self, location: str, clock: Clock) -> None:
@@ -101,12 +102,12 @@ class CheckpointQuery:
         return None
 
     def _killed(self, told: Mapping[str, Any], error: TidegateError) -> bool:
-        """Whether a run that says it runs does not: nobody answers on its host, or for long."""
+        """Whether a run only claims to run: nobody answers here, or it has long been silent."""
         elsewhere = not self._store.files.local or "on this host" in error.requirement
         silent_s = utc_now().timestamp() - told.get("told_at", 0.0)
         return is_running(told) and (not elsewhere or silent_s > SILENT_S)
 
 
 def is_running(picture: Mapping[str, Any]) -> bool:
-    """Whether there is somebody to ask."""
+    """Whether the query can be asked."""
     return _RUNNING.match(str(picture.get("state", ""))) is not None

@@ -1,9 +1,9 @@
-"""Typed expressions as plain data: what queries say and kernels run.
+"""Typed expressions as plain data: what queries build and kernels run.
 
-- `tree`: columns, constants and calls with their types, and what can be told of them
+- `tree`: columns, constants and calls with their types, and functions over these trees
 - `kind`: families of types, and which of them convert into which
-- `digits`: how many digits the decimals have that arithmetic gives
+- `digits`: the precision and scale of decimal results
 - `reading`: text read as a value, one at a time
-- `constant`: what is known of a constant before a kernel computes it
+- `constant`: constants computed before a kernel runs
 - `pattern`: the parts of a LIKE pattern
 """

@@ -1,9 +1,10 @@
 """Computes constants one value at a time, so that a plan can fold them.
 
-A type may hang on a constant (the digits of ROUND), and a constant that cannot be read is a mistake
-in the query. What people write for either is computed here when the query is built: literals and
-their conversions, sums of integers, texts joined and trimmed. The plan computes all other constants
-with the kernels (plan/fold.py). A value that is given here is the one that the kernels give.
+A type may depend on a constant (the digits of ROUND), and a constant that cannot be converted is a
+mistake in the query. Both must be known when the query is built, so the constants that people write
+there are computed here: literals and their conversions, sums of integers, joined and trimmed texts.
+The plan computes all other constants with the kernels (plan/fold.py). Results here equal those of
+the kernels.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from tidegate.expression.reading import BLANK, READERS
 from tidegate.expression.tree import Call, Literal
 
 Rule = Callable[[Any, pa.DataType], object]
-"""From a value that is not NULL and a type to the value of that type; None: there is none."""
+"""Converts a value that is not NULL to a type; None if it cannot be converted."""
 
 _EXACT = Context(prec=200, rounding=ROUND_HALF_UP)
 
 
 def computed(call: Call) -> Literal | None:
-    """A call of constants as a constant; None where it fails or is not computed here."""
+    """A call on constants as a constant; None if it fails or is not computed here."""
     values = [arg.value for arg in call.args if isinstance(arg, Literal)]
     if not call.args or len(values) < len(call.args):
         return None
@@ -46,7 +47,7 @@ def computed(call: Call) -> Literal | None:
 
 
 def is_convertible(value: object, type_: pa.DataType) -> bool:
-    """Whether a constant has a value of a type, where that can be told of a single value."""
+    """Whether a constant converts to a type; True if that cannot be told here."""
     rule = _conversion(value, type_)
     return rule is None or rule(value, type_) is not None
 
@@ -74,7 +75,7 @@ def _read(read: Rule) -> Rule:
 
 
 def _to_integer(number: Any, type_: pa.DataType) -> int | None:
-    """Cut towards zero; a double is compared with the end of the range as a double, as in Java."""
+    """Truncates towards zero; compares a double with the range's end as a double, as Java does."""
     if not math.isfinite(number):
         return None
     whole, top = math.trunc(number), int(2 ** (type_.bit_width - 1)) - 1
@@ -88,7 +89,7 @@ def _to_decimal(number: Any, type_: pa.DataType) -> Decimal | None:
 
 
 def _unsigned_zero(number: Decimal) -> Decimal:
-    """Arrow's decimals have no negative zero."""
+    """Drops the sign of zero: Arrow's decimals have no negative zero."""
     return number if number else abs(number)
 
 

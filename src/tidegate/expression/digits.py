@@ -1,7 +1,7 @@
 """Precision and scale of decimal results by Spark's rules.
 
-A result is computed exactly and rounded once. `work_digits` says how many digits that takes, and
-there is no kernel where it is more than Arrow's widest decimal has.
+A result is computed exactly and rounded once. `work_digits` is the number of digits that takes. If
+it exceeds Arrow's widest decimal, there is no kernel.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 import pyarrow as pa
 
 MOST_DIGITS = 38
-"""The digits that a column may have."""
+"""The most digits of a column."""
 
 WIDEST = 76
-"""The digits of Arrow's widest decimal, in which results are computed before they are rounded."""
+"""The digits of Arrow's widest decimal, in which results are computed before rounding."""
 
 _INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 
 
 def bounded(precision: int, scale: int) -> pa.DataType:
-    """A decimal type cut to the most digits, those behind the point kept."""
+    """A decimal type cut to MOST_DIGITS; the digits after the point are kept."""
     return pa.decimal128(min(precision, MOST_DIGITS), min(scale, MOST_DIGITS))
 
 
 def adjusted(precision: int, scale: int) -> pa.DataType:
-    """A decimal type for a result: too many digits give up some behind the point, not before it."""
+    """A decimal type for a result. Too many digits cost places after the point, never before it."""
     if precision <= MOST_DIGITS:
         return pa.decimal128(precision, scale)
     kept = max(MOST_DIGITS - (precision - scale), min(scale, 6))
@@ -31,17 +31,17 @@ def adjusted(precision: int, scale: int) -> pa.DataType:
 
 
 def decimal_of(type_: pa.DataType) -> pa.DataType:
-    """The decimal type that holds every value of an integer type; decimals are themselves."""
+    """The decimal type for every value of an integer type; a decimal type stays as it is."""
     return type_ if pa.types.is_decimal(type_) else pa.decimal128(_INTEGER_DIGITS[type_], 0)
 
 
 def decimal_of_literal(value: int) -> pa.DataType:
-    """The decimal type of an integer as it is written."""
+    """The decimal type of an integer literal."""
     return pa.decimal128(len(str(abs(value))), 0)
 
 
 def wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The decimal type that two decimals set beside each other become."""
+    """The common decimal type of two decimal types."""
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
     return bounded(whole + scale, scale)
@@ -63,7 +63,7 @@ def result_of(op: str, a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 def work_digits(op: str, a: pa.DataType, b: pa.DataType, type_: pa.DataType) -> int:
-    """The digits Arrow needs for the unrounded result; see operate/kernels/decimal.py."""
+    """The digits that Arrow needs for the unrounded result; see operate/kernels/decimal.py."""
     if op in ("add", "subtract"):
         return 0
     if op == "multiply":
@@ -77,5 +77,5 @@ def work_digits(op: str, a: pa.DataType, b: pa.DataType, type_: pa.DataType) -> 
 
 
 def digits_of_quotient(left: pa.DataType, right: pa.DataType) -> int:
-    """The scale Arrow gives a quotient, unless it is below 4; more digits on the left add to it."""
+    """The scale that Arrow gives a quotient, if at least 4; digits on the left add to it."""
     return int(left.scale + right.precision - right.scale + 1)

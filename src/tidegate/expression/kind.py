@@ -31,11 +31,11 @@ _TARGETS = {
 CONVERSIONS = frozenset(
     (source, target) for source, targets in _TARGETS.items() for target in targets.split()
 )
-"""The pairs of kinds between which CAST has a kernel; there is one for each of them."""
+"""The (source, target) kinds between which CAST has a kernel."""
 
 
 def kind(type_: pa.DataType) -> str:
-    """The family of a type; one that belongs to none is a family by itself, named as the type."""
+    """The family of a type; the type's own name if it has none."""
     return next((name for name, test in _TESTS if test(type_)), str(type_))
 
 

@@ -1,4 +1,4 @@
-"""The steps of which programs over pairs are made; `operate.kernels.program` runs them."""
+"""The instruction set of programs over pairs; `operate.kernels.program` runs them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ AND, OR = 15, 16
 """Steps from masks to a mask."""
 
 STEP = 6
-"""The numbers of a step: what, where to, of what, and which flags a comparison needs (-1: none).
+"""The numbers of a step: operation, target, two operands, and the two flags that a comparison needs
+(-1: none).
 
-An operand that is not negative is a row: the stored columns, then the registers. -1 - i is scalar
-number i: the asking tuple's columns, then the constants. The first flag is of the stored tuple, the
-second of the asking one: without them a comparison is not true.
+A non-negative operand is a row: the stored columns, then the registers. -1 - i is scalar number i:
+the asking tuple's columns, then the constants. The first flag is the stored tuple's, the second the
+asking tuple's; if one is not set, the comparison is not true.
 """
 
 _COSTS = {DIVIDE: 3.0, ROOT: 4.0, EQ: 1.5, NE: 1.5, LT: 1.5, LE: 1.5, GT: 1.5, GE: 1.5}
-"""What a pair costs in a step, where it is not 1; masks cost nearly nothing (`AND`, `OR`: 0.2)."""
+"""The cost of a step per pair, if it is not 1. Masks cost nearly nothing (`AND`, `OR`: 0.2)."""
 
 
 @dataclass(frozen=True)
 class CodedConjunct:
     """The steps of one conjunct; its result is in mask 0.
 
-    `total` says that no pair can make it fail, `doubt` are the flags of stored and asking tuples
-    that make each of their pairs doubtful (-1: none).
+    `total` says that no pair can make it fail. `doubt` are the flags of the stored and the asking
+    tuple that make each of their pairs doubtful (-1: none).
     """
 
     steps: tuple[tuple[int, ...], ...]
@@ -42,7 +43,7 @@ class CodedConjunct:
 
 @dataclass(frozen=True)
 class PairCode:
-    """All conjuncts of a program in the order of the predicate, and the room they need."""
+    """All conjuncts in the order of the predicate, and the registers and masks they need."""
 
     conjuncts: tuple[CodedConjunct, ...]
     constants: tuple[float, ...]

@@ -1,13 +1,13 @@
-"""Takes LIKE patterns apart into how they are searched for."""
+"""Splits LIKE patterns into parts to search for."""
 
 from __future__ import annotations
 
 ONE = "\0_"
-"""The mark of `_` among the parts of a pattern; no literal part is this text."""
+"""Stands for `_` among the parts of a pattern; no literal part equals it."""
 
 
 def like_parts(pattern: str, escape: str) -> list[str | None]:
-    """The characters of a LIKE pattern, None for `%`. Raises ValueError on a stray escape."""
+    """The characters of a LIKE pattern, with None for `%`. Raises ValueError for a stray escape."""
     parts: list[str | None] = []
     characters = iter(pattern)
     for character in characters:

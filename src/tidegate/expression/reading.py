@@ -1,7 +1,7 @@
-"""Text read as a value the way Spark's CAST reads it, one text at a time.
+"""Reads text as a value the way Spark's CAST does, one text at a time.
 
-Between constants as written, which are checked when a query is built, and the kernels, which read
-whole columns and come here for text that is not of the plain shape. None: it cannot be read.
+Used for constants, when a query is built, and by the kernels, for texts of a whole column that are
+not of the plain shape. Readers return None for text that cannot be read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 BLANK = "".join(map(chr, range(33))) + "\x7f"
-"""The characters around a value that do not count."""
+"""Characters around a value that are ignored."""
 
 TRUE = ("t", "true", "y", "yes", "1")
 FALSE = ("f", "false", "n", "no", "0")
@@ -48,7 +48,7 @@ def read_integer(word: str, type_: pa.DataType) -> int | None:
 
 
 def read_float(word: str, type_: pa.DataType) -> float | None:
-    """Digits, Java's names and suffixes, and its hexadecimal form."""
+    """Digits, Java's names and suffixes, and Java's hexadecimal form."""
     if word.lower() in _SPECIAL:
         return _SPECIAL[word.lower()]
     bare = word[:-1] if word[-1:] in ("d", "D", "f", "F") else word
@@ -58,7 +58,7 @@ def read_float(word: str, type_: pa.DataType) -> float | None:
 
 
 def read_decimal(word: str, type_: pa.DataType) -> Decimal | None:
-    """Rounded half up to the digits of the type."""
+    """Rounds half up to the scale of the type."""
     if not re.fullmatch(NUMBER, word, re.ASCII):
         return None
     number = Decimal(word)
@@ -76,7 +76,7 @@ def read_boolean(word: str, type_: pa.DataType) -> bool | None:
 
 
 def read_timestamp(word: str, type_: pa.DataType) -> datetime | None:
-    """One time in any of the forms Spark takes, from a year alone to a time with a zone."""
+    """Accepts every form that Spark takes, from a year alone to a time with a zone."""
     match = _TIME.fullmatch(word)
     if match is None:
         return None
@@ -110,7 +110,7 @@ def read_date(word: str, type_: pa.DataType) -> date | None:
 
 
 def _zone(name: str) -> tzinfo:
-    """A fixed offset or a named region; raises ValueError or KeyError when it is neither."""
+    """A fixed offset or a named region; raises ValueError or KeyError for anything else."""
     if name in ("Z", "UTC", "GMT", "UT"):
         return UTC
     match = _OFFSET.fullmatch(name)
@@ -131,4 +131,4 @@ READERS: dict[str, Callable[[str, pa.DataType], object]] = {
     "timestamp": read_timestamp,
     "date": read_date,
 }
-"""By the kind of the wanted type. They take the text without the blanks around it."""
+"""Readers by the kind of the wanted type. They take the text without blanks around it."""

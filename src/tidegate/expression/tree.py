@@ -1,7 +1,7 @@
-"""Typed expression trees: what binding makes and the kernels evaluate.
+"""Typed expression trees: binding builds them, and the kernels evaluate them.
 
-A sum of thousands of terms is a tree thousands of calls deep, so nothing here recurses: what is
-told of a tree is told in `postorder`, which gives the arguments of a call before the call.
+A sum of thousands of terms is a tree thousands of calls deep, so nothing here recurses. Functions
+over a tree walk it in `postorder`, which yields the arguments of a call before the call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant; the value None is a NULL that has a type."""
+    """A constant; the value None is a typed NULL."""
 
     value: object
     type: pa.DataType
@@ -34,9 +34,9 @@ class Literal:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Call:
-    """An operation of the kernel set over arguments that already have the types it wants.
+    """A kernel operation on arguments that already have the types it needs.
 
-    Calls are equal when their trees are. They are pickled as a flat list, each shared part once.
+    Calls are equal if their trees are. A call is pickled as a flat list, each shared part once.
     """
 
     op: str
@@ -45,7 +45,7 @@ class Call:
     total: bool = field(init=False)
     """Whether no row can make it fail."""
     mark: int = field(init=False)
-    """A number of the whole tree, made of those of its arguments: equal trees have the same."""
+    """A hash of the whole tree, built from those of its arguments; equal trees have equal marks."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total", _is_total(self.op, self.args, self.type))
@@ -53,7 +53,7 @@ class Call:
 
     @cached_property
     def shared(self) -> frozenset[int]:
-        """The ids of the calls in it that are an argument more than once."""
+        """The ids of calls in it that are arguments more than once."""
         return shared_calls(self)
 
     def __eq__(self, other: object) -> bool:
@@ -89,16 +89,16 @@ SAFE = frozenset(
     " tanh shift_left shift_right date_diff".split()
 )
 CHOICES = frozenset("case coalesce nanvl".split())
-"""Operations that choose between their arguments: only the first is evaluated on every row."""
+"""Operations that choose between arguments; only the first argument is evaluated for every row."""
 SAFE_ON_FLOATS = frozenset("add subtract multiply negate abs round".split())
 
 
 LONGEST_TEXT = 1_000
-"""More characters of an expression than this are not shown."""
+"""Longer texts of expressions are shortened in messages."""
 
 
 def postorder(expr: Expr) -> Iterator[Expr]:
-    """Every part of an expression after its arguments, left before right, a shared part once."""
+    """Every part of an expression after its arguments, left to right, a shared part once."""
     seen: set[int] = set()
     stack: list[tuple[Expr, bool]] = [(expr, False)]
     while stack:
@@ -113,7 +113,7 @@ def postorder(expr: Expr) -> Iterator[Expr]:
 
 
 def shared_calls(expr: Expr) -> frozenset[int]:
-    """The ids of the calls that are an argument more than once."""
+    """The ids of calls that are arguments more than once."""
     seen: set[int] = set()
     shared: set[int] = set()
     for part in postorder(expr):
@@ -124,7 +124,7 @@ def shared_calls(expr: Expr) -> frozenset[int]:
 
 
 def rebuilt(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """An expression with every part changed, its arguments before it; what is shared stays so."""
+    """The expression with `change` applied to every part, arguments first; sharing is kept."""
     made: dict[int, Expr] = {}
     for part in postorder(expr):
         new = part
@@ -137,7 +137,7 @@ def rebuilt(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 
 def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
-    """An expression over columns of other names; those that `names` does not have stay."""
+    """The expression with columns renamed; names that `names` lacks stay."""
 
     def change(part: Expr) -> Expr:
         if not isinstance(part, Column):
@@ -148,12 +148,12 @@ def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
 
 
 def columns_of(expr: Expr) -> tuple[str, ...]:
-    """The distinct column names that an expression reads, in the order of first appearance."""
+    """The distinct columns that an expression reads, in order of first appearance."""
     return tuple(dict.fromkeys(p.name for p in postorder(expr) if isinstance(p, Column)))
 
 
 def column_names(expr: Expr) -> Iterator[str]:
-    """The names of columns in no particular order, maybe repeated; the first come at once."""
+    """Column names in no particular order, maybe repeated; lazy, so callers can stop early."""
     seen: set[int] = set()
     stack = [expr]
     while stack:
@@ -190,7 +190,7 @@ def _mark(expr: Expr) -> int:
 
 
 def _same(one: Call, other: Call) -> bool:
-    """Whether two trees are equal; a pair of parts that both share is compared once."""
+    """Whether two trees are equal; each pair of shared parts is compared once."""
     if one.mark != other.mark:
         return False
     seen: set[tuple[int, int]] = set()
@@ -210,7 +210,7 @@ def _same(one: Call, other: Call) -> bool:
 
 
 Listed = tuple[str, tuple[int, ...], pa.DataType]
-"""A call whose arguments are said by their places in a list."""
+"""A call whose arguments are given by their places in a list."""
 
 
 def _listed(expr: Call) -> list[Column | Literal | Listed]:
@@ -249,7 +249,7 @@ def _is_widening(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def describe(expr: Expr) -> str:
-    """The expression as a person would write it, for messages; a long one has a gap inside."""
+    """The expression as a person would write it, shortened in the middle if it is long."""
     texts: dict[int, str] = {}
     for part in postorder(expr):
         args = [texts[id(arg)] for arg in part.args] if isinstance(part, Call) else []
@@ -261,7 +261,7 @@ def describe(expr: Expr) -> str:
 
 
 def user_function(call: Call) -> UserFunction:
-    """The function that a call of the user's calls."""
+    """The user's function that a call of `USER` calls."""
     first = call.args[0]
     assert isinstance(first, Literal)
     assert isinstance(first.value, UserFunction)
@@ -269,14 +269,16 @@ def user_function(call: Call) -> UserFunction:
 
 
 def user_functions(exprs: Iterable[Expr]) -> tuple[UserFunction, ...]:
-    """The user's functions that expressions call, each once."""
+    """The distinct users' functions that expressions call."""
     parts = (part for expr in exprs for part in postorder(expr))
     calls = (part for part in parts if isinstance(part, Call) and part.op == USER)
     return tuple(dict.fromkeys(user_function(call) for call in calls))
 
 
 def exact_text(expr: Expr) -> str:
-    """A text that no other expression has, the same in every process; its length is that of it."""
+    """A text that identifies the expression, the same in every process. Its length is linear in the
+    number of parts.
+    """
     places: dict[int, int] = {}
     lines: list[str] = []
     for part in postorder(expr):
@@ -314,18 +316,18 @@ def _described(expr: Expr, args: Sequence[str]) -> str:
 
 
 def _is_hidden(expr: Call) -> bool:
-    """Whether this is the coercion of an operand, which the user did not write."""
+    """Whether a call is an implicit cast, which the user did not write."""
     return expr.op == "cast" and _is_widening(expr.args[0].type, expr.type)
 
 
 def _is_signed(expr: Expr) -> bool:
-    """Whether an expression is written with an operator, so that beside another it needs ()."""
+    """Whether an expression is written with an operator, so that it may need parentheses."""
     while isinstance(expr, Call) and _is_hidden(expr):
         expr = expr.args[0]
     return isinstance(expr, Call) and expr.op in SIGNS
 
 
 def show(value: object) -> str:
-    """One value, short enough for a message."""
+    """A value, shortened for a message."""
     text = "NULL" if value is None else repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else text[:57] + "..."

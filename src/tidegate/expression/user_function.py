@@ -1,6 +1,6 @@
-"""UserFunction: a Python function over whole columns that expressions call.
+"""UserFunction: a user's Python function over whole columns, which expressions call.
 
-In a tree it stands as the first argument of a call, so that it travels with the plan.
+In a tree it is the first argument of a call, so that it travels with the plan.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from typing import Any
 import pyarrow as pa
 
 USER = "user"
-"""The operation of calls of such functions."""
+"""The operation name of calls of users' functions."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UserFunction:
-    """What an expression calls: given an Arrow array per argument, it returns one as long.
+    """A function from one Arrow array per argument to an array of the same length.
 
-    `takes` are the types that arguments are cast to, None for whatever they are. Two functions are
-    equal when they have one name and one place in a program, so that a plan is the same in every
-    process.
+    `takes` are the types that arguments are cast to; None leaves them. Functions with the same name
+    and the same place in a program are equal, so that a plan is the same in every process.
     """
 
     name: str
@@ -34,7 +33,7 @@ class UserFunction:
 
     @property
     def place(self) -> str:
-        """The function by its module and name: what tells it from others in a checkpoint."""
+        """The function's module and qualified name, which identify it in a checkpoint."""
         return f"{self.call.__module__}.{self.call.__qualname__}"
 
     @property
@@ -45,7 +44,7 @@ class UserFunction:
 
     @property
     def counts(self) -> tuple[int, int | None]:
-        """The least and the largest number of arguments; None for any."""
+        """The smallest and the largest number of arguments; None for no limit."""
         least, most = 0, 0
         for slot in inspect.signature(self.call).parameters.values():
             if slot.kind == slot.VAR_POSITIONAL:
@@ -77,7 +76,7 @@ class UserFunction:
 
 
 def _found(module: str, name: str) -> object:
-    """What a name of an importable module stands for now."""
+    """The object that a name of an imported module refers to now."""
     if module == "__main__" or module not in sys.modules or "<" in name:
         return None
     held: object = sys.modules[module]

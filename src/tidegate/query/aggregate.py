@@ -1,4 +1,4 @@
-"""Aggregate calls, and the functions that make them from SQL and Python."""
+"""Aggregate calls, and the functions that build them from SQL and Python."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tidegate.query.surface import habit
 from tidegate.schema import type_name
 
 Argument = str | Expression
-"""What is aggregated: the name of a column, or an expression."""
+"""The argument of an aggregate: a column name or an expression."""
 
 
 @dataclass(frozen=True, repr=False)
 class AggregateCall:
-    """One aggregate over a window: a row of the registry, of which expressions.
+    """One aggregate: a function of the registry, applied to expressions.
 
-    `parameters` are the constants of the call; what is left out is filled in. A function that is
+    `parameters` are the constants of the call; missing ones get their defaults. A function that is
     another word for one becomes that one.
     """
 
@@ -55,7 +55,7 @@ class AggregateCall:
 
     @property
     def definition(self) -> AggregateFunction:
-        """The row of the registry."""
+        """The function's entry in the registry."""
         return find(self.kind)
 
     def __str__(self) -> str:
@@ -87,21 +87,21 @@ class AggregateCall:
 
     @property
     def python(self) -> str:
-        """The call as a program may write it, where its arguments are columns."""
+        """The call as a Python program would write it, if its arguments are columns."""
         texts = [f'"{a.name}"' if isinstance(a, exp.Column) else "..." for a in self.arguments]
         return f"{self.definition.python or self.kind}({', '.join(texts)})"
 
     def over(self, arguments: Sequence[exp.Expression]) -> AggregateCall:
-        """The same of other expressions."""
+        """The same call on other arguments."""
         return replace(self, arguments=tuple(arguments))
 
     def coerced(self, types: Sequence[pa.DataType]) -> AggregateCall:
-        """The call with Spark's implicit casts of its arguments; illegal types are refused."""
+        """The call with Spark's implicit casts; raises for types that it cannot take."""
         given = zip(self.arguments, types, self.definition.arguments, strict=False)
         return self.over([self._coerced_argument(*argument) for argument in given])
 
     def guarded(self, can_fail: Callable[[exp.Expression], bool]) -> AggregateCall:
-        """The call that evaluates what can fail only where the argument that decides is given."""
+        """The call, evaluating what can fail only where the deciding argument is not NULL."""
         if self.definition.decides is None:
             return self
         first = self.arguments[self.definition.decides]
@@ -114,7 +114,7 @@ class AggregateCall:
     def function(
         self, name: str, columns: tuple[str, ...], types: Sequence[pa.DataType]
     ) -> Function:
-        """What the operator computes, over columns that hold the coerced arguments."""
+        """What the operator computes; `columns` hold the coerced arguments."""
         return Function(name, self.kind, columns, tuple(types), self.parameters)
 
     def _coerced_argument(
@@ -129,7 +129,7 @@ class AggregateCall:
         return exp.cast(argument, type_name(target), dialect="spark")
 
     def _in_seconds(self, argument: exp.Expression, type_: pa.DataType) -> str | None:
-        """How to aggregate a time or a difference of times as a number."""
+        """Advice to aggregate a time, or a difference of times, as a number of seconds."""
         parts = [argument]
         if pa.types.is_duration(type_) and isinstance(argument, exp.Sub):
             parts = [argument.this, argument.expression]
@@ -141,7 +141,7 @@ class AggregateCall:
         return f"In seconds, write {self.definition.written(arguments, self.parameters)}."
 
     def _got(self, argument: exp.Expression, type_: pa.DataType) -> str:
-        """The type of a wrong argument; of several, also which one it is."""
+        """The type of a wrong argument, and which argument it is if there are several."""
         name = type_name(type_)
         if len(self.arguments) == 1:
             return name
@@ -149,9 +149,10 @@ class AggregateCall:
 
 
 def only_where(conditions: Sequence[exp.Expression], value: exp.Expression) -> exp.Expression:
-    """A value where all conditions are true, else NULL; after one that is not true none is asked.
+    """The value where all conditions are true, else NULL; conditions after the first that is not
+    true are not evaluated.
 
-    AND alone would go on after a NULL.
+    A plain AND would evaluate the rest after a NULL.
     """
     *first, last = (condition.copy() for condition in conditions)
     sure = [exp.Is(this=exp.paren(c, copy=False), expression=exp.true()) for c in first]
@@ -160,12 +161,12 @@ def only_where(conditions: Sequence[exp.Expression], value: exp.Expression) -> e
 
 
 Builder = Callable[..., AggregateCall]
-"""What makes calls of one function: its columns first, then its parameters."""
+"""Builds calls of one function: its columns first, then its parameters."""
 
 
 @cache
 def builder(name: str) -> Builder:
-    """The function of Python that calls an aggregate of the registry: what `tidegate.name` is."""
+    """The Python function of a registered aggregate; `tidegate.<name>` is this."""
     definition = find_python(name)
     if definition is None:
         raise KeyError(name)
@@ -197,7 +198,7 @@ def builder(name: str) -> Builder:
 
 
 def _order_words(definition: AggregateFunction) -> tuple[str, ...]:
-    """The keywords that say in which order a function takes the tuples."""
+    """The keywords that give the order in which a function takes tuples."""
     if isinstance(definition, OrderedFunction):
         return ("order_by", "descending")
     return ("descending",) if isinstance(definition, WithinFunction) else ()
@@ -208,7 +209,7 @@ def _in_order(
     columns: tuple[exp.Expression, ...],
     given: Mapping[str, object],
 ) -> tuple[str, tuple[exp.Expression, ...], tuple[Any, ...]]:
-    """The kind, columns and last parameters of a call with the order that keywords ask for."""
+    """The kind, columns and extra parameters of a call with the order that the keywords give."""
     by, descending = given.get("order_by"), bool(given.get("descending"))
     keys = tuple(
         to_node(k) for k in (by if isinstance(by, list | tuple) else (by,)) if by is not None
@@ -229,7 +230,7 @@ def _column_names(count: int) -> tuple[str, ...]:
 def _signature(
     definition: AggregateFunction, columns: Sequence[str], constants: Sequence[Constant]
 ) -> Signature:
-    """What `help` shows: the columns, then the parameters with their defaults, then the order."""
+    """The signature that `help` shows: columns, parameters with defaults, then the order."""
     needed = None if definition.star else Slot.empty
     slots = [_slot(name, Argument, needed) for name in columns]
     for constant in constants:
@@ -247,7 +248,7 @@ def _slot(name: str, annotation: object, default: object) -> Slot:
 
 
 def aggregate(function: Aggregator, *of: Argument) -> AggregateCall:
-    """The user's own aggregate over these arguments."""
+    """A call of the user's own aggregate on these arguments."""
     if not isinstance(function, Aggregator):
         raise QueryError("aggregate", "the function must be an Aggregator", repr(function))
     return AggregateCall("user", tuple(to_node(a) for a in of), (function,))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tidegate.errors import QueryError
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.check import check_type, key_type, set_fields, types_of
-from tidegate.query.logical import Logical, asked
+from tidegate.query.logical import Logical, clause_property
 from tidegate.query.name import (
     WINDOW,
     NamedExpr,
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Aggregate(Logical):
-    """One row per window and group that has tuples: window_start, window_end, keys, aggregates.
+    """One row per window and group with tuples: window_start, window_end, keys, aggregates.
 
-    The ends of a window of tuples are the times of its oldest and of its newest tuple.
+    A window of tuples starts at its oldest tuple and ends at its newest.
     """
 
     child: Node
@@ -51,13 +51,13 @@ class Aggregate(Logical):
     keys: tuple[NamedExpr, ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
     clauses: tuple[Clause, ...] = ()
-    """The WITH clauses, always in the same order, however the user wrote them."""
+    """What is asked beside the answer; sorted, so that the order of writing makes no difference."""
     windowed = True
     stateful = True
-    bound: ClassVar[ErrorBound | None] = asked("ERROR")
-    balance: ClassVar[Balance | None] = asked("BALANCE")
-    shed: ClassVar[Shed | None] = asked("SHED")
-    pairs: ClassVar[ShedPairs | None] = asked("PAIRS")
+    bound: ClassVar[ErrorBound | None] = clause_property("ERROR")
+    balance: ClassVar[Balance | None] = clause_property("BALANCE")
+    shed: ClassVar[Shed | None] = clause_property("SHED")
+    pairs: ClassVar[ShedPairs | None] = clause_property("PAIRS")
 
     def __post_init__(self) -> None:
         names = self.child.names
@@ -89,27 +89,23 @@ class Aggregate(Logical):
         way = "".join(f", {clause.shown}" for clause in self.clauses if clause.shown)
         return f"aggregate [{self.window}] by {keys or 'nothing'}: {calls or 'groups only'}{way}"
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
     @cached_property
     def names(self) -> Names:
         return Names((*WINDOW, *(n for n, _ in self.keys), *self.result_names))
 
     def without(self, clause: Clause) -> Self:
-        """The same without one of its clauses."""
+        """The same aggregate without one of its clauses."""
         return replace(self, clauses=tuple(c for c in self.clauses if c is not clause))
 
     @property
     def partitioner(self) -> str | None:
-        """The partitioner that the query names; None leaves it to the options of the run."""
+        """The partitioner for its tuples; None takes that of the run."""
         found: PartitionedBy | None = self.clause("PARTITIONER")
         return None if found is None else found.partitioner
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """The names of the columns after the keys: aggregates, then those that clauses add."""
+        """The columns after the keys: aggregates, and the columns that clauses add."""
         ends = ("", *(end for clause in self.clauses for end in clause.beside))
         last = (name for clause in self.clauses for name, _ in clause.last)
         return (*(name + end for name, _ in self.aggregates for end in ends), *last)
@@ -143,13 +139,13 @@ class Aggregate(Logical):
 
 @dataclass(frozen=True, eq=False)
 class Top(Passthrough):
-    """The rows of each window in this order, at most `limit` of them; ties in order of the key."""
+    """The rows of each window in this order, at most `limit`; ties in key order."""
 
     child: Node
     order: tuple[Order, ...]
     limit: int | None
     ranked: TopRanked | None = None
-    """Rows that are left out before they are counted for the limit."""
+    """Filters rows by their number in a partition, before the limit counts them."""
 
     def __post_init__(self) -> None:
         if not self.child.windowed:
@@ -191,14 +187,14 @@ class Top(Passthrough):
 
 
 def aggregate_of(node: Node) -> Aggregate:
-    """The aggregate that made the windows of a windowed node's rows."""
+    """The aggregate below a windowed node."""
     while not isinstance(node, Aggregate):
         (node,) = node.children
     return node
 
 
 def _place(clause: Clause) -> tuple[bool, str]:
-    """Clauses that add no columns come first."""
+    """Sorts clauses that add no columns first."""
     return bool(clause.beside or clause.last), clause.word
 
 

@@ -1,4 +1,4 @@
-"""Aim: a query with a latency target, which is for the run and changes none of its rows."""
+"""Aim: a latency target for a query. It guides the run and changes no row."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Aim(Passthrough):
-    """The rows of its child; how late they may be, how far off, and with how many instances.
+    """The rows of its child; how late they may be, with which error, and on how many instances.
 
-    It stands at the very top of a query, where `Output` takes it off: no lowering sees one.
+    It is the topmost node of a query; `Output` removes it, so lowering never sees it.
     """
 
     child: Node

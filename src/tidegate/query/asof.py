@@ -1,8 +1,8 @@
-"""The as-of join as a logical node: each left tuple with the right one nearest to it in time.
+"""The as-of join as a logical node: each left tuple with the right tuple nearest to it in time.
 
-`>=` and `>` look back: the latest right tuple of the key that is not later, or earlier. `<=` and
-`<` look ahead: the earliest that is not earlier, or later. Among right tuples of that instant the
-last in the total order counts. The time of a row is that of its left tuple.
+`>=` and `>` look back, to the latest right tuple of the key that is not later (`>`: earlier). `<=`
+and `<` look ahead, to the earliest that is not earlier (`<`: later). Of several right tuples at
+that instant the last in the total order counts. A row has the time of its left tuple.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ FORWARD = ("<=", "<")
 
 @dataclass(frozen=True, eq=False)
 class AsOf(Paired):
-    """Left tuples, each with its right one; where there is none, NULLs if `keep`, else no row.
+    """Left tuples with their right partner; without one, NULLs if `keep`, else no row.
 
-    `equalities` say of which tuples those of a key are, each with one side on either hand; without
-    any, all tuples have one key. Right tuples further off than `tolerance_us` do not count.
+    `equalities` define the key, each with one side on either hand; without any, all tuples have one
+    key. Right tuples further away than `tolerance_us` do not count.
     """
 
     left: Node
@@ -79,7 +79,7 @@ class AsOf(Paired):
                     key_type(bind(hand, types, "ON").type, expression_text(hand), "ON")
 
     def _sides_of(self, condition: exp.Expression) -> exp.EQ:
-        """An equality with the left side on its left hand; anything else is refused."""
+        """An equality with the left side on the left; raises for anything else."""
         hands = (condition.this, condition.expression) if isinstance(condition, exp.EQ) else ()
         sides = [set(self.side_names(side)) for side in (0, 1)]
         used = [{c.name for c in hand.find_all(exp.Column)} for hand in hands]
@@ -124,5 +124,5 @@ class AsOf(Paired):
 
     @property
     def kind(self) -> str:
-        """What becomes of left tuples, in words; the state does not depend on it."""
+        """The kind of join in words. The state is the same for both kinds."""
         return f"as-of {'left ' if self.keep else ''}join by {self.comparison}"

@@ -1,4 +1,4 @@
-"""Checks the expressions of a node against the columns of its children."""
+"""Type checks of a node's expressions against the columns of its children."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from tidegate.errors import QueryError
 from tidegate.expression.tree import Expr
+from tidegate.query.name import EVENT_TIME
 from tidegate.query.types.coercion import common
 from tidegate.query.typing import UnknownKernel, bind, bind_predicate
 from tidegate.schema import type_name
@@ -36,7 +37,7 @@ def bind_after(
     predicate: bool = False,
     remedy: str = AFTER_WINDOW,
 ) -> Expr:
-    """Bind an expression over the rows of windows or over pairs, where Spark cannot be asked."""
+    """Binds an expression that Spark never sees; raises if only Spark could evaluate it."""
     try:
         return (bind_predicate if predicate else bind)(expression, types, where)
     except UnknownKernel as missing:
@@ -49,19 +50,19 @@ def bind_after(
 
 
 def union_type(types: Iterable[pa.DataType], name: str) -> pa.DataType:
-    """The type of a column of a union; text and numbers have none in common."""
+    """The type of a column of a union; text and numbers have no common type."""
     return common(types, "UNION ALL", f"every side of column {name}", strings=False)
 
 
 def key_type(type_: pa.DataType, name: str, where: str = "GROUP BY") -> pa.DataType:
-    """The type of a key, which must have an order and an equality."""
+    """The type of a key; raises for types without an order and an equality."""
     if pa.types.is_nested(type_):
         raise QueryError(where, f"{name} must be a plain value", type_name(type_))
     return type_
 
 
 def types_of(node: Node) -> dict[str, pa.DataType]:
-    """The columns of a node by name, told once: there is a question for every column above it."""
+    """The column types of a node by name; cached, because every column above asks for them."""
     kept = vars(node)
     if _TYPES not in kept:
         try:
@@ -81,7 +82,7 @@ def check_type(
     predicate: bool = False,
     ordered: bool = False,
 ) -> None:
-    """Refuse an expression that cannot be typed; what only Spark knows passes below state."""
+    """Raises for an expression that has no type. Below state, what only Spark knows is accepted."""
     try:
         types = types_of(child)
     except UnknownKernel:
@@ -96,7 +97,18 @@ def check_type(
         (bind_predicate if predicate else bind)(expression, types, where)
 
 
+def refuse_shadowed(child: Node, where: str, remedy: str) -> None:
+    """Raises if a column of the child has the name of the event time but is not the event time."""
+    if EVENT_TIME in child.names and EVENT_TIME not in child.event_names:
+        raise QueryError(
+            where,
+            f"the name {EVENT_TIME} belongs to the event time",
+            "a column of that name",
+            remedy,
+        )
+
+
 def set_fields(node: object, **fields: object) -> None:
-    """Give a frozen node what its checks have made of its fields."""
+    """Replaces fields of a frozen node with their checked form."""
     for name, value in fields.items():
         object.__setattr__(node, name, value)

@@ -1,4 +1,4 @@
-"""Deduplication as a logical node: of each key one tuple within a time."""
+"""Deduplication as a logical node: one tuple per key within a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from tidegate.duration import duration_text
 from tidegate.errors import QueryError
-from tidegate.query.check import check_type, key_type, set_fields, types_of
+from tidegate.query.check import check_type, key_type, refuse_shadowed, set_fields, types_of
 from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, Names, canonical, expression_text, is_plain
 from tidegate.query.row_key import RowKey
@@ -24,24 +24,20 @@ if TYPE_CHECKING:
 
 FIRST, LAST = "first", "last"
 KEEPS = (FIRST, LAST)
-"""Which tuple of a key may be kept."""
+"""Which tuple of a key can be kept."""
 
 _WHERE = "DISTINCT ON"
 
 
 class TupleRows(Logical):
-    """The part of a stateful node whose rows are tuples of its child, each at its event time.
+    """The base of stateful nodes whose rows are tuples of the child, each at its event time.
 
-    Rows of windows are tuples like others; their window is then two columns of them.
+    Rows of windows count as tuples; their window is then two ordinary columns.
     """
 
     child: Node
     windowed = False
     stateful = True
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -55,30 +51,26 @@ class TupleRows(Logical):
 
     @property
     def own_time(self) -> bool:
-        """Whether rows show a time of their own: those that were decided later."""
+        """Whether a row's `ts` may be earlier than the instant of its decision."""
         return self.child.own_time
 
     @cached_property
     def event_names(self) -> frozenset[str]:
         return self.child.event_names | {EVENT_TIME}
 
-    def refuse_shadowed(self, where: str) -> None:
-        """Refuse a child with a column that has the name of the event time, and is not it."""
-        if EVENT_TIME in self.child.names and EVENT_TIME not in self.child.event_names:
-            raise QueryError(
-                where,
-                f"the name {EVENT_TIME} belongs to the event time",
-                "a column of that name",
-                f"Give the column another name: FROM (SELECT {EVENT_TIME} AS t, ... FROM ...).",
-            )
+    def check_event_time(self, where: str) -> None:
+        """Raises if a column has the name of the event time but is not the event time."""
+        remedy = f"Give the column another name: FROM (SELECT {EVENT_TIME} AS t, ... FROM ...)."
+        refuse_shadowed(self.child, where, remedy)
 
 
 @dataclass(frozen=True, eq=False)
 class Dedup(TupleRows):
-    """Of each key one tuple within a time.
+    """One tuple per key within a time.
 
-    KEEP FIRST: those that no kept tuple of their key is at most `within_us` before. KEEP LAST: the
-    last one at most so long after the first, decided when the frontier has passed that time.
+    KEEP FIRST: a tuple passes if no kept tuple of its key is at most `within_us` before it. KEEP
+    LAST: the last tuple at most that long after the first, decided when the frontier has passed
+    that time.
     """
 
     child: Node
@@ -87,7 +79,7 @@ class Dedup(TupleRows):
     keep: str = FIRST
 
     def __post_init__(self) -> None:
-        self.refuse_shadowed(_WHERE)
+        self.check_event_time(_WHERE)
         if not self.keys:
             raise QueryError(_WHERE, "needs a column", "none", "Name one: DISTINCT ON (id).")
         if self.keep not in KEEPS:

@@ -1,4 +1,4 @@
-"""StreamDef: the sources, the time column and the lateness of a stream of a plan."""
+"""StreamDef: a stream's sources, time column and lateness."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tidegate.source.subscription import AS_FOUND, Reading
 
 @dataclass(frozen=True)
 class StreamDef:
-    """A named stream: where its sources are, which column is its time, and how late it may be.
+    """A named stream: its sources, its time column, and how late tuples may be.
 
-    `uris` may be empty when the sources are handed in as objects. `idle_us` is None when a silent
-    source holds the frontier back for ever, which is the default because it keeps determinism.
-    `reading` is what was said of how files are read, also of those that join later; `types_from`
-    tells people where the types of columns come from, empty where there is nothing to tell.
+    `uris` is empty if the program hands in source objects. `idle_us` None, the default, lets a
+    silent source hold back the frontier for ever: that keeps results deterministic. `reading` are
+    the options for reading files, also of files that appear later. `types_from` says where the
+    column types come from, for people; it may be empty.
     """
 
     name: str

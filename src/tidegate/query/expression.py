@@ -1,9 +1,9 @@
-"""Expressions written in Python with col(), lit() and operators; each holds a sqlglot tree.
+"""Expressions in Python with col(), lit() and operators; each holds a sqlglot tree.
 
-``col("fare") * 2 > lit(10)`` builds the tree that the SQL text would; nothing is evaluated here.
-A string is a column's name where a function or a method of a stream wants an expression
-(``call("upper", "name")``, ``group_by("route")``), and a text constant beside an operator
-(``col("route") == "A"``), as in other libraries of this kind.
+``col("fare") * 2 > lit(10)`` builds the same tree as the SQL text; nothing is evaluated here. As in
+similar libraries, a string is a column name where a function or a stream method expects an
+expression (``call("upper", "name")``, ``group_by("route")``), but a text constant beside an
+operator (``col("route") == "A"``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEFT_FIRST: dict[type[exp.Expr], tuple[type[exp.Expr], ...]] = {
     **dict.fromkeys(_SUMS, _SUMS),
     **{kind: (kind,) for kind in (exp.Mul, exp.And, exp.Or)},
 }
-"""By operator, the operators that need no parentheses on its left."""
+"""For each operator, the operators that need no parentheses on its left."""
 
 _ATOMS = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Func, exp.Interval)
 
@@ -38,7 +38,7 @@ _Operator = Callable[["Expression", object], "Expression"]
 
 
 def _operators(kind: type[exp.Binary]) -> tuple[_Operator, _Operator]:
-    """An operator as the methods of what stands on its left, and on its right."""
+    """The method of an operator when the expression is on its left, and when it is on its right."""
     return (
         lambda self, other: Expression(None, _Link(kind, self, _constant(other))),
         lambda self, other: Expression(_binary(kind, _constant(other), _constant(self))),
@@ -46,10 +46,10 @@ def _operators(kind: type[exp.Binary]) -> tuple[_Operator, _Operator]:
 
 
 class Expression:
-    """An expression over the columns of a stream; operators and methods make larger ones.
+    """An expression over a stream's columns; operators and methods make larger ones.
 
-    Combine conditions with ``&``, ``|`` and ``~`` in parentheses: ``and``, ``or``, ``not`` and
-    ``if`` would need the value now, and there is none before the query runs.
+    Combine conditions with ``&``, ``|`` and ``~`` and parentheses. ``and``, ``or``, ``not`` and
+    ``if`` would need a value now, and there is none before the query runs.
     """
 
     __slots__ = ("_link", "_node")
@@ -62,8 +62,7 @@ class Expression:
 
     @property
     def node(self) -> exp.Expression:
-        """The tree, made when it is first asked for: a sum is then made in one go, not anew with
-        every term."""
+        """The tree, built when first read, so that a sum of n terms is built once."""
         if self._node is None:
             self._node = self._made()
         return cast("exp.Expression", self._node)  # every node is one, sqlglot's stubs say less
@@ -74,6 +73,7 @@ class Expression:
         while first._node is None and first._link is not None:
             links.append(first._link)
             first = first._link.left
+        # Copies, because a node of sqlglot knows one parent and an expression may be used twice.
         node: exp.Expr = first.node.unalias().copy()
         for link in reversed(links):
             node = _binary(link.kind, node, link.right.copy())
@@ -84,33 +84,33 @@ class Expression:
         return f"Expression({expression_text(self.node)})"
 
     def __bool__(self) -> bool:
-        raise self._told(
+        raise self._misuse(
             "an expression has no truth value before the query runs",
             "Use & for and, | for or, ~ for not, with parentheses around each comparison, "
             ".between(a, b) for a <= x <= b, and .isin(...) for in.",
         )
 
     def __iter__(self) -> NoReturn:
-        raise self._told(
+        raise self._misuse(
             "an expression is not a list",
             "Python's sum, min and max take lists: write tg.sum(...), tg.min(...), tg.max(...).",
         )
 
     def __len__(self) -> NoReturn:
         remedy = 'Write call("length", ...) for the length of a text.'
-        raise self._told("an expression is not a list", remedy)
+        raise self._misuse("an expression is not a list", remedy)
 
     def __contains__(self, other: object) -> NoReturn:
-        raise self._told(
+        raise self._misuse(
             "in would need the value now, and there is none before the query runs",
             "Write .contains(text), or .isin(...) for one of several values.",
         )
 
     def __getitem__(self, key: object) -> NoReturn:
         remedy = 'Write for example expr("place.city") or expr("stops[0]").'
-        raise self._told("fields and items are written as in SQL", remedy, f"[{key!r}]")
+        raise self._misuse("fields and items are written as in SQL", remedy, f"[{key!r}]")
 
-    def _told(self, requirement: str, remedy: str, got: str | None = None) -> QueryError:
+    def _misuse(self, requirement: str, remedy: str, got: str | None = None) -> QueryError:
         return QueryError("expression", requirement, got or expression_text(self.node), remedy)
 
     def __round__(self, digits: int = 0) -> Expression:
@@ -156,7 +156,7 @@ class Expression:
         return Expression(exp.Not(this=_wrapped(self.node)))
 
     def alias(self, name: str) -> Expression:
-        """The same value under a name of its own in the output."""
+        """The same value under another name in the output."""
         return Expression(exp.alias_(self.node.unalias(), name, quoted=True))
 
     def abs(self) -> Expression:
@@ -169,11 +169,11 @@ class Expression:
         return Expression(exp.Not(this=self.is_null().node))
 
     def eq_null_safe(self, other: object) -> Expression:
-        """Equal, where NULL equals NULL and nothing else."""
+        """Equality in which NULL equals NULL."""
         return self._with(exp.NullSafeEQ, other)
 
     def isin(self, *members: object) -> Expression:
-        """Among the values given, as arguments or as one list."""
+        """Whether it equals one of the values, given as arguments or as one list."""
         if len(members) == 1 and isinstance(members[0], list | tuple | set | frozenset):
             given = members[0]
             members = tuple(sorted(given) if isinstance(given, set | frozenset) else given)
@@ -183,7 +183,7 @@ class Expression:
         return Expression(exp.In(this=_wrapped(self.node), expressions=nodes))
 
     def between(self, low: object, high: object) -> Expression:
-        """From low to high, both included."""
+        """Whether it is from low to high, both included."""
         bounds = {"low": _wrapped(_constant(low)), "high": _wrapped(_constant(high))}
         return Expression(exp.Between(this=_wrapped(self.node), **bounds))
 
@@ -207,7 +207,7 @@ class Expression:
 
 @dataclass(frozen=True, eq=False)
 class _Link:
-    """An operator between an expression and what stands on its right."""
+    """An operator that is not built yet: its left expression and its right operand."""
 
     kind: type[exp.Binary]
     left: Expression
@@ -215,7 +215,7 @@ class _Link:
 
 
 class When(Expression):
-    """Values under conditions, the first that is true counts; NULL where none is."""
+    """Values under conditions; the first true condition counts. NULL if none is true."""
 
     __slots__ = ("_pairs",)
 
@@ -225,7 +225,7 @@ class When(Expression):
 
     @called_as('when(col("fare") > 5, "high").when(col("fare") > 2, "mid").otherwise("low")')
     def when(self, condition: object, value: object) -> When:
-        """Another value, where no condition before it is true and this one is."""
+        """Adds a value for rows where this condition is true and none before it is."""
         return When((*self._pairs, (to_node(condition), _constant(value))))
 
     @called_as('when(col("fare") > 5, "high").otherwise("low")')
@@ -257,14 +257,14 @@ right = Side("right")
 
 
 def col(name: str) -> Expression:
-    """A column by its name, which is taken as it stands."""
+    """A column by its exact name."""
     if not isinstance(name, str) or not name:
         raise QueryError("col", "a column's name must be a text", repr(name))
     return Expression(exp.column(_identifier(name)))
 
 
 def lit(value: object) -> Expression:
-    """A constant; the way to write a text constant where a string would be a column's name."""
+    """A constant; use it for text where a string would be a column name."""
     return value if isinstance(value, Expression) else Expression(_literal(value))
 
 
@@ -277,15 +277,15 @@ def call(name: str, *args: object) -> Expression:
 
 @called_as('when(col("fare") > 5, "high").otherwise("low")')
 def when(condition: object, value: object) -> When:
-    """A value where a condition is true; `.when` adds others, `.otherwise` what is left.
+    """A value where a condition is true; add others with `.when`, the rest with `.otherwise`.
 
-    The values are constants, text too, or expressions: ``when(col("paid"), col("fare"))``.
+    The values are constants, also text, or expressions: ``when(col("paid"), col("fare"))``.
     """
     return When(((to_node(condition), _constant(value)),))
 
 
 def to_node(value: object) -> exp.Expression:
-    """The tree of what a user gave as an expression: a string is a column, a scalar a constant."""
+    """The tree of an argument: a string is a column name, another scalar a constant."""
     if isinstance(value, str):
         return col(value).node
     node = Expression(_constant(value)).node
@@ -294,7 +294,7 @@ def to_node(value: object) -> exp.Expression:
 
 
 def _require_shallow(node: exp.Expr, where: str) -> None:
-    """Refuse what is nested too deeply; chains of operators may be of any length."""
+    """Raises for deep nesting; chains of operators may have any length."""
     stack = [(node, 0)]
     while stack:
         part, depth = stack.pop()
@@ -315,7 +315,7 @@ def _case(
 
 
 def _as_call(name: str) -> str | None:
-    """What to write for a function of SQL that was taken for a method."""
+    """What to write instead, if a SQL function was used as a method."""
     from tidegate.query.types.form import ALIASES
     from tidegate.query.types.function import FUNCTIONS
 
@@ -336,7 +336,7 @@ def _identifier(name: str) -> exp.Identifier:
 
 
 def _wrapped(node: exp.Expr) -> exp.Expr:
-    """A copy of an operand that keeps its place whatever stands around it."""
+    """A copy of an operand, in parentheses if an operator next to it could take it apart."""
     return _parenthesized(node.unalias().copy())
 
 
@@ -349,13 +349,13 @@ def _parenthesized(node: exp.Expr) -> exp.Expr:
 
 
 def _binary(kind: type[exp.Binary], first: exp.Expr, second: exp.Expr) -> exp.Expr:
-    """An operator over nodes that are nobody else's; a chain has no parentheses on its left."""
+    """An operator over nodes without another parent; a chain needs no parentheses on its left."""
     chain = isinstance(first, _LEFT_FIRST.get(kind, ()))
     return kind(this=first if chain else _parenthesized(first), expression=_parenthesized(second))
 
 
 def _literal(value: object) -> exp.Expr:
-    """A constant as Spark SQL writes it; naive times are UTC, floats are doubles."""
+    """A constant in Spark SQL; a time without a zone is UTC, a float is a double."""
     if value is None:
         return exp.Null()
     if isinstance(value, bool):

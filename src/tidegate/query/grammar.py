@@ -1,7 +1,7 @@
 """The grammar of clauses and windows: each lists its parts, and SQL parses, prints and reads them.
 
-A part is a value, after a word of its own where it has one: `CONFIDENCE 95 PERCENT`. The value
-fills a field of the clause or the window.
+A part is a value, usually after a word: `CONFIDENCE 95 PERCENT`. The value fills a field of the
+clause or window.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tidegate.errors import QueryError
 
 
 class SyntaxReader(Protocol):
-    """What the SQL parser reads for a value; `expected` is what it says where that is not there."""
+    """What a value needs from the SQL parser; `expected` is the text of the error."""
 
     def read_count(self, expected: str) -> exp.Expr: ...
 
@@ -33,25 +33,25 @@ class SyntaxReader(Protocol):
 
 
 class SyntaxValue(ABC):
-    """What may stand in a part; `unit` is the word that must follow it."""
+    """A kind of value in a part; `unit` is the word that must follow it."""
 
     unit: str = ""
 
     @abstractmethod
     def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
-        """The syntax node of the value, which comes after a word."""
+        """Parses the value that follows the word `after`."""
 
     @abstractmethod
     def read(self, node: exp.Expr, where: str) -> Any:
-        """The value that a syntax node means."""
+        """The Python value of a parsed node."""
 
     @abstractmethod
     def text(self, value: Any) -> str:
-        """The value as SQL has it, its unit included."""
+        """The value in SQL, with its unit."""
 
 
 class CountValue(SyntaxValue):
-    """A whole number of rows: `5`, or where a unit follows `5 ROWS`."""
+    """A whole number of rows: `5`, or `5 ROWS` if it has a unit."""
 
     expected = "expected a number"
 
@@ -81,7 +81,7 @@ class InstancesValue(CountValue):
 
 
 class PercentValue(CountValue):
-    """`10 PERCENT`, a share of 0.1."""
+    """`10 PERCENT`, the share 0.1."""
 
     unit, expected = "PERCENT", "expected a number and PERCENT"
 
@@ -89,7 +89,7 @@ class PercentValue(CountValue):
         return float(_number(node) / 100)
 
     def text(self, value: float) -> str:
-        """Exactly: two shares are never one text, because the text says which query it is."""
+        """Exact, so that two shares never have one text: the text identifies the query."""
         return f"{(Decimal(repr(float(value))) * 100).normalize():f} {self.unit}"
 
 
@@ -97,7 +97,7 @@ PERCENT = PercentValue()
 
 
 class DurationValue(SyntaxValue):
-    """`15 MINUTES`, or the text '15 minutes', in microseconds."""
+    """`15 MINUTES` or '15 minutes', in microseconds."""
 
     def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
         return reader.read_duration()
@@ -113,7 +113,7 @@ class DurationValue(SyntaxValue):
 
 
 class RangeValue(DurationValue):
-    """A duration, or whole months: `1 MONTH`."""
+    """A duration, or a number of months: `1 MONTH`."""
 
     def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
         return reader.read_range()
@@ -125,7 +125,7 @@ class RangeValue(DurationValue):
 
 
 class TextValue(SyntaxValue):
-    """A text in quotes, as it is written."""
+    """A quoted text."""
 
     def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
         return reader.read_name(f"expected a text in quotes after {after}")
@@ -139,7 +139,7 @@ class TextValue(SyntaxValue):
 
 @dataclass(frozen=True)
 class NameValue(SyntaxValue):
-    """A name, or a text in quotes where it has parameters; in small letters."""
+    """A name, quoted if it has parameters; in lower case."""
 
     expected: str = "expected a name"
 
@@ -155,7 +155,7 @@ class NameValue(SyntaxValue):
 
 @dataclass(frozen=True)
 class WordValue(NameValue):
-    """One of some words, in small letters here and in capitals in SQL."""
+    """One of several words: lower case in Python, upper case in SQL."""
 
     words: tuple[str, ...] = ()
 
@@ -171,8 +171,8 @@ class WordValue(NameValue):
 class SyntaxPart:
     """A value, the field that it fills, and the word before it.
 
-    A part without a word, or that is `required`, must be written. One that is `quiet` is not in
-    the text of a clause that has its default.
+    A part without a word must be written, and so must one that is `required`. A `quiet` part is
+    left out of the clause's text if it has the default.
     """
 
     field: str
@@ -183,7 +183,7 @@ class SyntaxPart:
 
 
 def listed(words: tuple[str, ...]) -> str:
-    """For messages: MAX, MEAN or RMS."""
+    """A list for messages: MAX, MEAN or RMS."""
     *first, last = words
     return f"{', '.join(first)} or {last}" if first else last
 

@@ -1,14 +1,15 @@
-"""Walks through a plan, which is a graph: what several nodes read is met once."""
+"""Walks over a plan; a node that several others read is visited once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tidegate.query.node import Aggregate, Join, Node, ProcessNode
+from tidegate.query.logical import Logical
+from tidegate.query.node import Node
 
 
 def bottom_up(roots: Iterable[Node]) -> Iterator[Node]:
-    """Every node after its children; equal nodes that are two objects are met twice."""
+    """Every node after its children. Equal nodes that are two objects are both visited."""
     seen: set[int] = set()
     stack = [(root, False) for root in roots]
     while stack:
@@ -21,16 +22,6 @@ def bottom_up(roots: Iterable[Node]) -> Iterator[Node]:
             stack.extend((child, False) for child in reversed(node.children))
 
 
-def has_join(node: Node) -> bool:
-    """Whether a join is somewhere in a plan."""
-    return any(isinstance(part, Join) for part in bottom_up([node]))
-
-
-def has_process(node: Node) -> bool:
-    """Whether a user's own operator is somewhere in a plan."""
-    return any(isinstance(part, ProcessNode) for part in bottom_up([node]))
-
-
-def has_aggregate(node: Node) -> bool:
-    """Whether an aggregate is somewhere in a plan."""
-    return any(isinstance(part, Aggregate) for part in bottom_up([node]))
+def has(kind: type[Logical], node: Node) -> bool:
+    """Whether a plan has a node of a kind."""
+    return any(isinstance(part, kind) for part in bottom_up([node]))

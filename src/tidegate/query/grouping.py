@@ -1,8 +1,8 @@
-"""Groups one aggregate by several sets of keys: GROUPING SETS, ROLLUP and CUBE.
+"""GROUPING SETS, ROLLUP and CUBE: one aggregate grouped by several sets of keys.
 
-Every tuple is read once per set, with NULL for the keys outside the set. The number of the set is a
-key as well. So such a NULL and a tuple's own NULL are different groups, and no group mixes two
-sets. Work and state are those of as many aggregates as there are sets.
+Every tuple is read once per set, with NULL for the keys that are not in the set. The set's number
+is a key too. So such a NULL and a NULL of a tuple are in different groups, and no group has tuples
+of two sets. Work and state are those of as many aggregates as there are sets.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from tidegate.query.node import Aggregate, Node, Project, Union
 T = TypeVar("T")
 
 MOST_SETS = 64
-"""The most grouping sets: each reads all tuples once."""
+"""Each set reads all tuples once more."""
 
 GROUPING_ID = "grouping_id"
 
 Sets = tuple[frozenset[str], ...]
-"""The names of the keys of each set."""
+"""For each set, the names of its keys."""
 
 
 @dataclass(frozen=True)
 class GroupingSets:
-    """Several sets of columns to group by, for `group_by`."""
+    """Several sets of columns, as an argument of `group_by`."""
 
     sets: tuple[tuple[str | Expression, ...], ...]
 
@@ -44,12 +44,12 @@ def rollup(*columns: str | Expression) -> GroupingSets:
 
 
 def cube(*columns: str | Expression) -> GroupingSets:
-    """Group by every subset of these columns, from all of them to none."""
+    """Every subset of these columns, from all of them to none."""
     return GroupingSets(tuple(cube_of(columns)))
 
 
 def grouping_sets(*sets: Iterable[str | Expression]) -> GroupingSets:
-    """Group by each of these sets of columns; the empty set is one group for all tuples."""
+    """Exactly these sets of columns; an empty set is one group for all tuples."""
     if any(isinstance(given, str | Expression) for given in sets):
         raise QueryError(
             "grouping_sets",
@@ -61,18 +61,18 @@ def grouping_sets(*sets: Iterable[str | Expression]) -> GroupingSets:
 
 
 def rollup_of(parts: Sequence[T]) -> list[tuple[T, ...]]:
-    """The prefixes of a list, longest first."""
+    """The prefixes of a list, the longest first."""
     return [tuple(parts[:size]) for size in range(len(parts), -1, -1)]
 
 
 def cube_of(parts: Sequence[T]) -> list[tuple[T, ...]]:
-    """The subsets of a list, largest first."""
+    """The subsets of a list, the largest first."""
     sizes = range(len(parts), -1, -1)
     return [chosen for size in sizes for chosen in combinations(parts, size)]
 
 
 def crossed(sides: Iterable[Sequence[Collection[str]]]) -> Sets:
-    """The union of each combination of one set from every side; a QueryError for a double set."""
+    """All unions of one set from every side; raises if a set comes out twice."""
     sets = tuple(frozenset().union(*chosen) for chosen in product(*sides))
     if len(sets) > MOST_SETS:
         raise QueryError("GROUP BY", f"at most {MOST_SETS} grouping sets", str(len(sets)))
@@ -84,7 +84,7 @@ def crossed(sides: Iterable[Sequence[Collection[str]]]) -> Sets:
 
 
 def id_of(held: frozenset[str], keys: Sequence[str]) -> int:
-    """Spark's GROUPING_ID of a set: one bit per key, the first is the highest; 1 if not in it."""
+    """Spark's number of a set: one bit per key, the first highest, 1 if it is not in the set."""
     return sum((key not in held) << place for place, key in enumerate(reversed(keys)))
 
 
@@ -96,9 +96,9 @@ def by_sets(
     sets: Sets,
     id_name: str = GROUPING_ID,
 ) -> Aggregate:
-    """One aggregate over all sets; its last key `id_name` is the number of the set.
+    """The aggregate over all sets; `id_name` is its last key, the number of the set.
 
-    `aggregate` makes the node from a child, keys and calls.
+    `aggregate` builds an aggregate from a child, keys and calls.
     """
     names = [name for name, _ in keys]
     arguments = _argument_names([a for _, call in calls for a in call.arguments])
@@ -106,6 +106,7 @@ def by_sets(
     sides: list[Node] = []
     for one in sets:
         shown = [
+            # CASE WHEN FALSE is a NULL of the key's own type; a bare NULL would have none.
             (_hidden(n), e if n in one else exp.Case(ifs=[exp.If(this=exp.false(), true=e)]))
             for n, e in keys
         ]
@@ -120,7 +121,7 @@ def by_sets(
 
 
 def grouping_bits(id_name: str, keys: Sequence[str], asked: Sequence[str]) -> exp.Expression:
-    """The bits of some keys in the number of a set, the first key the highest."""
+    """The bits of some keys in a set's number, the first of these keys highest."""
     if list(asked) == list(keys):
         return column(id_name)
     terms: list[exp.Expression] = []
@@ -140,7 +141,7 @@ def _hidden(name: str) -> str:
 
 
 def _argument_names(arguments: Sequence[exp.Expression]) -> dict[exp.Expression, str]:
-    """A name for each different argument: its own where it is a column."""
+    """A name for each distinct argument; a column keeps its own."""
     names: dict[exp.Expression, str] = {}
     for argument in arguments:
         if argument not in names:

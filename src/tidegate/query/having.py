@@ -1,4 +1,4 @@
-"""Places HAVING on the rows of windows, or on the tuples where only Spark can evaluate it."""
+"""Places HAVING on the rows of windows, or on the tuples if only Spark can evaluate it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from tidegate.query.typing import UnknownKernel, bind_predicate
 def having_over(aggregate: Aggregate, conditions: Sequence[exp.Expression]) -> Node:
     """The rows of windows for which all conditions are true.
 
-    A condition that only Spark can evaluate, and that is of keys alone, is asked of the tuples: it
-    has one value for all tuples of a group, so the groups that stay are the same, and there Spark
-    can be asked.
+    A condition on keys alone that only Spark can evaluate becomes a filter on the tuples, where
+    Spark can evaluate it. All tuples of a group have the same keys, so the same groups remain.
     """
     before = [c for c in conditions if _of_keys(c, aggregate) and _needs_spark(c, aggregate)]
     if before:

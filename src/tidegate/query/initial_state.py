@@ -1,7 +1,7 @@
-"""Reads from a table what the state of keys is before their first tuples.
+"""Reads a process's initial state from a table.
 
-The table has the columns of the key, and a column for each map that is to begin with values, by the
-name of the map. What is wrong with its columns is told when the node is built.
+The table has the key columns, and a column for each map that begins with values, under the map's
+name. Wrong columns raise when the node is built.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tidegate.query.table import TableDef
 from tidegate.schema import type_name
 
 _KEY = "key"
-"""The column of a key that comes from lists or from a function, as in batches."""
+"""The key's column name if keys come from lists or from a function, as in batches."""
 
 
 def initial_state(spec: ProcessSpec, table: TableDef, where: str) -> InitialState:
-    """Which columns of a table are the key of a process, and which its maps."""
+    """Finds which of the table's columns are the process's key and which its maps."""
     where = f"{where} initial"
     if table.valid_from is not None or table.refresh_us is not None:
         how = "VALID FROM" if table.valid_from is not None else "REFRESH EVERY"
@@ -85,7 +85,7 @@ def _kind(name: str, time: str | None, is_value: bool) -> str:
 
 
 def _check_time(table: TableDef, where: str) -> None:
-    """What expires needs a time from which on it is counted."""
+    """State that expires needs a time column, from which its age counts."""
     remedy = f"Add a column {EVENT_TIME} with the event time at which each row was last set."
     if EVENT_TIME not in table.schema.names:
         columns = ", ".join(table.schema.names)

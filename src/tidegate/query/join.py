@@ -1,7 +1,6 @@
-"""The join of two streams as a logical node; the event time of a pair is the later of the two.
+"""The join of two streams as a logical node; a pair has the later of its two event times.
 
-Other kinds than the inner join show each row at a time of its own, see
-`tidegate.operate.join.kind`.
+Rows of other kinds than the inner join have a time of their own, see `tidegate.operate.join.kind`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tidegate.errors import QueryError
 from tidegate.operate.join.kind import INNER, JoinKind
 from tidegate.query.check import AFTER_STATE, bind_after
 from tidegate.query.clause.column import KEPT
-from tidegate.query.logical import asked
+from tidegate.query.logical import clause_property
 from tidegate.query.name import canonical, expression_text
 from tidegate.query.paired import SIDES, Paired
 from tidegate.query.typing import UnknownKernel, bind_predicate
@@ -31,22 +30,23 @@ if TYPE_CHECKING:
     from tidegate.query.node import Node
 
 SIGNS = 16
-"""How many random signs of each tuple are used: so many degrees of freedom an interval has."""
+"""Random signs per tuple; the degrees of freedom of an error interval."""
 
 DRAWN = (KEPT, *(f"#chance{sign}" for sign in range(SIGNS)))
-"""What a join that sheds says of a pair: with which probability it came through, and where its
-aggregate has an error bound, what its tuples have to do with chance: for each sign of theirs the
-sum of the roots of 1 - probability of both, each with that sign. All are doubles."""
+"""What a shedding join says about a pair: the probability with which it was kept, and, if its
+aggregate has an error bound, for each random sign the sum of sqrt(1 - probability) over both tuples
+with that sign (see `tidegate.query.clause.pairs`). All are doubles.
+"""
 
 PredicateFunction = Callable[[pa.Table, pa.Table], Any]
-"""A predicate in Python: the left rows and the right rows, pair by pair, to booleans."""
+"""A predicate in Python: left rows and right rows, aligned pair by pair, to booleans."""
 
 
 @dataclass(frozen=True, eq=False)
 class Join(Paired):
-    """The pairs of tuples that are near in time, or in number, and satisfy the predicate.
+    """The pairs of tuples that are close in time, or in number, and satisfy the predicate.
 
-    The predicate is an expression over both sides, a function of their rows, or None for all.
+    The predicate is an expression over both sides, a function of their rows, or None for all pairs.
     """
 
     left: Node
@@ -57,10 +57,10 @@ class Join(Paired):
     labels: tuple[str, str] = SIDES
     kind: JoinKind = INNER
     clauses: tuple[Clause, ...] = ()
-    """WITH SHED: it drops tuples of its sides, and the last column says how probable a pair was.
-    WITH ERROR after it: how far the aggregate over the pairs may be off, so that no more is
-    dropped than that allows."""
-    bound: ClassVar[ErrorBound | None] = asked("ERROR")
+    """WITH SHED drops tuples of its sides; the last column is then the probability of a pair. WITH
+    ERROR after it limits the error of the aggregate over the pairs, and so how much is dropped.
+    """
+    bound: ClassVar[ErrorBound | None] = clause_property("ERROR")
 
     def __post_init__(self) -> None:
         self.check_labels()
@@ -115,5 +115,5 @@ class Join(Paired):
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """The columns that say how pairs came through."""
+        """See `DRAWN`."""
         return () if self.shed is None else (KEPT,) if self.bound is None else DRAWN

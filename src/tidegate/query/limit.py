@@ -1,4 +1,4 @@
-"""LIMIT without a window: the first rows of a stream, counted by a process with one object."""
+"""LIMIT without a window: the first rows of a stream, counted by a single process object."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 OWN_TIME = "own_ts"
-"""The column in which rows that show a time of their own bring it along."""
+"""The column that carries `ts` through the process when it differs from the event time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Limit(ProcessNode):
-    """The first rows of its child in the total order; the others are dropped."""
+    """The first rows of its child in the total order; all later ones are dropped."""
 
     @cached_property
     def own_time(self) -> bool:
@@ -55,7 +55,7 @@ class Limit(ProcessNode):
 def ordered(
     node: Node, order: Sequence[Order], limit: int | None, ranked: TopRanked | None = None
 ) -> Node:
-    """ORDER BY and LIMIT: per window after one, else the order of event time and the first rows."""
+    """ORDER BY and LIMIT, per window if there is one; else by event time, first rows only."""
     if node.windowed:
         return Top(node, tuple(order), limit, ranked)
     for key in order:
@@ -80,10 +80,11 @@ def ordered(
 
 
 def first_rows(node: Node, limit: int) -> Node:
-    """The first rows of a stream; their number is kept in the checkpoint like other state."""
+    """The first rows of a stream; the count is kept in the checkpoint like other state."""
     if limit < 0:
         raise QueryError("LIMIT", "must not be negative", str(limit))
     names = unqualified_columns(node)
+    # Names of our own, because a process may not output a column that is called ts.
     named = [(f"c{i}", column(own)) for i, (_, own) in enumerate(names)]
     if node.own_time:
         named.append((OWN_TIME, column(EVENT_TIME)))

@@ -1,8 +1,8 @@
-"""The base class of the nodes of the logical plan: equality, clauses, and where state begins.
+"""What all nodes of the logical plan share: equality, clauses, and where state begins.
 
-A plan is a graph: a stream that is read twice is one node below two others. The properties of a
-node are therefore computed once and cached on it. Computing them on every path would cost twice as
-much with each level.
+A plan is a graph: a stream that is read twice is one node below two others. So properties that look
+at the children are cached on the node; recomputing them on every path would take time exponential
+in the depth.
 """
 
 from __future__ import annotations
@@ -19,55 +19,60 @@ if TYPE_CHECKING:
 
 
 class Logical:
-    """What all nodes have in common."""
+    """The base class of all nodes."""
 
     if TYPE_CHECKING:
         stateful: bool
+        child: Node
         clauses: tuple[Clause, ...]
-
-        @property
-        def children(self) -> tuple[Node, ...]: ...
 
         @property
         def names(self) -> tuple[str, ...]: ...
 
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The nodes whose rows it reads: here the only one."""
+        return (self.child,)
+
     def clause(self, word: str) -> Any:
-        """The WITH clause of the node that begins with a word; None if there is none."""
+        """The WITH clause of this node that begins with a word; None if it has none."""
         return next((clause for clause in self.clauses if clause.word == word), None)
 
     @cached_property
     def mark(self) -> int:
-        """A hash: equal for equal nodes, and different for most others."""
+        """A hash that equal nodes share; most different nodes differ in it."""
         return hash((type(self).__name__, self.names, *(child.mark for child in self.children)))
 
     @property
     def reach_us(self) -> int:
-        """How much later than its tuples a row may come, because of a window or a wait."""
+        """How much later than its tuples a row may come: the length of a window or a wait."""
         return 0
 
     @cached_property
     def own_time(self) -> bool:
-        """Whether rows show a time of their own as `ts`, at or before the instant of the decision.
+        """Whether the rows' `ts` may be earlier than the instant at which they were decided.
 
-        Their event time is then that instant.
+        The event time is then that instant, not `ts`.
         """
         return False
 
     @cached_property
     def row_key(self) -> RowKey:
-        """The columns that identify a row."""
+        """The columns that tell rows apart."""
         return NO_KEY
 
     @cached_property
     def stateless(self) -> bool:
-        """Whether every row is made of a single tuple, so that Spark can compute its columns."""
+        """Whether every row is made of one tuple alone, so that Spark can compute its columns."""
         return not self.stateful and all(child.stateless for child in self.children)
 
     @cached_property
     def after_state(self) -> bool:
-        """Whether only kernels can evaluate expressions over these rows: they come after state.
+        """Whether only kernels can evaluate expressions over these rows, because they no longer
+        pass through Spark.
 
-        Spark may still compute expressions over one side of a join, so lowering decides for those.
+        One side of a join may still be computed by Spark, so lowering decides for the expressions
+        over it.
         """
         if len(self.children) < 2:
             return self.stateful or any(child.after_state for child in self.children)
@@ -80,17 +85,18 @@ class Logical:
             return True
         if type(other) is not type(self) or not isinstance(other, Logical):
             return NotImplemented
-        return self.mark == other.mark and _held(self) == _held(other)
+        # The marks differ for nearly all nodes that differ, so fields are seldom compared.
+        return self.mark == other.mark and _compared_fields(self) == _compared_fields(other)
 
     def __hash__(self) -> int:
         return self.mark
 
 
-def asked(word: str) -> Any:
-    """A property of a node: its clause that begins with a word."""
+def clause_property(word: str) -> Any:
+    """A property that returns the node's clause with a given first word."""
     return property(lambda node: node.clause(word))
 
 
-def _held(node: Any) -> list[object]:
-    """The fields that make a node what it is."""
+def _compared_fields(node: Any) -> list[object]:
+    """The fields that decide whether two nodes are equal."""
     return [getattr(node, field.name) for field in fields(node) if field.compare]

@@ -1,4 +1,4 @@
-"""Resolves column names inside expressions to the columns of a node's child."""
+"""Resolves the column names in expressions to the columns of a node's child."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sqlglot import exp
 from tidegate.errors import QueryError, near
 
 EVENT_TIME = "ts"
-"""The implicit column of every stream before a window."""
+"""The implicit column of a stream that has no window yet."""
 
 WINDOW = ("window_start", "window_end")
-"""The implicit columns of every row after a window."""
+"""The implicit columns of rows after a window."""
 
 _OPERATORS = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Case, exp.Interval)
 
@@ -22,9 +22,9 @@ NamedExpr = tuple[str, exp.Expression]
 
 
 class SideName(str):
-    """The name of a column of one side of a join: the side's name, a point, the column's own.
+    """A column of one side of a join: the side's name, a dot, the column's own name.
 
-    Where the side is itself a join, the column's own name is a SideName too.
+    If the side is itself a join, the column's own name is a SideName too.
     """
 
     side: str
@@ -45,7 +45,7 @@ class SideName(str):
 
 
 class Names(tuple[str, ...]):
-    """The columns of a node, indexed: finding a name costs the same for any number of columns."""
+    """The columns of a node, with a lookup by name in constant time."""
 
     def find(self, name: str) -> str | None:
         """See `find_name`."""
@@ -67,27 +67,27 @@ class Names(tuple[str, ...]):
 
 
 def column(name: str) -> exp.Column:
-    """A plain reference to a column, not quoted: names are compared exactly."""
+    """A reference to a column; names are compared exactly, so nothing is quoted."""
     return exp.Column(this=exp.Identifier(this=name, quoted=False))
 
 
 def field(of: exp.Expression, *names: str) -> exp.Expression:
-    """A reference to a field of a struct, or to one inside another."""
+    """A reference to a field of a struct, or to a field inside a field."""
     for name in names:
         of = exp.Dot(this=of, expression=exp.to_identifier(name))
     return of
 
 
 def is_column(expression: exp.Expression, names: Collection[str]) -> bool:
-    """Whether an expression is nothing but one of these columns."""
+    """Whether an expression is just one of these columns."""
     return isinstance(expression, exp.Column) and expression.name in names
 
 
 def result_name(name: str, names: Sequence[str], taken: Collection[str] = (EVENT_TIME,)) -> str:
-    """The name that one of the columns `names` has in a result in which others are `taken`.
+    """The name in a result for one of the columns `names`, if others are `taken` (in lower case).
 
-    SQL does not tell cases apart, so taken names are in lower case. The event time is called `ts`
-    there. A column of a taken name gets a number, as in DuckDB: `ts_1`.
+    SQL ignores case. A column with a taken name gets a number, as in DuckDB: `ts_1` beside the
+    event time `ts`.
     """
     if name.lower() not in taken:
         return name
@@ -97,14 +97,14 @@ def result_name(name: str, names: Sequence[str], taken: Collection[str] = (EVENT
 
 
 def is_plain(expression: exp.Expression) -> bool:
-    """Whether an expression is nothing but the name of a column."""
+    """Whether an expression is just the name of a column."""
     if not isinstance(expression, exp.Column) or not isinstance(expression.this, exp.Identifier):
         return False
     return len(expression.parts) == 1
 
 
 def find_name(name: str, names: Sequence[str]) -> str | None:
-    """The column meant by a name: the exact one, else the only one that differs in case."""
+    """The column that a name means: the exact one, else the only one that differs in case."""
     if isinstance(names, Names):
         return names.find(name)
     if name in names:
@@ -114,9 +114,9 @@ def find_name(name: str, names: Sequence[str]) -> str | None:
 
 
 def resolve(name: str, names: Sequence[str], where: str) -> str:
-    """The column meant by a name; an unknown one is an error that lists the near ones.
+    """The column that a name means; raises for an unknown name and lists similar ones.
 
-    After a join the name alone will do for a column that only one side has.
+    After a join, the name alone is enough for a column that only one side has.
     """
     found = find_name(name, names)
     if found is None:
@@ -148,14 +148,14 @@ def _column_of(columns: Sequence[SideName], name: str) -> SideName | None:
 
 
 def ambiguous(name: str, held: Sequence[str], where: str) -> QueryError:
-    """The error for an unqualified name of a column that both sides of a join have."""
+    """The error for a column that both sides of a join have."""
     return QueryError(
         where, "a column of both sides must be qualified", name, f"{' or '.join(held)}?"
     )
 
 
 def resolve_qualified(side: str, name: str, names: Sequence[str], where: str) -> str:
-    """The column meant by a name of a side and a name in it, after a join."""
+    """The column that a side's name and a column name mean after a join."""
     held = [n for n in names if isinstance(n, SideName)]
     columns = [n for n in held if n.side.lower() == side.lower()]
     if not held:
@@ -182,9 +182,9 @@ def resolve_qualified(side: str, name: str, names: Sequence[str], where: str) ->
 
 
 def canonical(expression: exp.Expression, names: Sequence[str], where: str) -> exp.Expression:
-    """A copy of an expression in which every column is plain and named as in `names`.
+    """A copy of an expression in which every column is plain and named exactly as in `names`.
 
-    Equal expressions are then equal trees, whether they were written in SQL or in Python.
+    So equal expressions become equal trees, whether they were written in SQL or in Python.
     """
 
     def fix(node: exp.Expr) -> exp.Expr:
@@ -205,7 +205,7 @@ def canonical(expression: exp.Expression, names: Sequence[str], where: str) -> e
 
 
 def _field(node: exp.Column, names: Sequence[str]) -> exp.Expr | None:
-    """The field of a struct that a name with points means, where no join has given sides."""
+    """The struct field that a dotted name means; None after a join, where dots name sides."""
     first, *fields = (part.name for part in node.parts)
     holder = find_name(first, names) if fields else None
     if holder is None or any(isinstance(n, SideName) for n in names):
@@ -214,7 +214,7 @@ def _field(node: exp.Column, names: Sequence[str]) -> exp.Expr | None:
 
 
 def substitute(expression: exp.Expression, mapping: Mapping[str, exp.Expression]) -> exp.Expression:
-    """A copy of an expression with columns replaced by what they stand for, in parentheses."""
+    """A copy of an expression with columns replaced by expressions, in parentheses where needed."""
 
     def put(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not node.table and node.name in mapping:
@@ -227,14 +227,14 @@ def substitute(expression: exp.Expression, mapping: Mapping[str, exp.Expression]
 
 
 def wrapped(expression: exp.Expression) -> exp.Expression:
-    """The expression, in parentheses if an operator beside it could bind stronger."""
+    """The expression, in parentheses if an operator next to it could take it apart."""
     if isinstance(expression, exp.Paren | exp.Dot) or not isinstance(expression, _OPERATORS):
         return expression
     return exp.Paren(this=expression)
 
 
 def expression_text(expression: exp.Expr) -> str:
-    """An expression as Spark SQL writes it, for people: names that are words without quotes."""
+    """An expression in Spark SQL for people; names that are words are not quoted."""
     quoted = [i for i in expression.find_all(exp.Identifier) if i.args.get("quoted")]
     if quoted:
         expression = expression.copy()
@@ -245,18 +245,18 @@ def expression_text(expression: exp.Expr) -> str:
 
 
 def named_text(name: str, expression: exp.Expression) -> str:
-    """A named expression for people: the name alone where it is nothing else."""
+    """A named expression for people; just the name if it is the same."""
     text = expression_text(expression)
     return text if name == text else f"{name} = {text}"
 
 
 def conjuncts(predicate: exp.Expression) -> tuple[exp.Expression, ...]:
-    """The conditions that AND joins, in the order they were written."""
+    """The conditions that AND joins, as they were written."""
     return tuple(as_expression(part) for part in flattened(predicate, exp.And))
 
 
 def flattened(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
-    """What an operator that may be grouped in any way joins, in order and without parentheses."""
+    """The operands of a chain of one associative operator, in order and without parentheses."""
     stack = [node]
     while stack:
         part = stack.pop()
@@ -269,7 +269,7 @@ def flattened(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
 
 
 def distinct_names(names: Iterable[str], where: str) -> None:
-    """Refuse two output columns with one name; case does not distinguish them."""
+    """Raises if two output columns have one name; case does not distinguish names."""
     seen: dict[str, str] = {}
     for name in names:
         if name.lower() in seen:
@@ -283,7 +283,7 @@ def distinct_names(names: Iterable[str], where: str) -> None:
 
 
 def refuse_taken(names: Iterable[str], added: Iterable[str], where: str) -> None:
-    """Refuse a column that has the name of one that the clause `where` adds."""
+    """Raises if a column has the name of one that the clause `where` adds."""
     taken = {name.lower() for name in names}
     for name in added:
         if name.lower() in taken:
@@ -296,7 +296,7 @@ def refuse_taken(names: Iterable[str], added: Iterable[str], where: str) -> None
 
 
 def spark_name(node: exp.Expression) -> str:
-    """The name Spark gives a column that has none; the sides of a join are no part of it."""
+    """The name that Spark gives to a column without one; sides of a join are not part of it."""
     if isinstance(node, exp.Column):
         return node.name.plain if isinstance(node.name, SideName) else str(node.name)
     if isinstance(node, exp.Dot):
@@ -318,7 +318,7 @@ def spark_name(node: exp.Expression) -> str:
 
 
 def as_expression(node: exp.Expr) -> exp.Expression:
-    """The node as what it is; sqlglot's stubs promise less."""
+    """Narrows the type for mypy: sqlglot's stubs promise less than sqlglot does."""
     if not isinstance(node, exp.Expression):
         raise TypeError(f"not an expression: {node!r}")
     return node

@@ -1,11 +1,11 @@
 """The logical plan: immutable nodes that both SQL and Python build and that lowering reads.
 
-`schema` of a node lists the implicit columns first (`ts`, or `window_start, window_end` for rows of
-windows), then the others; `names` are the same without types. Any node may read any other. A
-`stateful` node keeps something from tuple to tuple.
+A node's `schema` lists its columns: first the implicit ones (`ts`, or after a window `window_start,
+window_end`), then the others. `names` are the same columns without types. A node may read the rows
+of any other node. A `stateful` node keeps something from tuple to tuple.
 
-A node is checked when it is built; its expressions then spell columns exactly as its child does.
-Building does not need the types that only Spark knows: `schema` raises UnknownKernel for them, and
+Building a node checks it, and rewrites its expressions to the exact column names of its child.
+Types that only Spark knows are not needed for that: `schema` then raises UnknownKernel, and
 lowering asks Spark.
 """
 
@@ -54,7 +54,7 @@ from tidegate.schema import TIME
 
 @dataclass(frozen=True, eq=False)
 class Input(Logical):
-    """The tuples of one stream, as its sources emit them."""
+    """The tuples of one stream, as its sources deliver them."""
 
     stream: StreamDef
     windowed = False
@@ -80,17 +80,17 @@ class Input(Logical):
 
     @property
     def shadowed(self) -> bool:
-        """Whether a column other than the stream's time is called `ts`."""
+        """Whether a column other than the stream's time has the name of the event time."""
         return EVENT_TIME in self.stream.schema.names and self.stream.time != EVENT_TIME
 
     @property
     def summary(self) -> str:
-        """One line for people that says what the node does; every node has it."""
+        """One line for people; every node has it."""
         return f"stream {self.stream.name}"
 
     @property
     def event_names(self) -> frozenset[str]:
-        """The names of all columns that hold the event time."""
+        """The columns that hold the event time, under whatever name."""
         return frozenset({self.stream.time} if self.shadowed else {self.stream.time, EVENT_TIME})
 
 
@@ -145,7 +145,7 @@ class Branch(Passthrough):
 
     @property
     def predicate(self) -> exp.Expression:
-        """The condition of this output, which is never NULL."""
+        """The condition for this output alone; it is never NULL."""
         held = [exp.Coalesce(this=c.copy(), expressions=[exp.false()]) for c in self.conditions]
         parts: list[exp.Expression] = [exp.Not(this=h) for h in held[: self.index]]
         parts += held[self.index : self.index + 1]
@@ -200,7 +200,7 @@ class Project(Passthrough):
 class Union(Logical):
     """The tuples of several streams; columns match by position and are named as in the first.
 
-    Rows of windows become ordinary tuples at their event times, without their windows.
+    Rows of windows become plain tuples, each at its event time and without its window.
     """
 
     inputs: tuple[Node, ...]
@@ -277,10 +277,9 @@ Node = (
 
 
 def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
-    """A Project of these columns, or the child if nothing changes.
+    """A Project without the implicit columns, which are always kept; the child if nothing changes.
 
-    The implicit columns are kept anyway; they may be listed under their own names. No other column
-    may have those names.
+    The implicit columns may be listed under their own names; nothing else may take these names.
     """
     implicit = WINDOW if child.windowed else (EVENT_TIME,)
     kept: list[NamedExpr] = []
@@ -307,6 +306,8 @@ def project(child: Node, columns: Iterable[NamedExpr]) -> Node:
 
 def data_names(node: Node) -> tuple[str, ...]:
     """The columns of a node without the implicit ones."""
+    # These nodes have the columns of their child, so a shadowed input below them decides: there the
+    # column `ts` is data.
     base = node
     while isinstance(base, Filter | Branch) or (isinstance(base, TableJoin) and base.filters):
         base = base.child
@@ -317,7 +318,7 @@ def data_names(node: Node) -> tuple[str, ...]:
 
 
 def result_columns(node: Node) -> list[tuple[str, str]]:
-    """The columns that * stands for, as pairs (name in a result, name in the node)."""
+    """What * stands for, without implicit columns: pairs of names, in a result and in the node."""
     names = data_names(node)
     taken = set(WINDOW if node.windowed else (EVENT_TIME,))
     found = []

@@ -1,4 +1,4 @@
-"""Output: a query of a script or program with the name of the sink that it goes to."""
+"""Output: one query of a script or program, with the name of the sink for its rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Output:
-    """One result of a query; None is the name of the only one."""
+    """One result of a query; the name is None if it is the only one."""
 
     name: str | None
     node: Node
     streams: tuple[tuple[str, Node], ...] = field(default=(), compare=False, repr=False)
-    """What its script calls nodes, by name: what it may be made of, and all outputs of it alike."""
+    """The script's named nodes, from which an output may be built; the same for all outputs."""
     aim: Aim | None = field(default=None, compare=False, repr=False)
-    """The latency target of the query, taken off its node."""
+    """The query's latency target, taken off its node."""
 
     def __post_init__(self) -> None:
         if self.name is not None:
@@ -41,7 +41,7 @@ class Output:
 
 
 def check_name(name: str, where: str = "output") -> None:
-    """Refuse the name of an output that could not be the name of a folder everywhere."""
+    """Raises for an output name that cannot be a folder name everywhere."""
     if not _NAME.fullmatch(name):
         raise QueryError(
             where,
@@ -52,7 +52,7 @@ def check_name(name: str, where: str = "output") -> None:
 
 
 def check_names(names: Sequence[str | None], where: str = "output") -> None:
-    """Refuse outputs without a name beside others, and names that case alone tells apart."""
+    """Raises if one of several outputs has no name, or two names differ only in case."""
     if not names:
         raise QueryError(where, "a query needs at least one", "none")
     seen: set[str] = set()

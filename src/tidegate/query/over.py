@@ -1,12 +1,13 @@
-"""The logical node of OVER: functions over earlier or later tuples of a key, as new columns."""
+"""Functions OVER the earlier or later tuples of a key: a logical node that adds columns."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -29,24 +30,29 @@ if TYPE_CHECKING:
 Types = Sequence[pa.DataType]
 
 
-class OverCall(Protocol):
-    """The function of one column; `arguments` are expressions over the child's columns."""
+class OverCall(ABC):
+    """What one column computes; `arguments` are expressions over the child's columns."""
 
     @property
+    @abstractmethod
     def arguments(self) -> tuple[exp.Expression, ...]: ...
 
+    @abstractmethod
     def over(self, change: Callable[[exp.Expression], exp.Expression]) -> OverCall:
-        """The same function with each argument changed."""
+        """The same call with changed expressions."""
 
     def coerced(self, types: Types) -> OverCall:
-        """The same function with Spark's implicit casts of its arguments, given their types."""
+        """The call with Spark's implicit casts, given the types of its arguments."""
+        return self
 
     def result(self, types: Types) -> pa.DataType:
-        """The type of the column, given the types of the coerced arguments."""
+        """The type of the column, given those of the coerced arguments: that of the first."""
+        return types[0]
 
     @property
+    @abstractmethod
     def text(self) -> str:
-        """The function as text, for people and for the fingerprint."""
+        """The call as text, for people and for the query's fingerprint."""
 
 
 ROWS, RANGE = "ROWS", "RANGE"
@@ -55,9 +61,10 @@ _IGNORE_NULLS = " ignore nulls"
 
 @dataclass(frozen=True)
 class FrameSpan:
-    """The beginning of a frame: `preceding` tuples or microseconds back; None is the first tuple.
+    """Where a frame begins: this many tuples, or microseconds, before the tuple; None is the first
+    tuple.
 
-    A ROWS frame ends with the tuple itself, a RANGE frame with the last tuple of its instant.
+    A RANGE frame ends with the last tuple of the same instant, a ROWS frame with the tuple itself.
     """
 
     kind: str
@@ -88,8 +95,8 @@ def _check_rows(where: str, rows: int) -> None:
 
 
 @dataclass(frozen=True)
-class FrameCall:
-    """An aggregate over a frame, which ends with the tuple, or with its instant."""
+class FrameCall(OverCall):
+    """An aggregate over a frame."""
 
     call: AggregateCall
     frame: FrameSpan
@@ -123,8 +130,8 @@ class FrameCall:
 
 
 @dataclass(frozen=True)
-class LagCall:
-    """The value of the tuple `offset` before; `default`, or NULL, where there is none."""
+class LagCall(OverCall):
+    """The value of the tuple `offset` before; `default`, or NULL, if there is none."""
 
     value: exp.Expression
     offset: int = 1
@@ -159,9 +166,6 @@ class LagCall:
         )
         return replace(self, value=value, default=default)
 
-    def result(self, types: Types) -> pa.DataType:
-        return types[0]
-
     @property
     def text(self) -> str:
         more = "" if self.default is None else f", {expression_text(self.default)}"
@@ -171,7 +175,7 @@ class LagCall:
 
 @dataclass(frozen=True)
 class LeadCall(LagCall):
-    """The value of the tuple `offset` after; `default`, or NULL, where none comes."""
+    """The value of the tuple `offset` after; `default`, or NULL, if none comes."""
 
     word: ClassVar[str] = "lead"
 
@@ -181,8 +185,8 @@ class LeadCall(LagCall):
 
 
 @dataclass(frozen=True)
-class NthCall:
-    """The value of the tuple with a number in its frame, from 1 on; NULL where there is none."""
+class NthCall(OverCall):
+    """The value of the n-th tuple in the frame, counted from 1; NULL if there is none."""
 
     value: exp.Expression
     number: int
@@ -201,12 +205,6 @@ class NthCall:
     def over(self, change: Callable[[exp.Expression], exp.Expression]) -> NthCall:
         return replace(self, value=change(self.value))
 
-    def coerced(self, types: Types) -> NthCall:
-        return self
-
-    def result(self, types: Types) -> pa.DataType:
-        return types[0]
-
     @property
     def text(self) -> str:
         said = f"nth_value({expression_text(self.value)}, {self.number})"
@@ -214,16 +212,13 @@ class NthCall:
 
 
 @dataclass(frozen=True)
-class RankCall:
-    """One more than the tuples at earlier instants, or than these instants if `dense`."""
+class RankCall(OverCall):
+    """1 plus the number of tuples at earlier instants, or if `dense` of these instants."""
 
     dense: bool = False
     arguments: tuple[exp.Expression, ...] = ()
 
     def over(self, change: Callable[[exp.Expression], exp.Expression]) -> RankCall:
-        return self
-
-    def coerced(self, types: Types) -> RankCall:
         return self
 
     def result(self, types: Types) -> pa.DataType:
@@ -236,14 +231,14 @@ class RankCall:
 
 @dataclass(frozen=True, eq=False)
 class Over(TupleRows):
-    """The tuples of its child with a column for each call, over tuples with the same keys."""
+    """The child's tuples with one column per call, computed over tuples with the same keys."""
 
     child: Node
     keys: tuple[exp.Expression, ...]
     calls: tuple[tuple[str, OverCall], ...]
 
     def __post_init__(self) -> None:
-        self.refuse_shadowed("OVER")
+        self.check_event_time("OVER")
         names = self.child.names
 
         def plain(expression: exp.Expression) -> exp.Expression:
@@ -289,11 +284,11 @@ class Over(TupleRows):
 
 @dataclass(frozen=True, eq=False)
 class Lead(Over):
-    """The tuples of its child with columns of later ones; each is decided when these have come.
+    """The child's tuples with columns of later ones; a row is decided when those have come.
 
-    Rows show their own time as `ts`. What looks back is below it: above, tuples come in the order
-    of decisions. Tuples that still wait when the input ends are decided a microsecond after the
-    newest of all.
+    Its `ts` is the tuple's own time. Calls that look back are below this node, because above it
+    tuples come in the order of decisions. Tuples that still wait at the end of input are decided
+    one microsecond after the newest of all.
     """
 
     reach_us = 1
@@ -306,7 +301,7 @@ class Lead(Over):
 def with_calls(
     child: Node, by_keys: Mapping[tuple[exp.Expression, ...], Mapping[str, OverCall]]
 ) -> Node:
-    """The node with columns for calls by their keys: what looks back first, then what waits."""
+    """The node with a column for each call: those that look back first, then those that wait."""
     ahead: dict[tuple[exp.Expression, ...], tuple[tuple[str, OverCall], ...]] = {}
     for keys, calls in by_keys.items():
         later = tuple((n, c) for n, c in calls.items() if isinstance(c, LeadCall))
@@ -317,6 +312,7 @@ def with_calls(
         raise UnavailableError(
             "LEAD", "is available by one key in a query", f"{len(ahead)} keys", NO_WAY
         )
+    # Above a Lead tuples come in the order of decisions, so what looks back is below it.
     for keys, waiting in ahead.items():
         child = Lead(child, keys, waiting)
     return child
@@ -325,9 +321,9 @@ def with_calls(
 def lag(
     of: Argument, offset: int = 1, default: object = None, *, ignore_nulls: bool = False
 ) -> LagCall:
-    """For over(): the value of the tuple `offset` before, in its key; else the default.
+    """For over(): the value of the tuple `offset` before in its key; else the default.
 
-    With `ignore_nulls`, tuples whose value is NULL are not counted.
+    `ignore_nulls` does not count tuples whose value is NULL.
     """
     return _offset_call(LagCall, of, offset, default, ignore_nulls)
 
@@ -335,15 +331,15 @@ def lag(
 def lead(
     of: Argument, offset: int = 1, default: object = None, *, ignore_nulls: bool = False
 ) -> LagCall:
-    """For over(): the value of the tuple `offset` after, in its key; the default if none comes.
+    """For over(): the value of the tuple `offset` after in its key; the default if none comes.
 
-    With `ignore_nulls`, tuples whose value is NULL are not counted.
+    `ignore_nulls` does not count tuples whose value is NULL.
     """
     return _offset_call(LeadCall, of, offset, default, ignore_nulls)
 
 
 def nth_value(of: Argument, number: int, *, ignore_nulls: bool = False) -> NthCall:
-    """For over(): the value of the tuple with this number in its frame, from 1 on; else NULL."""
+    """For over(): the value of the n-th tuple in its frame, counted from 1; else NULL."""
     return NthCall(to_node(of), _whole("nth_value", number), ignore_nulls)
 
 
@@ -362,24 +358,24 @@ def _whole(where: str, number: int) -> int:
 
 
 def row_number() -> FrameCall:
-    """For over(): the number of the tuple in its key, from 1 on."""
+    """For over(): the number of the tuple in its key, counted from 1."""
     return FrameCall(AggregateCall("count"), FrameSpan(ROWS, None))
 
 
 def rank() -> RankCall:
-    """For over(): one more than the tuples of its key at earlier instants; peers have one rank."""
+    """For over(): 1 plus the number of its key's tuples at earlier instants; peers share a rank."""
     return RankCall()
 
 
 def dense_rank() -> RankCall:
-    """For over(): one more than the earlier instants that its key has tuples at."""
+    """For over(): 1 plus the number of earlier instants at which its key has tuples."""
     return RankCall(dense=True)
 
 
 def over_call(
     name: str, asked: object, rows: int | None = None, length: Duration | None = None
 ) -> OverCall:
-    """What a column of over() is asked to be: an aggregate gets the frame."""
+    """What a column of over() computes; aggregates and nth_value() get the frame."""
     if isinstance(asked, LagCall | FrameCall | RankCall):
         return asked
     if not isinstance(asked, AggregateCall | NthCall):

@@ -1,7 +1,7 @@
-"""What joins of two streams have in common: rows with the columns of both sides.
+"""The base class of joins of two streams: rows with the columns of both sides.
 
-Each column has the name of its side (`r.x`, `s.a`; in Python `left.x`, `right.a`), so that the
-conditions and the select list above a join are expressions like any other.
+Each column carries the name of its side (`r.x`, `s.a`; in Python `left.x`, `right.a`). So
+conditions and the select list above a join are ordinary expressions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidegate.errors import QueryError
 from tidegate.query.check import types_of
-from tidegate.query.logical import Logical, asked
+from tidegate.query.logical import Logical, clause_property
 from tidegate.query.name import EVENT_TIME, Names, SideName
 from tidegate.schema import TIME
 
@@ -26,15 +26,15 @@ SIDES = ("left", "right")
 
 
 class Paired(Logical):
-    """The part of a node whose rows are pairs of tuples of two others."""
+    """A node whose rows are pairs of tuples of its two children."""
 
     left: Node
     right: Node
     labels: tuple[str, str]
     clauses: tuple[Clause, ...] = ()
     shared: tuple[str, ...] = ()
-    """Columns of the right side that equal those of the left: a result has them once."""
-    shed: ClassVar[Shed | None] = asked("SHED")
+    """Columns of the right side that equal those of the left; a result shows them once."""
+    shed: ClassVar[Shed | None] = clause_property("SHED")
     windowed = False
     stateful = True
 
@@ -44,7 +44,7 @@ class Paired(Logical):
 
     @property
     def drawn(self) -> tuple[str, ...]:
-        """The columns that say how pairs came through, all doubles."""
+        """Columns about the sampling of pairs, all doubles; empty without WITH SHED."""
         return ()
 
     @property
@@ -59,11 +59,11 @@ class Paired(Logical):
 
     @property
     def pair_names(self) -> Names:
-        """All that the condition may look at, the columns of both sides."""
+        """The columns that the condition may use: those of both sides."""
         return Names((EVENT_TIME, *self.side_names(0), *self.side_names(1), *self.drawn))
 
     def side_names(self, side: int) -> tuple[SideName, ...]:
-        """The columns of one side, its event time among them."""
+        """The columns of one side, its event time included."""
         return tuple(SideName(self.labels[side], n) for n in self.children[side].names)
 
     @cached_property
@@ -84,7 +84,7 @@ class Paired(Logical):
         return frozenset({EVENT_TIME})
 
     def check_labels(self) -> None:
-        """Refuse two sides of one name."""
+        """Raises if both sides have one name."""
         if self.labels[0].lower() == self.labels[1].lower():
             raise QueryError(
                 "JOIN",

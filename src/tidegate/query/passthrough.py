@@ -1,4 +1,4 @@
-"""The base class of nodes that pass on rows of their child, fewer or in another order."""
+"""The base class of nodes that pass on rows of their child: fewer, or in another order."""
 
 from __future__ import annotations
 
@@ -15,14 +15,10 @@ if TYPE_CHECKING:
 
 
 class Passthrough(Logical):
-    """The part of a node whose rows are those of its child, and the columns if it names none."""
+    """Rows of the child, and its columns unless the subclass names others."""
 
     child: Node
     stateful = False
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
 
     @cached_property
     def windowed(self) -> bool:

@@ -1,7 +1,7 @@
 """The logical node of a user's own operator.
 
-Its rows are emitted by objects of a class, each at the time of the tuple or timer that made it. The
-node tries the class when it is built, so that a mistake in its declarations is an error before the
+Its rows are what the objects of a class emit, each at the time of the tuple or timer that caused
+it. Building the node creates two objects of the class, so that mistakes in it are found before a
 run.
 """
 
@@ -27,7 +27,7 @@ from tidegate.operate.process.definition import (
     is_list,
 )
 from tidegate.operate.process.definition import Process as UserProcess
-from tidegate.query.check import key_type
+from tidegate.query.check import key_type, refuse_shadowed
 from tidegate.query.initial_state import initial_state
 from tidegate.query.logical import Logical
 from tidegate.query.name import EVENT_TIME, distinct_names, resolve
@@ -48,10 +48,11 @@ _KEY = "key"
 
 @dataclass(frozen=True, eq=False)
 class ProcessNode(Logical):
-    """The rows that objects of a class emit for the child's tuples; one object per bucket.
+    """The rows that a class makes of the child's tuples, with one object per bucket.
 
-    `keys` decides which buckets get a tuple: columns, or a function of the tuples; with None all
-    buckets get it. `initial` is a table with the state of keys before their first tuples.
+    `keys` are the columns whose values decide which buckets see a tuple, or a function of the
+    tuples; None sends every tuple to all buckets. `initial` holds the state of keys before their
+    first tuple.
     """
 
     child: Node
@@ -65,13 +66,7 @@ class ProcessNode(Logical):
     stateful = True
 
     def __post_init__(self) -> None:
-        if EVENT_TIME in self.child.names and EVENT_TIME not in self.child.event_names:
-            raise QueryError(
-                self._where,
-                f"the name {EVENT_TIME} belongs to the event time",
-                "a column of that name",
-                "Give the column another name with select.",
-            )
+        refuse_shadowed(self.child, self._where, "Give the column another name with select.")
         if self.keys is not None and not callable(self.keys):
             found = tuple(resolve(k, self.columns, f"{self._where} keys") for k in self.keys)
             object.__setattr__(self, "keys", found)
@@ -84,13 +79,9 @@ class ProcessNode(Logical):
         with suppress(UnknownKernel):
             self.spec()
 
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns that an object sees beside the event time."""
+        """The columns that an object sees, besides the event time."""
         return tuple(name for name in self.child.names if name != EVENT_TIME)
 
     @property
@@ -107,7 +98,7 @@ class ProcessNode(Logical):
 
     @property
     def class_name(self) -> str:
-        """The class by its name, for messages."""
+        """The name of the class, for messages."""
         return class_name(self.factory)
 
     @property
@@ -116,7 +107,7 @@ class ProcessNode(Logical):
 
     @cached_property
     def identity(self) -> str:
-        """What tells one process from another, the same in every run of a program."""
+        """Tells one process from another; the same text in every run of a program."""
         keys = self.keys if self.keys is None or isinstance(self.keys, tuple) else named(self.keys)
         chosen = None if self.filter is None else named(self.filter)
         output = ", ".join(f"{name} {type_}" for name, type_ in self.output)
@@ -128,7 +119,7 @@ class ProcessNode(Logical):
         return told if self.order is None else f"{told} order {self.order}"
 
     def spec(self, types: Mapping[str, pa.DataType] | None = None) -> ProcessSpec:
-        """What runs; `types` are those of the child's columns where only Spark knows them."""
+        """The operator to run; `types` are the child's column types if only Spark knows them."""
         if types is None:
             types = {field.name: field.type for field in self.child.schema}
         columns = tuple((name, types[name]) for name in self.columns)
@@ -147,7 +138,7 @@ class ProcessNode(Logical):
         return spec
 
     def typed(self, types: Mapping[str, pa.DataType]) -> ProcessNode:
-        """The node when the types of the child's columns are known, whoever told them."""
+        """The node once the types of the child's columns are known."""
         return self
 
     @property
@@ -162,7 +153,7 @@ def process(
     filter: FilterFunction | None = None,
     initial: TableDef | None = None,
 ) -> ProcessNode:
-    """The node of a class, or of anything that makes its objects; the class says its output."""
+    """The node of a class, or a function that makes its objects; the class declares its output."""
     tried = tried_of(factory)
     if tried.mergeable:
         raise QueryError(
@@ -202,7 +193,7 @@ def process(
 
 
 def named(made: Any) -> str:
-    """A class, a function or a partial call of one by names that are the same in every process."""
+    """The name of a class, function or partial call; the same in every Python process."""
     if isinstance(made, partial):
         given = [_shown(a) for a in made.args]
         given += [f"{k}={_shown(v)}" for k, v in sorted(made.keywords.items())]
@@ -227,7 +218,7 @@ def _shown(value: Any) -> str:
 
 
 def class_name(factory: Factory) -> str:
-    """The class of a factory by its name, for messages."""
+    """The name of a factory's class, for messages."""
     made = factory
     while isinstance(made, partial):
         made = made.func
@@ -235,7 +226,7 @@ def class_name(factory: Factory) -> str:
 
 
 def tried_of(factory: Any) -> UserProcess:
-    """An object of the class, made to see what it is."""
+    """An object of the class, created to check it."""
     if isinstance(factory, UserProcess) or not callable(factory):
         got = f"an object of {_class(factory)}" if not isinstance(factory, str) else repr(factory)
         raise QueryError(

@@ -1,4 +1,4 @@
-"""The order of rows inside a window, and which rows of each partition are the first in one."""
+"""The order of rows inside a window, and the filter by row number in it (top n)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate.query.name import expression_text
 
 @dataclass(frozen=True)
 class Order:
-    """One key of ORDER BY; without NULLS FIRST/LAST, NULL is the smallest value, as in Spark."""
+    """One key of ORDER BY; by default NULL is the smallest value, as in Spark."""
 
     expression: exp.Expression
     descending: bool = False
@@ -22,12 +22,12 @@ class Order:
 
     @property
     def nulls_lead(self) -> bool:
-        """Where NULL goes, decided."""
+        """Whether NULL comes first, with the default applied."""
         return not self.descending if self.nulls_first is None else self.nulls_first
 
     @property
     def text(self) -> str:
-        """The key for people; where NULL goes is said where it is not as usual."""
+        """The key for people; the place of NULL is shown only where it is unusual."""
         way = " DESC" if self.descending else ""
         unusual = self.nulls_lead == self.descending
         nulls = f" NULLS {'FIRST' if self.nulls_lead else 'LAST'}" if unusual else ""
@@ -36,9 +36,9 @@ class Order:
 
 @dataclass(frozen=True)
 class TopRanked:
-    """Of each window and partition the rows with some numbers in an order.
+    """Keeps the rows of each window and partition whose number in an order is in a range.
 
-    The key of the group breaks ties of ROW_NUMBER and NTILE.
+    The group's key breaks ties of ROW_NUMBER and NTILE.
     """
 
     per: tuple[exp.Expression, ...]
@@ -53,12 +53,12 @@ class TopRanked:
         return TopRanked(per, order, Numbering(rows))
 
     def over(self, change: Callable[[exp.Expression], exp.Expression]) -> TopRanked:
-        """The same with other expressions; where NULL goes is decided then."""
+        """The same with changed expressions; defaults for NULL are applied."""
         order = tuple(Order(change(o.expression), o.descending, o.nulls_lead) for o in self.order)
         return replace(self, per=tuple(map(change, self.per)), order=order)
 
     def said(self, text: Callable[[exp.Expression], str]) -> str:
-        """What it does in one line, with this text for expressions."""
+        """What it does in one line; `text` writes an expression."""
         order = [
             f"{text(o.expression)}{' DESC' if o.descending else ''} "
             f"NULLS {'FIRST' if o.nulls_lead else 'LAST'}"

@@ -1,4 +1,4 @@
-"""Says which columns tell the rows of a result apart, for sinks that keep the newest of each."""
+"""Which columns identify the rows of a result, for sinks that keep the newest row per key."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tidegate.query.name import NamedExpr, is_column
 
 @dataclass(frozen=True)
 class RowKey:
-    """A row stands for all before it that are equal in the columns `names`.
+    """A row replaces all earlier rows that are equal in the columns `names`.
 
-    Where there is no such column, `lack` says why. `replaces` is whether there can be such rows
-    before it; else each key has one row.
+    If there are no such columns, `lack` says why. `replaces` says whether a key can have several
+    rows; otherwise each key has one.
     """
 
     names: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class RowKey:
     replaces: bool = False
 
     def shown(self, columns: Sequence[NamedExpr]) -> RowKey:
-        """The same in the columns of a select list, which must have each of them."""
+        """The key under a select list's names; a RowKey with a `lack` if the list omits one."""
         found = []
         for name in self.names:
             shown = [new for new, expression in columns if is_column(expression, [name])]
@@ -33,14 +33,14 @@ class RowKey:
         return replace(self, names=tuple(found))
 
     def kept(self, conditions: Iterable[exp.Expression]) -> RowKey:
-        """The same behind a filter, which must let pass all rows of a key or none."""
+        """The key after a filter, which must keep all rows of a key or none."""
         named = {c.name for e in conditions for c in e.find_all(exp.Column)}
         if self.replaces and not named <= set(self.names):
             return RowKey(lack="a filter that a row may pass, and the next one of its key not")
         return self
 
     def first(self) -> RowKey:
-        """The same where only some rows of each window are kept: those of a key may be or not."""
+        """The key after a limit per window, which may keep only some of a key's rows."""
         if self.replaces:
             return RowKey(lack="a limit that a row may be within, and the next one of its key not")
         return self

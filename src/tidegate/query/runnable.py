@@ -1,4 +1,4 @@
-"""What can be had of a query: its plan, its columns, its first rows, all of them, or a run."""
+"""What a user can get from a query: its plan, columns, first rows, all rows, or a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidegate.query.surface.stream_view import ReplText, StreamView
 from tidegate.query.typing import UnknownKernel
 
 READ_AT_MOST = 1_000_000
-"""Rows of the input that a preview reads, unless it is asked for another number."""
+"""Input rows that a preview reads unless told otherwise."""
 
 Launch = Callable[..., Any]
 """Starts a query: launch(node, **options) -> the running query."""
@@ -33,7 +33,7 @@ Gather = Callable[..., pa.Table]
 
 @dataclass(frozen=True, repr=False)
 class RunnableStream(StreamView):
-    """A query and how a session starts, explains and looks at it."""
+    """A query, with the session's functions to start, explain and preview it."""
 
     node: Node
     launch: Launch
@@ -44,23 +44,22 @@ class RunnableStream(StreamView):
     def explain(self, **options: Any) -> str:
         """The plan as text: nodes, subqueries, where each part runs, output, gate.
 
-        The options are those of `start` that change how a join is done.
+        Takes the options of `start` that change how a join is executed.
         """
         return ReplText(self.describe(self.node, **options))
 
     @called_as('.start(sink="out", checkpoint="ckpt")')
     def start(self, **options: Any) -> Any:
-        """Run the query; the options are those of the session."""
+        """Run the query; takes the options of `Session.start`."""
         return self.launch(self.node, **options)
 
     @called_as(".preview(10)")
     def preview(self, n: int = 10, *, read: int = READ_AT_MOST) -> Any:
-        """The first n rows of the result, in its order, as something that a REPL shows as a table.
+        """The first n rows of the result in its order, in a form that a REPL shows as a table.
 
-        Reads the input from its beginning, in this process, until there are so many rows, the
-        input has ended, or `read` rows of it were read; results and state are kept nowhere. Rows
-        of windows are those of windows that have ended in what was read. Spark is started only
-        for expressions that need it.
+        Reads the input from its beginning, in this process, until there are n rows, the input has
+        ended, or `read` input rows were read. Results and state are not stored. Only windows that
+        ended in what was read give rows. Spark is started only for expressions that need it.
         """
         for name, value in (("n", n), ("read", read)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -73,16 +72,16 @@ class RunnableStream(StreamView):
     def to_arrow(self, *, memory_limit: str | int | None = None) -> pa.Table:
         """All rows of the result in its order, as an Arrow table; the input must be bounded.
 
-        Runs the query to its end in this process, without a checkpoint; Spark is started only for
-        expressions that need it. The process may hold `memory_limit`, as `"2GB"`, and unless given
-        three quarters of the machine or container: a larger result is refused.
+        Runs the query to its end in this process, without a checkpoint. Spark is started only for
+        expressions that need it. The process may hold `memory_limit`, such as `"2GB"`; the default
+        is three quarters of the machine's or container's memory. A larger result is refused.
         """
         return self._collected("to_arrow", memory_limit)
 
     @called_as(".to_pandas()")
     def to_pandas(self, *, memory_limit: str | int | None = None) -> Any:
-        """As `to_arrow`, as a pandas DataFrame; integers and booleans with NULLs stay what they are
-        in the nullable types of pandas.
+        """As `to_arrow`, as a pandas DataFrame. Integers and booleans with NULLs keep their type as
+        pandas' nullable types.
         """
         return as_pandas(self._collected("to_pandas", memory_limit))
 
@@ -93,7 +92,7 @@ class RunnableStream(StreamView):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns with their Arrow types; Spark is asked for those that only it knows."""
+        """The columns with their Arrow types; asks Spark for types that only Spark knows."""
         try:
             return self.node.schema
         except UnknownKernel:
@@ -101,7 +100,7 @@ class RunnableStream(StreamView):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns, the implicit ones first."""
+        """The column names, the implicit ones first."""
         return self.node.names
 
     def _looked_at(self, **how: int) -> Any:

@@ -1,4 +1,4 @@
-"""The fluent Python API: streams that a session makes, and methods that add logical nodes."""
+"""The fluent Python API: streams, and the methods that add logical nodes to them."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ from tidegate.query.runnable import RunnableStream
 from tidegate.query.surface import habit
 from tidegate.query.surface.arguments import (
     Column,
+    explode,
     join_condition,
     join_kind,
     join_windows,
@@ -52,7 +53,6 @@ from tidegate.query.surface.arguments import (
 )
 from tidegate.query.surface.asof import EXAMPLE as _JOIN_ASOF
 from tidegate.query.surface.asof import On, read_asof
-from tidegate.query.surface.explode import explode
 from tidegate.query.surface.signature import called_as
 from tidegate.query.surface.stream_view import not_a_name
 from tidegate.query.surface.table import Table, definition_of, table_join
@@ -65,15 +65,14 @@ _JOIN = '.join(other, within="5 minutes", on=left.route == right.route)'
 
 @dataclass(frozen=True, repr=False)
 class Stream(RunnableStream):
-    """A stream, or the result of a query; every method returns a new one and changes nothing.
-
-    The session makes it, with the functions that start, explain and preview its query.
+    """A stream or a query over streams; every method returns a new one and changes nothing.
+    Sessions make streams, and supply the functions that start, explain and preview them.
     """
 
     @nested
     @called_as('.where(col("fare") > 5)')
     def where(self, *conditions: Expression) -> Stream:
-        """Keep the tuples for which all conditions are true; after a window, the rows."""
+        """Keep the tuples, or after a window the rows, for which all conditions are true."""
         node = self.node
         for condition in conditions:
             read = read_expression(condition, node.names, "where")
@@ -92,27 +91,26 @@ class Stream(RunnableStream):
 
     @nested
     def select(self, *columns: Column, **named: Column) -> Stream:
-        """Choose and compute columns; the event time or the window is always kept.
-
-        `"*"` stands for all columns there are: `select("*", half=col("fare") / 2)`.
+        """Choose and compute columns; the event time or the window is always kept. `"*"` stands for
+        all columns: `select("*", half=col("fare") / 2)`.
         """
         return self._with(project(self.node, named_columns(self.node, columns, named)))
 
     @nested
     def with_columns(self, *columns: Column, **named: Column) -> Stream:
-        """All columns and these; a new column replaces one of the same name."""
+        """Add columns; one with the name of an existing column replaces it."""
         more = named_columns(self.node, columns, named, "with_columns")
         return self._with(project(self.node, with_columns(self.node, more)))
 
     @nested
     def drop(self, *columns: Column) -> Stream:
-        """All columns but these; the event time or the window is always kept."""
+        """Leave out columns; the event time or the window is always kept."""
         return self._with(project(self.node, without_columns(self.node, columns)))
 
     @nested
     @called_as('.rename(fare="price")')
     def rename(self, names: Mapping[str, str] | None = None, /, **named: str) -> Stream:
-        """The same columns, some under another name: `rename(old="new")`, or a dictionary."""
+        """Rename columns: `rename(old="new")`, or with a dictionary."""
         return self._with(
             project(self.node, renamed_columns(self.node, {**(names or {}), **named}))
         )
@@ -127,16 +125,16 @@ class Stream(RunnableStream):
         position: str | None = None,
         outer: bool = False,
     ) -> Stream:
-        """One row for each value of a list, in the list's order, at the time of the tuple.
+        """One row for each value of a list, in its order, at the time of the tuple.
 
-        The value replaces the column of lists, or goes into the column `into`. `position` names a
-        column for its index in the list, from 0 on. An empty or NULL list makes no row; with
-        `outer` it makes one in which the value is NULL.
+        The value replaces the list column, or goes into the column `into`. `position` names a
+        column for the value's place in the list, counted from 0. An empty or NULL list gives no
+        row; with `outer` it gives one row with NULL as the value.
         """
         return self._with(explode(unqualified(self.node), column, into, position, outer))
 
     def union(self, *others: Stream) -> Stream:
-        """The tuples of this stream and of the others, columns matched by position."""
+        """The tuples of this stream and the others, columns matched by position."""
         inputs: list[Node] = []
         for stream in (self, *others):
             node = _stream(stream, "union", ".union(other)").node
@@ -145,17 +143,18 @@ class Stream(RunnableStream):
 
     @nested
     def split(self, *conditions: Expression) -> tuple[Stream, ...]:
-        """One stream per condition; a tuple goes to the first true one, else to the last stream."""
+        """One stream per condition, each tuple in the first that is true; the last has the rest."""
         parts = tuple(read_expression(c, self.node.names, "split") for c in conditions)
         return tuple(self._with(Branch(self.node, parts, i)) for i in range(len(parts) + 1))
 
     @nested
     @called_as('.drop_duplicates("id", within="1 hour")')
     def drop_duplicates(self, *columns: Column, within: Duration, keep: str = FIRST) -> Stream:
-        """Drop a tuple if a kept one with the same columns came at most `within` before it.
+        """Drop tuples that repeat a kept one: same columns, at most `within` after it.
 
-        Without columns all columns count. A key is remembered for that time and then forgotten.
-        keep="last" keeps the last tuple within that time of the first, and emits it afterwards.
+        Without columns, all columns are compared. A key is forgotten after that time. With
+        keep="last" the last tuple within that time of the first is kept instead, and comes once the
+        time has passed.
         """
         node = unqualified(self.node)
         keys = named_columns(node, columns or ("*",), {}, "drop_duplicates")
@@ -171,13 +170,12 @@ class Stream(RunnableStream):
         range: Duration | None = None,
         **columns: AggregateCall | LagCall | NthCall | RankCall,
     ) -> Stream:
-        """All columns, and these over the tuples of the same key up to each tuple.
+        """Add columns computed over the tuples of the same key up to each tuple.
 
-        A column is an aggregate, `lag("fare", 1)`, `nth_value("fare", 2)`, `row_number()`, `rank()`
-        or `dense_rank()`; tuples of one instant have one rank. `rows` is how many tuples before it
-        count, `range` how long before it they may be. Without both, all tuples up to its own
-        instant count.
-        `lead("fare", 1)` looks forward: a row is emitted when that tuple has come.
+        They are aggregates, `lag("fare", 1)`, `nth_value("fare", 2)`, `row_number()`, or `rank()`
+        and `dense_rank()`, for which tuples of one instant are peers. `rows` is how many tuples
+        before it count, `range` how much earlier they may be; without either, all up to its
+        instant. `lead("fare", 1)` looks forward: a row comes when that later tuple has come.
         """
         node = unqualified(self.node)
         keys = [e for _, e in named_columns(node, partition_by, {}, "over")]
@@ -202,12 +200,12 @@ class Stream(RunnableStream):
         """Windows of this length, one every `slide`; without `slide` they tumble.
 
         They are aligned at the Unix epoch, or `offset` later. With a `time_zone` they are whole
-        local days, weeks from Monday on, or months, and begin at midnight there.
+        local days, weeks (from Monday) or months, and begin at local midnight.
 
-        With `rows` instead of a length they are windows of tuples: the last `rows` of each group,
-        whenever another `slide` of them have come. With `session` a window lasts while tuples of a
-        group keep coming, each at most so long after the one before; a tuple more than `max` after
-        the first begins a new one.
+        With `rows` instead of a length, a window is the last `rows` tuples of each group, after
+        every `slide` new ones. With `session` it lasts while each tuple of a group comes at most
+        that long after the one before; a tuple more than `max` after the first begins a new
+        session.
         """
         if isinstance(range, Expression) or (
             isinstance(range, str) and find_name(range, self.node.names)
@@ -224,9 +222,7 @@ class Stream(RunnableStream):
     @nested
     @called_as(".limit(10)")
     def limit(self, n: int) -> Stream:
-        """The first n rows of a stream in its order, after which a query ends; of every window
-        after one.
-        """
+        """The first n rows, then the query ends; after a window, the first n of every window."""
         if isinstance(n, bool) or not isinstance(n, int):
             raise QueryError("limit", "needs a whole number of rows", repr(n))
         return self._with(ordered(self.node, (), n))
@@ -241,9 +237,8 @@ class Stream(RunnableStream):
         *,
         per: Column | Sequence[Column] = (),
     ) -> Stream:
-        """The first n rows of every window by a column, the greatest first; ties by key.
-
-        With `per`, a column or several, the first n of every window and value of these.
+        """The first n rows of every window, or of every window and value of the columns `per`, by a
+        column: the greatest first, ties by key.
         """
         if isinstance(n, bool) or not isinstance(n, int):
             raise QueryError("top", "needs a whole number of rows", repr(n))
@@ -259,7 +254,7 @@ class Stream(RunnableStream):
     @nested
     @called_as('.order_by("fare", descending=True)')
     def order_by(self, *by: Column, descending: bool = False) -> Stream:
-        """The rows of every window in the order of these columns; ties by key."""
+        """Sort the rows of every window by these columns; ties by key."""
         names = self.node.names
         keys = tuple(Order(read_expression(c, names, "order_by"), descending) for c in by)
         return self._with(ordered(self.node, keys, None))
@@ -275,13 +270,13 @@ class Stream(RunnableStream):
         rows: int | tuple[int | None, int | None] | None = None,
         how: str = "inner",
     ) -> Stream:
-        """Pairs of tuples of two streams that are close in time, or in number, and meet `on`.
+        """Pairs of tuples of two streams that are close in time or number and satisfy a condition.
 
-        `within` is how much earlier one tuple may be than the other; `rows` is how many of the
-        newest tuples are kept instead. A pair of values is for this stream and the other. `on` is
-        an expression over `left` and `right`, or a function that gets the rows of both sides as two
-        Arrow tables, aligned pair by pair, and returns a boolean for each pair. It must always
-        return the same answer for the same pair.
+        `within` is how much earlier one may be than the other; `rows` keeps the newest tuples by
+        number instead. A pair of values is for this stream and for the other. `on` is an expression
+        over `left` and `right`, or a function that gets the rows of both sides as two Arrow tables,
+        aligned pair by pair, and returns a boolean for each pair. It must always give the same
+        answer for the same pair.
 
         `how` is the kind of the join, named as in Spark: "inner", "left", "right", "full", "semi",
         "anti". A row without a partner is emitted when its window has passed, with its own `ts`.
@@ -311,14 +306,14 @@ class Stream(RunnableStream):
         allow_equal: bool = True,
         how: str = "inner",
     ) -> Stream:
-        """Each tuple with the tuple of the other stream that is nearest in time before it.
+        """Each tuple with the tuple of the other stream that is nearest before it in time.
 
         `on` names the columns that must be equal, or is an expression over `left` and `right`;
-        without it all tuples have one key. The partner may be of any age, or at most `tolerance`
-        old; with `allow_equal=False` it must be earlier. `direction="forward"` takes the nearest
-        tuple after it instead, and needs a tolerance. Of several at one instant the last in the
-        total order counts. A tuple without a partner is dropped, or kept with NULLs by
-        `how="left"`. A row has the time of the tuple; `left` and `right` name its columns.
+        without it all tuples have one key. The partner may be any age, or at most `tolerance` old;
+        with `allow_equal=False` it must be earlier. `direction="forward"` takes the nearest tuple
+        after it, and needs a tolerance. Of several partners at one instant the last in the total
+        order counts. A tuple without one is left out, or with `how="left"` kept with NULLs. A row
+        has the time of the left tuple; its columns are named with `left` and `right`.
         """
         _stream(other, "join_asof", _JOIN_ASOF)
         node = read_asof(
@@ -341,13 +336,13 @@ class Stream(RunnableStream):
         filter: FilterFunction | None = None,
         initial: Table | None = None,
     ) -> Stream:
-        """Process the tuples by a class of your own, with one object of it per bucket.
+        """Run a class of your own over the tuples: one object of it per bucket.
 
-        `keys` decides which object gets a tuple: a column (of lists: several objects), a list of
-        columns together, or a function from an Arrow table of tuples to one key, or one list of
-        keys, for each. Without it every object gets every tuple. `filter(bucket, table)` may choose
-        the tuples that a bucket needs. `initial` is a table of the session with the key, and a
-        column for each map that starts with values.
+        `keys` says which objects see a tuple: the column whose value decides (a column of lists:
+        several), a list of columns that decide together, or a function from an Arrow table of
+        tuples to one key or one list of keys for each. Without it every object sees every tuple.
+        `filter(bucket, table)` may say which of its tuples a bucket needs to see. `initial` is a
+        table of the session with the key and a column for each map that is to begin with values.
         """
         table = None if initial is None else definition_of(initial, "process initial")
         return self._with(process(unqualified(self.node), factory, keys, filter, table))
@@ -363,12 +358,14 @@ class Stream(RunnableStream):
         *,
         absolute: float | None = None,
     ) -> Stream:
-        """Accept aggregates with this relative error in so many of the windows, for less work.
+        """Accept this relative error in the share `confidence` of windows, in exchange for less
+        work.
 
-        Or with an `absolute` one, in their unit. `budget` is how many sampled tuples of a window
-        are in memory, of all groups; without it windows take what they need. `metric` is how the
-        errors of a window's groups become one: their "max", "mean" or "rms". After each aggregate
-        come its low and its high end, last whether the row is exact.
+        An `absolute` error is in the aggregates' unit instead. `budget` is how many sampled tuples
+        of a window may be in memory, over all groups; without it windows take what they need.
+        `metric` says how the errors of a window's groups become one: their "max", "mean" or "rms".
+        After each aggregate come its lower and upper bound, and as the last column whether the row
+        is exact.
         """
         return self._asked(ErrorBound.called(error, absolute, confidence, budget, metric))
 
@@ -381,12 +378,14 @@ class Stream(RunnableStream):
         cold: int | None = Balance.cold_rows,
         trim: str = Balance.trim,
     ) -> Stream:
-        """Trim the largest groups of uneven windows, each row with this error in so many cases.
+        """Sample the largest groups of uneven windows, to this error in the share `confidence` of
+        cases.
 
-        Where the tuples of a window are uneven among the buckets, groups of the fullest ones are
-        answered from a sample; all others are exact, with the columns of `within`. Windows of which
-        less than the share `saving` can be trimmed are exact, as are groups of fewer tuples than
-        `cold`, or the mean of their window. With `trim="all"` not only one's own are trimmed.
+        If a window's tuples are spread unevenly over the buckets, groups in the fullest buckets are
+        answered from a sample. All others are exact, with the same columns as `within`. A window
+        stays exact if less than the share `saving` of its tuples can be trimmed; a group, if it has
+        fewer tuples than `cold`, or than the mean of its window. `trim="all"` trims all aggregates,
+        not only your own.
         """
         return self._asked(Balance(error, confidence, saving, cold, trim))
 
@@ -394,25 +393,24 @@ class Stream(RunnableStream):
     def shed(
         self, share: float | None = None, by: str = CONCEPT, *, up_to: float | None = None
     ) -> Stream:
-        """Drop this share of the tuples of the aggregate on purpose, and estimate from the others.
+        """Drop this share of the aggregate's tuples on purpose, and estimate from the rest.
 
-        By "concept" every group stays represented, which may keep more tuples than that. By
-        "concept total" the share is kept, and groups are dropped for it. By "uniform" all tuples
-        have the same chance. With `up_to` in place of the share, nothing is shed while there is no
-        backlog, and at most so much while there is. `RunningQuery.shed` changes the share.
+        By "concept" every group stays represented, which may keep more tuples. By "concept total"
+        exactly the share is kept, even if groups disappear. By "uniform" every tuple has the same
+        chance. With `up_to` instead of the share, nothing is shed without a backlog, and at most
+        that share with one. `RunningQuery.shed` changes the share.
 
-        Sums and counts are scaled; the last column, `kept`, is the share of a group's tuples that
-        were kept. A join by equality, and counts, sums and means over one, drop tuples of both of
-        its sides; `kept` is then the probability of a pair, or the share of a group's pairs.
+        Sums and counts are scaled up; the last column, `kept`, is the share of a group's tuples
+        that were kept. A join by equality, and counts, sums and means over one, drop tuples of both
+        sides; `kept` is then the probability of a pair, or the share of a group's pairs.
         """
         return self._asked(Shed.called(share, by, up_to))
 
     @called_as('.emit_every("1 minute")')
     def emit_every(self, every: Duration) -> Stream:
-        """Also give rows of windows that are still open, whenever so much event time has passed.
-
-        At each multiple of `every`, groups that got tuples since the one before give a row over
-        their tuples so far. The last column, `final`, says whether a row is the last of its window.
+        """Also give rows of windows that are still open, at multiples of this event time: groups
+        with tuples since the last multiple give a row over their tuples so far. The last column,
+        `final`, says whether a row is the last of its window.
         """
         return self._asked(EmitEvery.of(every))
 
@@ -423,7 +421,7 @@ class Stream(RunnableStream):
         return Expression(column(resolve(name, self.node.names, "column")))
 
     def __getattr__(self, name: str) -> Callable[..., Stream]:
-        """The method of a clause that has none above; any other name is told as a mistake."""
+        """The method of a clause that has no method above; any other name raises with advice."""
         if name.startswith("_"):
             raise AttributeError(name)
         if (asked := METHODS.get(name)) is not None:

@@ -1,4 +1,4 @@
-"""TableDef: the rows that streams are joined to, and when which version of them counts."""
+"""TableDef: a table that streams are joined to, and which version of its rows counts when."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidegate.source.table import AT_ONCE, MOST_BYTES, table_parts
 
 @dataclass(frozen=True)
 class TableContent:
-    """What was read of a table: its rows as bytes, and what tells them from others."""
+    """A table's rows as bytes, with a digest that tells them from others."""
 
     rows: int
     data: bytes
@@ -36,9 +36,9 @@ class TableContent:
 
 
 class LargeTable:
-    """The rows of a table that is larger than it may be held whole; they can be taken once.
+    """The rows of a table that is too large to hold in memory; they can be iterated once.
 
-    `rows`, `bytes` and `digest` are those of the rows that were taken.
+    `rows`, `bytes` and `digest` cover the rows that were taken so far.
     """
 
     def __init__(self, begun: list[pa.Table], rest: Iterator[pa.Table]) -> None:
@@ -48,14 +48,14 @@ class LargeTable:
         self.bytes = 0
 
     def parts(self) -> Iterator[pa.Table]:
-        """The rows in their order, some at a time; those that were given are held no more."""
+        """The rows in order, part by part; a part that was yielded is not held any more."""
         self._begun.reverse()
         while self._begun:
             yield self._counted(self._begun.pop())
         yield from map(self._counted, self._rest)
 
     def measured(self) -> LargeTable:
-        """The same after all rows were read, and none of them kept."""
+        """Reads all rows and keeps none, so that `rows`, `bytes` and `digest` are complete."""
         for _ in self.parts():
             pass
         return self
@@ -73,12 +73,13 @@ class LargeTable:
 
 @dataclass(frozen=True)
 class TableDef:
-    """A named table: where its rows are, their columns, and how they change.
+    """A named table: the source of its rows, their columns, and how they change.
 
-    Plain, it is read when a query first starts. With `valid_from`, a column of times, it has a row
-    of each key for each span of event time. With `refresh_us` it is read again so often, and what
-    was read counts from an event time on. `check` is asked about the rows with the name of the
-    table; two that are equal ask the same. `given` are rows of the program in place of `uris`.
+    By default it is read once, when a query first starts. With `valid_from`, a time column, it has
+    one row per key for each span of event time. With `refresh_us` it is read again at that
+    interval, and each reading counts from an event time on. `check` is called with the rows and the
+    table's name; equal definitions make equal checks. `given` are rows of the program, in place of
+    `uris`.
     """
 
     name: str
@@ -115,15 +116,15 @@ class TableDef:
 
     @property
     def where(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         return f"table {self.name}"
 
     def read(
         self, most_bytes: int = MOST_BYTES, *, row_bytes: int = 0
     ) -> TableContent | LargeTable:
-        """Its rows as they are now, in their order: that of its files, then of their rows.
+        """Its rows now, in order: by file, then by row.
 
-        Up to `most_bytes`, and `row_bytes` for each row counted in, they are read at once.
+        Up to `most_bytes`, counting `row_bytes` extra per row, they are read into memory at once.
         """
         begun, size, rest = [self.schema.empty_table()], 0, self._parts()
         for part in rest:
@@ -145,7 +146,7 @@ class TableDef:
 
     @property
     def words(self) -> str:
-        """What it is, for the record of a checkpoint."""
+        """Its definition as text, for the record in a checkpoint."""
         read = "".join(f" {line}" for line in self.reading.lines())
         valid = "" if self.valid_from is None else f" valid from {self.valid_from}"
         every = self.refresh_us

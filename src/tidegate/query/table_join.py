@@ -1,8 +1,8 @@
 """The join of a stream to a table as a logical node.
 
-No window is needed: each tuple meets the rows of the table as they are at its event time. A row of
-the result has the event time of its tuple. Columns are named as those of a join of two streams;
-SEMI and ANTI leave the columns of the stream as they are.
+It needs no window: each tuple meets the table's rows as they are at its event time, which is also
+the time of the result row. Columns are named as in a join of two streams; SEMI and ANTI keep the
+stream's columns unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TableJoin(Logical):
-    """The tuples of a stream with the rows of a table that satisfy the predicate; None for all."""
+    """A stream's tuples with the table's rows that satisfy the predicate; None matches all rows."""
 
     child: Node
     table: TableDef
@@ -77,12 +77,8 @@ class TableJoin(Logical):
         return f"{self.kind.summary} with table {self.table.name} as {self.labels[1]} on {on}"
 
     @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
-
-    @property
     def filters(self) -> bool:
-        """Whether it only says which tuples stay, so that the columns are those of the stream."""
+        """Whether it only chooses tuples (SEMI, ANTI), so that its columns are the stream's."""
         return not self.kind.pairs
 
     @cached_property
@@ -94,7 +90,7 @@ class TableJoin(Logical):
         return self.child.own_time
 
     def side_names(self, side: int) -> tuple[SideName, ...]:
-        """The columns of the stream, its event time among them, or of the table."""
+        """The columns of the stream, event time included, or of the table."""
         columns = self.table.schema.names if side else self.child.names
         return tuple(SideName(self.labels[side], n) for n in columns)
 

@@ -1,7 +1,7 @@
-"""Rewrites a query so that each of its rows names the input tuples that it was made of.
+"""Rewrites a query so that each row lists the input tuples it was made of (`tidegate why`).
 
-Streams get a column of ids. Other nodes pass it on, and aggregates collect the ids as text. The
-rows, their order and their other columns do not change, not even for answers from samples.
+Streams get a column of ids; other nodes pass it on and aggregates collect the ids as text. Rows,
+their order and their other columns do not change, not even in answers from samples.
 """
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ from tidegate.query.unnest import Unnest
 from tidegate.query.window_process import WindowProcess
 
 WHY = "#why"
-"""The prefix of the names of columns with ids of tuples."""
+"""The prefix of the names of id columns."""
 
 SEPARATOR = ","
 
 _GATHERED = "traced"
-"""The aggregate that collects the ids of the tuples that an answer used."""
+"""The aggregate that collects the ids of the tuples which an answer has used."""
 
 Ids = tuple[str, ...]
-"""The columns of a node with ids; a row is made of the ids in all of them."""
+"""The id columns of a node; together they hold all ids of a row."""
 
 Traced = tuple[Node, Ids]
 
 Rule = Callable[[Any, Sequence[Traced]], Traced]
-"""Traces a node, given its traced children."""
+"""Rewrites a node over its rewritten children."""
 
 
 class UntracedError(UnavailableError):
-    """The query has a node whose rows cannot be traced to tuples: a class of the user's."""
+    """A node cannot say which tuples its rows are made of: a user's own class."""
 
 
 def traced(root: Node) -> dict[int, Traced]:
-    """Each node of a query with ids, and the columns that have them; by the node's identity."""
+    """For each node (by `id`), the rewritten node and its id columns."""
     found: dict[int, Traced] = {}
     numbers = {table.name: -1 - place for place, table in enumerate(traced_tables(root))}
     rules: dict[type[Any], Rule] = {**_RULES, TableJoin: partial(_with_table, numbers)}
@@ -76,9 +76,9 @@ def traced(root: Node) -> dict[int, Traced]:
 
 
 def traced_tables(root: Node) -> list[TableDef]:
-    """The tables whose rows get ids; -1:7 is row 7 of the first.
+    """The tables whose rows have ids: -1:7 is row 7 of the first table.
 
-    Left out are tables that are read again, whose rows may be gone, and tables that only filter.
+    Without tables that are read again, whose rows may be gone, and without tables that only filter.
     """
     joins = (node for node in bottom_up([root]) if isinstance(node, TableJoin))
     tables = (join.table for join in joins if not join.filters and join.table.refresh_us is None)
@@ -86,7 +86,7 @@ def traced_tables(root: Node) -> list[TableDef]:
 
 
 def table_rows(table: TableDef) -> pa.Table:
-    """All rows of a table as it is now; holds them in memory."""
+    """All rows of a table now, held in memory."""
     content = table.read(sys.maxsize)
     assert isinstance(content, TableContent), "no size is too large"
     return from_bytes(content.data)
@@ -98,7 +98,7 @@ def _input(node: Input, _: Sequence[Traced]) -> Traced:
 
 
 def _passed(node: Any, children: Sequence[Traced]) -> Traced:
-    """Traces a node that passes on the columns of its child."""
+    """For nodes that keep the columns of their child."""
     ((child, ids),) = children
     return replace(node, child=child), ids
 
@@ -110,7 +110,7 @@ def _projected(node: Project, children: Sequence[Traced]) -> Traced:
 
 
 def _united(node: Union, children: Sequence[Traced]) -> Traced:
-    """Sides match by position, so each has its ids in one column, the last."""
+    """Union matches columns by position, so each side puts its ids into one column, the last."""
     sides: list[Node] = []
     for original, (child, ids) in zip(node.inputs, children, strict=True):
         held: list[NamedExpr] = [(name, column(name)) for name in data_names(original)]
@@ -162,7 +162,7 @@ def _aggregated(node: Aggregate, children: Sequence[Traced]) -> Traced:
 
 
 def _limited(node: Limit, children: Sequence[Traced]) -> Traced:
-    """LIMIT of a stream, a process of our own, whose rows are those that it was given."""
+    """LIMIT of a stream is a process, but its rows are its input rows, so ids pass through."""
     ((child, ids),) = children
     output = (*node.output, *((name, pa.string()) for name in ids))
     limit = limit_of(node.factory)
@@ -195,11 +195,11 @@ _RULES: dict[type[Any], Rule] = {
     ProcessNode: _untraced,
     WindowProcess: _untraced,
 }
-"""How each kind of node is traced, beside joins to tables; one that is missing is an error."""
+"""How each kind of node is rewritten, besides joins to tables; a missing kind is an error."""
 
 
 def joined(ids: Ids) -> exp.Expression:
-    """All ids of a row in one text."""
+    """All ids of a row as one text."""
     if len(ids) == 1:
         return column(ids[0])
     none, comma = exp.Literal.string(""), exp.Literal.string(SEPARATOR)

@@ -1,7 +1,7 @@
-"""Binds expressions: sqlglot trees become typed trees that the kernels evaluate.
+"""Binds expressions: turns sqlglot trees into typed trees that the kernels evaluate.
 
-Types and coercions are those of Spark SQL 4 in its default ANSI mode, so that an expression means
-the same whether Spark or the kernels evaluate it.
+Types and casts follow Spark SQL 4 in its default ANSI mode, so that an expression means the same
+whether Spark or the kernels evaluate it.
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ _UNSIGNED = {
 
 
 def bind(node: exp.Expr, columns: Mapping[str, pa.DataType], where: str) -> Expr:
-    """Resolve the names in an expression and give it Spark's types.
+    """Resolves the names of an expression and gives it Spark's types.
 
-    Raises a QueryError for a mistake, and UnknownKernel for an expression that only Spark can
-    evaluate. A bare NULL becomes a string. A constant that cannot be read as the type it is
-    compared with is an error now, unless it is in a branch that rows may not take.
+    Raises QueryError for mistakes, and UnknownKernel for what only Spark can evaluate. A bare NULL
+    becomes a string. A constant that cannot be converted to the type it needs raises here, unless
+    it is in a branch that rows may not take.
     """
     return _Binder(columns, where).expression(node, NULL)
 
 
 def bind_predicate(node: exp.Expr, columns: Mapping[str, pa.DataType], where: str) -> Expr:
-    """As `bind` for a condition, which must be boolean."""
+    """Binds a condition, which must be boolean."""
     bound = _Binder(columns, where).expression(node, BOOL)
     if bound.type != BOOL:
         got = f"{node.sql('spark')} of type {type_name(bound.type)}"
@@ -86,14 +86,14 @@ def bind_predicate(node: exp.Expr, columns: Mapping[str, pa.DataType], where: st
 
 
 class _Binder:
-    """Binds one expression: has the columns in scope, and the clause that messages name."""
+    """One binding: the columns in scope, and how errors begin."""
 
     def __init__(self, columns: Mapping[str, pa.DataType], where: str) -> None:
         self.columns = columns
         self.where = where
 
     def expression(self, node: exp.Expr, null: pa.DataType) -> Expr:
-        """The whole expression; a bare NULL takes the type `null`, or string."""
+        """Binds a whole expression; a bare NULL gets the type `null`, or string."""
         bound = self.bind(node)
         require_readable(bound, self.where)
         if bound.type == NULL:
@@ -104,10 +104,10 @@ class _Binder:
         return self._value(self.operand(node))
 
     def operand(self, node: exp.Expr) -> Expr | CalendarInterval:
-        """A node as an expression, or as a constant interval, which is not a value by itself.
+        """Binds a node to an expression, or to a constant interval, which is no value by itself.
 
-        A chain of operators is a left-leaning tree as deep as the chain is long. A loop walks it,
-        because recursion would overflow the stack.
+        A chain of operators is a tree as deep as the chain is long, so it is walked in a loop, not
+        by recursion.
         """
         chain: list[exp.Binary] = []
         while isinstance(node, exp.Paren | exp.Alias) or type(node) in _CHAINED:
@@ -220,7 +220,7 @@ class _Binder:
         return make("not", [result], BOOL) if node.args.get("negate") else result
 
     def _connective(self, node: exp.Connector) -> Expr:
-        """AND and OR; a long chain becomes a shallow tree in the same order."""
+        """Binds AND and OR; a long chain becomes a balanced tree in the same order."""
         op = "and" if isinstance(node, exp.And) else "or"
         sides = [self.bind(side) for side in flattened(node, type(node))]
         while len(sides) > 1:
@@ -285,7 +285,7 @@ class _Binder:
         return function.build([self.bind(n) for n in nodes], self.where)
 
     def _column(self, node: exp.Column) -> Expr:
-        """A column, and the fields of a struct that follow its name."""
+        """A column, or a field of a struct column."""
         name, *fields = (part.name for part in node.parts)
         found = self._known(name, self.columns, ".".join([name, *fields]))
         return self._fields(self._typed(found), fields)
@@ -298,7 +298,7 @@ class _Binder:
         return column
 
     def _fields(self, value: Expr, names: list[str]) -> Expr:
-        """Fields of structs, one inside the other."""
+        """Fields inside fields of a struct."""
         for name in names:
             if not pa.types.is_struct(value.type):
                 raise QueryError(
@@ -364,7 +364,7 @@ class _Binder:
 
 
 def _is_written(node: exp.Expr) -> bool:
-    """Whether a node is a number as written, which has its own precision among decimals."""
+    """Whether a node is a number literal, which has a precision of its own among decimals."""
     node = node.unnest()
     return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal)
 
@@ -374,7 +374,7 @@ _CHAINED: dict[type[exp.Expr], Callable[..., Expr]] = {
     exp.IntDiv: _Binder._div,
     **dict.fromkeys(_BITS, _Binder._bits),
 }
-"""Operators that are often written in long chains: given the node and both sides, bound."""
+"""Operators that often form long chains; called with the node and its two bound sides."""
 
 _HANDLERS: dict[type[exp.Expr], Callable[..., Expr]] = {
     exp.Column: _Binder._column,

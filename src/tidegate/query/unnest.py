@@ -1,4 +1,4 @@
-"""A row for each value of a list: EXPLODE and UNNEST as a logical node."""
+"""EXPLODE and UNNEST as a logical node: one row for each value of a list."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Unnest(TupleRows):
-    """The columns of the child, and a value of a list of its row in the column `value`.
+    """The child's columns, and one value of the row's list in the column `value`.
 
-    Rows of one tuple are in the order of the list, at its event time. A list that is empty or NULL
-    gives no row, or with `outer` one in which the value is NULL. `position` is the name of a column
-    for the place in the list, counted from `first` on. It keeps nothing, but begins a subquery: the
-    prefix of one gives a row for each tuple.
+    Rows of one tuple come in list order, at its event time. An empty or NULL list gives no row;
+    with `outer` it gives one row with NULL as the value. `position` names a column for the value's
+    place in the list, counted from `first`. The node keeps no state but counts as stateful, because
+    it must begin a new subquery: what comes before it gives one row per tuple.
     """
 
     child: Node
@@ -40,7 +40,7 @@ class Unnest(TupleRows):
     outer: bool = False
 
     def __post_init__(self) -> None:
-        self.refuse_shadowed("EXPLODE")
+        self.check_event_time("EXPLODE")
         set_fields(self, values=canonical(self.values, self.child.names, "EXPLODE"))
         distinct_names(self.names, "EXPLODE")
         with suppress(UnknownKernel):
@@ -48,7 +48,7 @@ class Unnest(TupleRows):
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the child beside the event time."""
+        """The child's columns besides the event time."""
         return tuple(name for name in self.child.names if name != EVENT_TIME)
 
     @property
@@ -69,7 +69,7 @@ class Unnest(TupleRows):
         return pa.schema([pa.field(EVENT_TIME, TIME), *held, *places, (self.value, element)])
 
     def element(self, type_: pa.DataType) -> pa.DataType:
-        """The type of a value; what is not a list is refused."""
+        """The type of a value; raises if the argument is not a list."""
         if not is_list(type_):
             raise QueryError(
                 "EXPLODE",

@@ -1,4 +1,4 @@
-"""Columns of a join without the names of its sides, for what reads columns by position."""
+"""Names a join's columns without its sides, for nodes that read columns by position."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidegate.query.paired import Paired
 
 
 def unqualified(node: Node) -> Node:
-    """A node whose columns have plain names: after a join, without the side that qualifies them."""
+    """The node with plain column names: after a join, without the qualifying side."""
     columns = unqualified_columns(node)
     if all(name == own for name, own in columns):
         return node
@@ -20,10 +20,11 @@ def unqualified(node: Node) -> Node:
 
 
 def unqualified_columns(node: Node, without: Collection[str] = ()) -> list[tuple[str, str]]:
-    """The columns of a result after the implicit ones: the plain name, and that in the node.
+    """The columns of a result after the implicit ones, as pairs: the plain name, the name in the
+    node.
 
-    All of the left side and then of the right, where nothing was selected after a join; of a table
-    on the right not those that are in `without`.
+    After a join without a select list these are all columns of the left side, then of the right.
+    Columns in `without` are left out if the right side is a table.
     """
     base = node
     while isinstance(base, Filter | Branch):

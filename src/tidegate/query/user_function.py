@@ -1,7 +1,7 @@
-"""Registers functions of the user's own (tg.function) and finds them by name.
+"""Registers users' own scalar functions (`tidegate.function`) and finds them by name.
 
-`tidegate.function` is the decorator. Names are those of the process: SQL, Python and both runners
-see the same functions.
+The registry belongs to the Python process: SQL, the Python API and both runners see the same
+functions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _newest = [0]
 
 
 class ColumnFunction(UserFunction):
-    """A function that was declared: called with arrays it computes, with expressions it is one."""
+    """A declared function: given arrays it computes, given expressions it builds an expression."""
 
     def __call__(self, *arguments: Any) -> Any:
         """`tax(col("fare"))` and `tax("fare")` are expressions; `tax(array)` is what it returns."""
@@ -65,9 +65,9 @@ def function(
         def tax(fare: pa.Array) -> pa.Array:
             return pc.multiply(fare, 0.2)
 
-    It gets a pyarrow array for each argument, of equal lengths, and returns one of that length; it
-    must give a row the same value whatever rows are beside it, in every run. `returns` is its type
-    in SQL, `takes` are types that arguments are cast to. In SQL it is called by its name, or by
+    It gets one pyarrow array per argument, all of equal length, and returns one of that length. A
+    row's value must not depend on the other rows, and must be the same in every run. `returns` is
+    its SQL type; `takes` are types that arguments are cast to. SQL calls it by its name, or by
     `name`, in any case.
     """
     if call is not None and not callable(call):
@@ -97,22 +97,22 @@ def function(
 
 
 def registered(name: str) -> ColumnFunction | None:
-    """The function of a name, in any case."""
+    """The function of a name, in any case; None if there is none."""
     return _KNOWN.get(name.lower())
 
 
 def all_registered() -> dict[str, ColumnFunction]:
-    """Every function by its name."""
+    """All functions by name."""
     return dict(_KNOWN)
 
 
 def registry_version() -> int:
-    """A number that changes with what is registered."""
+    """A number that changes whenever a function is registered."""
     return _newest[0]
 
 
 def user_call(function: UserFunction, arguments: Sequence[Expr], where: str) -> Expr:
-    """A call of a function over bound arguments, cast as it wants them."""
+    """A call of a function on bound arguments, cast to the types it takes."""
     args = list(arguments)
     if function.takes is not None:
         args = [cast(a, t, where) for a, t in zip(args, function.takes, strict=False)]
@@ -121,7 +121,7 @@ def user_call(function: UserFunction, arguments: Sequence[Expr], where: str) -> 
 
 
 def check_count(name: str, given: int, least: int, most: int | None, where: str) -> None:
-    """Refuse a call with another number of arguments than the function has."""
+    """Raises if a call has too few or too many arguments."""
     if least <= given and (most is None or given <= most):
         return
     more = "" if most == least else " or more" if most is None else f" to {most}"
@@ -144,7 +144,7 @@ def _register(made: ColumnFunction, where: str) -> None:
 
 
 def _name(name: str, where: str) -> str:
-    """A name that SQL reads as a call of an unknown function, which is then this one."""
+    """Checks that SQL reads the name as an unknown function, which then means this one."""
     taken = name.lower() in FUNCTIONS or name.lower() in ALIASES or find_sql(name) is not None
     try:
         read = sqlglot.parse_one(f"{name}(x)", dialect="spark")

@@ -1,4 +1,4 @@
-"""A process over windows as a logical node: an aggregate whose groups give rows of their own."""
+"""A user's mergeable class over windows: an aggregate node whose groups may give several rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tidegate.operate.aggregate.process import PROCESS, MergeableProcess
 from tidegate.operate.process.definition import Process as UserProcess
 from tidegate.query.aggregate import AggregateCall
 from tidegate.query.aggregation import Aggregate
-from tidegate.query.name import EVENT_TIME, WINDOW, NamedExpr, column, named_text
+from tidegate.query.check import refuse_shadowed
+from tidegate.query.name import WINDOW, NamedExpr, column, named_text
 from tidegate.query.process import Factory, class_name, named, output_of, tried_of
 from tidegate.query.row_key import RowKey
 from tidegate.query.unqualified import unqualified_columns
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
     from tidegate.query.node import Node
 
 _NAME = "rows"
-"""What its one aggregate is called, which nobody sees."""
+"""The internal name of its one aggregate; nobody sees it."""
 
 
 @dataclass(frozen=True, eq=False)
 class WindowProcess(Aggregate):
     """The rows that objects of a class give, one object per window and group.
 
-    window_start, window_end and the keys come first, as of aggregates, then the output. A group
-    may have any number of rows.
+    Columns: window_start, window_end and the keys, as in aggregates, then the class's output. A
+    group may give any number of rows.
     """
 
     def __post_init__(self) -> None:
@@ -44,13 +45,7 @@ class WindowProcess(Aggregate):
             where,
             'Write window("1 minute"), or stream.process() with a class that is not mergeable.',
         )
-        if EVENT_TIME in self.child.names and EVENT_TIME not in self.child.event_names:
-            raise QueryError(
-                where,
-                f"the name {EVENT_TIME} belongs to the event time",
-                "a column of that name",
-                "Give the column another name with select.",
-            )
+        refuse_shadowed(self.child, where, "Give the column another name with select.")
         taken = {name.lower() for name, _ in self.keys} | set(WINDOW)
         for name, _ in self.process.output:
             if name.lower() in taken:
@@ -64,7 +59,7 @@ class WindowProcess(Aggregate):
 
     @property
     def process(self) -> MergeableProcess:
-        """What it runs."""
+        """The class and its columns, for the operator."""
         ((_, call),) = self.aggregates
         made: MergeableProcess = call.parameters[0]
         return made
@@ -96,7 +91,7 @@ def window_process(
     factory: Factory,
     clauses: tuple[Clause, ...] = (),
 ) -> WindowProcess:
-    """The node of a class over windows; an object sees the columns, and the keys by their names."""
+    """The node of a class over windows; an object sees the columns, and the keys by name."""
     tried = mergeable_of(factory)
     seen: dict[str, exp.Expression] = {n: column(n) for n in WINDOW if child.windowed}
     seen |= {name: column(own) for name, own in unqualified_columns(child)} | dict(keys)
@@ -113,7 +108,7 @@ def window_process(
 
 
 def mergeable_of(factory: Factory) -> UserProcess:
-    """An object of the class, whose objects may each have seen a part of a window."""
+    """An object of the class, checked: several objects may each see a part of a window."""
     tried = tried_of(factory)
     kind = type(tried)
     where = f"process {kind.__name__}"

@@ -1,4 +1,4 @@
-"""The fluent surface of a stream with a window, until it is given its aggregates."""
+"""The fluent API of a stream with a window that has no aggregates yet."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Calls = tuple[tuple[str, AggregateCall], ...]
 
 @dataclass(frozen=True, repr=False)
 class Windowed:
-    """A stream with a window, waiting for its aggregates."""
+    """A stream with a window, before agg() or process()."""
 
     stream: Stream
     over: Window
@@ -38,10 +38,10 @@ class Windowed:
     sets: Sets | None = None
 
     def group_by(self, *columns: Column | GroupingSets, **named: Column) -> Windowed:
-        """One result per window and distinct value of these columns.
+        """One row per window and distinct value of these columns.
 
-        `tg.rollup("a", "b")`, `tg.cube("a", "b")` or `tg.grouping_sets(["a", "b"], [])` among them
-        group by several sets of columns, and add the column `grouping_id`.
+        `tg.rollup("a", "b")`, `tg.cube("a", "b")` and `tg.grouping_sets(["a", "b"], [])` group by
+        several sets of columns and add the column `grouping_id`.
         """
         grouped, node = self, self.stream.node
         for column in columns:
@@ -66,11 +66,10 @@ class Windowed:
 
     @called_as('.partition("cam"), or .partition("pk?d=3")')
     def partition(self, by: str) -> Windowed:
-        """Let this partitioner choose where tuples go, in place of that of the run.
+        """Choose the partitioner for this aggregate, instead of the run's.
 
-        It is a name, with parameters after a question mark: hash, shuffle, pk, cm, am, cam, lm,
-        auto, which chooses for each window, or standby, which is hash until the policy auto has it
-        choose.
+        A name, with parameters after a question mark: hash, shuffle, pk, cm, am, cam, lm, auto,
+        which chooses one per window, or standby, which is hash until the policy auto has it choose.
         """
         if not isinstance(by, str):
             raise QueryError(
@@ -93,7 +92,7 @@ class Windowed:
 
     @nested
     def agg(self, *unnamed: AggregateCall, **aggregates: AggregateCall) -> Stream:
-        """The aggregates of every window and group, by name."""
+        """The aggregates of every window and group, by column name."""
         check_aggregates(unnamed, aggregates)
         stream = self.stream
         calls = tuple(aggregates.items())
@@ -110,10 +109,10 @@ class Windowed:
     def process(self, factory: Factory) -> Stream:
         """The rows that a class of your own gives for every window and group.
 
-        The class is one derived from `tidegate.Process` with `mergeable = True`. An object of it is
-        made for each group and window, wherever tuples of these are, sees them, takes in the other
-        objects with `merge(other)`, and gives the rows in `finish()`. They come after the window
-        and the keys.
+        Derive the class from `tidegate.Process` with `mergeable = True`. Each instance that has
+        tuples of a group and window makes one object for it. These objects see their tuples, are
+        combined with `merge(other)`, and `finish()` gives the rows. They come after the window and
+        the keys.
         """
         stream = self.stream
         if self.sets is not None:

@@ -11,8 +11,8 @@ from tidegate.plan.lower import lower
 from tidegate.plan.lowered import Choices
 from tidegate.plan.options import AUTO, DEFAULT_PARTITIONER, PlanOptions
 from tidegate.plan.physical import Plan
-from tidegate.query.graph import has_aggregate, has_join, has_process
-from tidegate.query.node import Node
+from tidegate.query.graph import has
+from tidegate.query.node import Aggregate, Join, Node, ProcessNode
 from tidegate.query.output import Output
 from tidegate.route.registry import partitioner_of
 from tidegate.route.standby import Standby
@@ -33,12 +33,12 @@ def plan_for(
     """
     options = options or PlanOptions()
     join = options.join
-    if join.chosen and not any(has_join(o.node) for o in outputs):
+    if join.chosen and not any(has(Join, o.node) for o in outputs):
         option, value = join.chosen[0]
         raise OptionError(
             option, "is for joins", f"{value} for a query without one", "Leave it out."
         )
-    if not any(has_aggregate(o.node) for o in outputs):
+    if not any(has(Aggregate, o.node) for o in outputs):
         for option, value, usual in (
             ("--partitioner", options.partitioner, DEFAULT_PARTITIONER),
             ("--partial", options.partial, AUTO),
@@ -77,10 +77,11 @@ def _partitioner(asked: str, outputs: Sequence[Output]) -> str:
 
 
 def _instead(nodes: Sequence[Node]) -> str:
-    """The advice for a partitioner on a query without an aggregate."""
-    if any(map(has_process, nodes)):
+    """What there is in place of a partitioner, where a query has no aggregate."""
+    if any(has(ProcessNode, node) for node in nodes):
         return (
             "Leave it out: a process has all tuples of a key at one instance. A mergeable process "
             "over windows can be split, and so can an aggregate of your own (tidegate.Aggregator)."
         )
-    return "Leave it out; joins have --routing." if any(map(has_join, nodes)) else "Leave it out."
+    joins = any(has(Join, node) for node in nodes)
+    return "Leave it out; joins have --routing." if joins else "Leave it out."

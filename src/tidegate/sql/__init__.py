@@ -1,1 +1,1 @@
-"""The SQL surface: the dialect, and its binding to the nodes of query."""
+"""SQL: the dialect, and its binding to logical nodes."""

@@ -1,7 +1,7 @@
 """Binds FROM a ASOF JOIN b MATCH_CONDITION (a.ts >= b.ts) ON a.k = b.k to an as-of join.
 
-DuckDB's way is read too: the comparison of times as a part of ON, or the time as the last column of
-USING.
+DuckDB's syntax is accepted too: the comparison of times as a part of ON, or the time as the last
+column of USING.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ _SHIFTED = {
     ("<=", 1): "<",
     ("<", -1): "<=",
 }
-"""A row of a window is in its last instant, a microsecond before window_end: what a comparison is
-where the left time is so much later than the event time, less the right one."""
+"""Turns a comparison of columns into one of event times. A key is the written comparison, and how
+much further the left column is from its event time than the right one, in microseconds. A window's
+event time is its last instant, one microsecond before window_end.
+"""
 
 _MATCH = "MATCH_CONDITION"
 
@@ -33,7 +35,7 @@ _MATCH = "MATCH_CONDITION"
 def asof_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
     """The as-of join of two relations; mistakes are QueryErrors.
 
-    Its rows are at the times of the left tuples, so they reach as far as these in a later join.
+    A row has the time of its left tuple, so in a later join it has the left side's reach.
     """
     sides = JoinedSides.of(left, right)
     scope, parts = sides.scope, list[exp.Expression]()
@@ -63,7 +65,7 @@ def asof_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
 
 
 class _Times:
-    """Says which columns of a join are the event times of its sides."""
+    """The columns of a join that hold the event times of its sides."""
 
     def __init__(self, sides: JoinedSides, *nodes: Node) -> None:
         self._sides = sides
@@ -76,7 +78,7 @@ class _Times:
                     self._offsets[SideName(label, name)] = (side, 0)
 
     def comparison(self, condition: exp.Expression, where: str) -> str:
-        """How the event time of the left side is compared with that of the right one."""
+        """How a condition compares the left event time with the right one."""
         written = _COMPARISONS.get(type(condition))
         hands = [condition.this, condition.expression] if written else []
         found = [
@@ -114,7 +116,7 @@ def _tolerance(right: Relation) -> int | None:
 
 
 def refuse_window(left: Relation) -> QueryError:
-    """What to say of a window after the left side, where no other join follows."""
+    """The error for a window on the left side when no other join follows."""
     return QueryError(
         "ASOF JOIN",
         "only the right side has a window, its tolerance",

@@ -1,4 +1,4 @@
-"""Binds statements to a catalog of streams: the dialect's syntax becomes logical nodes."""
+"""Binds statements to a catalog of streams: parsed SQL becomes logical nodes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,6 @@ from tidegate.sql.select import (
 from tidegate.sql.syntax import JoinedStreams, QueryWith, StreamWindow
 from tidegate.sql.table_join import join_table
 from tidegate.sql.trim import trimmed
-from tidegate.sql.union import sides_of
 from tidegate.sql.unnest import list_of_select, lists_of_from, unnested
 
 T = TypeVar("T", bound=exp.Expression)
@@ -69,9 +68,9 @@ __all__ = ["Create", "Script", "bind", "read_script"]
 
 @nested
 def bind(script: Script, streams: Mapping[str, Known]) -> tuple[Output, ...]:
-    """The logical plans of a script's outputs over these streams, checked.
+    """The checked logical plans of a script's outputs over these streams.
 
-    A stream may be a node, that is, the result of a query. Errors are QueryErrors.
+    A stream may be a node, that is, the result of another query. Mistakes are QueryErrors.
     """
     catalog = Catalog.of(script, streams, _bind_query)
     outputs = []
@@ -135,7 +134,7 @@ class _Binder:
 
     def _union(self, tree: exp.SetOperation) -> Union:
         inputs: list[Node] = []
-        for side in sides_of(tree):
+        for side in _sides_of(tree):
             node = self.query(side)
             inputs.extend(node.inputs if isinstance(node, Union) else (node,))
         return Union(tuple(inputs))
@@ -206,7 +205,7 @@ class _Binder:
         return _stateless(tree, scope, node, items)
 
     def _table(self, tree: exp.Expression) -> TableDef | None:
-        """The table that the right side of a join names; None where it is a stream."""
+        """The table on the right side of a join; None if it is a stream."""
         windowed = isinstance(tree, StreamWindow)
         named = tree.this if windowed else tree
         if not isinstance(named, exp.Table) or not isinstance(named.this, exp.Identifier):
@@ -223,7 +222,7 @@ class _Binder:
         return table
 
     def _joined(self, first: exp.Expression, joins: Sequence[exp.Join]) -> Relation:
-        """FROM with its joins, from left to right."""
+        """FROM and its joins, from left to right."""
         tables = [self._table(join.this) for join in joins]
         if None not in tables:
             relation = self._relation(first)
@@ -281,7 +280,7 @@ class _Binder:
 
 @dataclass(frozen=True)
 class _Named:
-    """A query of WITH, which sees those before it; it is bound once, however often it is read."""
+    """A query of WITH, which sees the queries before it; bound once, however often it is read."""
 
     name: str
     tree: exp.Expression
@@ -313,13 +312,28 @@ class _Named:
         return project(node, [(n, column(c)) for n, c in zip(self.columns, held)])
 
 
+def _sides_of(tree: exp.SetOperation) -> list[exp.Expression]:
+    """The sides of UNION ALL in order."""
+    sides: list[exp.Expression] = []
+    left: exp.Expression = tree
+    # A loop: thousands of sides are a tree of that depth, which leans to the left.
+    while isinstance(left, exp.SetOperation) and (left is tree or _is_bare(left)):
+        sides.append(left.expression)
+        left = left.this
+    return [left, *reversed(sides)]
+
+
+def _is_bare(tree: exp.Expression) -> bool:
+    return not any(tree.args.get(clause) for clause in ("with_", "order", "limit"))
+
+
 def _alias_columns(tree: exp.Expression) -> Sequence[exp.Identifier]:
     alias = tree.args.get("alias")
     return alias.args.get("columns") or () if isinstance(alias, exp.TableAlias) else ()
 
 
 def _distinct_as_group(tree: exp.Select) -> exp.Select:
-    """SELECT DISTINCT of a window is one row for each group of its columns."""
+    """Rewrites SELECT DISTINCT over a window as a GROUP BY of its columns."""
     distinct, from_ = tree.args.get("distinct"), tree.args.get("from_")
     windowed = from_ is not None and isinstance(from_.this, StreamWindow)
     if not distinct or distinct.args.get("on"):
@@ -345,7 +359,7 @@ def _distinct_as_group(tree: exp.Select) -> exp.Select:
 
 
 def _short_text(tree: exp.Expression) -> str:
-    """A relation for messages; a subquery that is long is not written out."""
+    """A relation for messages; a long subquery is abbreviated."""
     parts = sum(1 for _ in islice(tree.walk(), 40)) if isinstance(tree, exp.Subquery) else 0
     text = "(...)" if parts == 40 else tree.sql(dialect="tidegate", comments=False)
     return text if parts == 0 or len(text) < 40 else "(...)"

@@ -1,4 +1,4 @@
-"""Takes a written call of an aggregate apart: its arguments, DISTINCT, ORDER BY and FILTER."""
+"""Splits a parsed aggregate call into its arguments, DISTINCT, ORDER BY and FILTER."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tidegate.query.name import as_expression, conjuncts
 from tidegate.query.node import Order
 
 WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
-"""What may be written around a call."""
+"""Nodes that may be wrapped around a call."""
 
 SKIPPERS = (exp.Lag, exp.Lead, exp.NthValue)
-"""Functions OVER that IGNORE NULLS may be written around, beside aggregates that leave NULL out."""
+"""Functions OVER that accept IGNORE NULLS, besides aggregates that skip NULL."""
 
 
 @dataclass
 class WrittenCall:
-    """What stands in a call and around it; `given` is without a star, `order` without ASC.
+    """The parts of a call and its wrappers; `given` has no star, `order` has no ASC.
 
-    IGNORE NULLS is a condition like those of FILTER.
+    IGNORE NULLS becomes a condition like those of FILTER.
     """
 
     call: exp.Expr
@@ -33,7 +33,7 @@ class WrittenCall:
 
     @staticmethod
     def of(node: exp.Expr) -> WrittenCall:
-        """The parts of a call with whatever is written around it."""
+        """The parts of a call with all its wrappers."""
         around = []
         while isinstance(node, WRAPPERS):
             around.append(node)

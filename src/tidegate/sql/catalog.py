@@ -1,4 +1,4 @@
-"""Finds the node that a name in FROM means: a stream, or a query of the script."""
+"""Finds the node for a name in FROM: a stream, or a query of the script."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _VIEW = "CREATE STREAM"
 
 
 Known = StreamDef | Node | TableDef
-"""What a name stands for that a script does not make of a query."""
+"""What a name stands for if no query of the script makes it."""
 
 
 @dataclass
 class Catalog:
-    """What a script can read: the streams and tables it is given, and the streams of queries.
+    """What a script can read: the given streams and tables, and the results of its own queries.
 
     A query that is read several times is bound once, so that it is one node of the plan.
     """
@@ -36,7 +36,7 @@ class Catalog:
     made: dict[str, Node] = field(default_factory=dict)
     making: list[str] = field(default_factory=list)
     parts: dict[str, Node] = field(default_factory=dict)
-    """The queries of WITH that were read, by name; of one name the first."""
+    """The queries of WITH that were read, by name; the first of each name."""
 
     @classmethod
     def of(
@@ -45,7 +45,7 @@ class Catalog:
         streams: Mapping[str, Known],
         bind: Callable[[Catalog, exp.Expression], Node],
     ) -> Catalog:
-        """The catalog of a script over streams that are there; all its queries are checked."""
+        """The catalog of a script over existing streams; all its queries are checked."""
         for view in script.views:
             if given := find_name(view.name, list(streams)):
                 raise QueryError(
@@ -61,7 +61,7 @@ class Catalog:
         return catalog
 
     def node(self, name: str) -> Node:
-        """The node a name in FROM means; an unknown one is an error that lists the near ones."""
+        """The node for a name in FROM; raises for an unknown name and lists similar ones."""
         known = [*self.streams, *self.views]
         found = find_name(name, known)
         if found is None:
@@ -80,14 +80,14 @@ class Catalog:
         return Input(stream) if isinstance(stream, StreamDef) else stream
 
     def table(self, name: str) -> TableDef | None:
-        """The table that a name means; None for a stream, and for no name at all."""
+        """The table of a name; None for a stream or an unknown name."""
         found = find_name(name, [*self.streams, *self.views])
         known = None if found is None else self.streams.get(found)
         return known if isinstance(known, TableDef) else None
 
     @property
     def named(self) -> tuple[tuple[str, Node], ...]:
-        """What the script calls nodes, for those who look at the plan."""
+        """The script's named nodes, for observers of the plan."""
         return (*self.made.items(), *self.parts.items())
 
     def _view(self, name: str) -> Node:
@@ -121,7 +121,7 @@ class Catalog:
 
 @contextmanager
 def inside(statement: str | None) -> Iterator[None]:
-    """Say in which statement of a script a mistake is, unless it says so itself."""
+    """Adds the statement's name to errors in the block that do not name one."""
     try:
         yield
     except UserError as error:
@@ -132,7 +132,7 @@ def inside(statement: str | None) -> Iterator[None]:
 
 
 def names_read(script: Script) -> list[str]:
-    """The names that the queries of a script read from, but for those they give themselves."""
+    """The names that a script's queries read, except names of its own queries."""
     trees = [*(v.tree for v in script.views), *(o.tree for o in script.outputs)]
     own = {cte.alias.lower() for tree in trees for cte in tree.find_all(exp.CTE)}
     read = (table.name for tree in trees for table in tree.find_all(exp.Table))

@@ -1,4 +1,4 @@
-"""Clauses after a query and windows after a stream, parsed and read by the parts that they list."""
+"""Parses, reads and prints clauses after queries and windows after streams."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tidegate.sql.syntax import QueryWith, StreamDuration, StreamWindow, WithCla
 
 
 class ClauseParser(PieceParser):
-    """Spark's parser with windows after streams and clauses after queries.
+    """Spark's parser, extended by windows after streams and clauses after queries.
 
-    Its methods `read_*` are the `SyntaxReader` that values of the grammar are read with.
+    Its `read_*` methods are the `SyntaxReader` for values of the grammar.
     """
 
     def _parse_clauses(self, query: exp.Expr | None) -> exp.Expr | None:
-        """A query with the clauses that follow it: those after WITH, and EMIT EVERY."""
+        """A query with the clauses after it: WITH ... and EMIT EVERY."""
         clauses: list[exp.Expr] = []
         led = tuple(word for word, clause in CLAUSES.items() if clause.lead)
         while query is not None and (self._at_emit() or self._match(TokenType.WITH)):
@@ -34,7 +34,7 @@ class ClauseParser(PieceParser):
         return QueryWith(this=query, expressions=clauses) if clauses else query
 
     def _at_emit(self) -> bool:
-        """Whether a clause begins here: EMIT with EVERY after it is no name."""
+        """Whether EMIT EVERY begins here; EMIT alone may be a name."""
         return [t.text.upper() for t in (self._curr, self._next) if t] == ["EMIT", "EVERY"]
 
     def _parse_window_suffix(self, this: exp.Expr) -> StreamWindow:
@@ -49,7 +49,7 @@ class ClauseParser(PieceParser):
         return self.expression(StreamWindow(this=this, kind=word, expressions=parts))
 
     def _parse_parts(self, head: str, parts: Sequence[SyntaxPart]) -> list[exp.Expr]:
-        """The parts after the word `head`, each as field = value; those left out are missing."""
+        """The parts after the word `head`, each as field = value; omitted parts are missing."""
         found: list[exp.Expr] = []
         for part in parts:
             if part.required:
@@ -81,19 +81,19 @@ class ClauseParser(PieceParser):
 
 
 def read_clause(node: exp.Expression) -> Clause:
-    """What one WITH clause asks for."""
+    """The clause of a parsed WITH."""
     kind = CLAUSES[node.this.name]
     return kind(**_read(node, kind.parts, f"{kind.lead} {kind.word}".lstrip()))
 
 
 def read_window(node: StreamWindow) -> Window:
-    """The window written after a stream; without SLIDE it tumbles."""
+    """The window of a parsed stream; without SLIDE it tumbles."""
     kind = WINDOWS[node.args["kind"]]
     return kind.written(**_read(node, kind.parts, kind.word))
 
 
 def read_join_window(node: StreamWindow) -> JoinWindow:
-    """The window written after one side of a join, which moves with every tuple."""
+    """The window of one parsed side of a join, which moves with every tuple."""
     kind = WINDOWS[node.args["kind"]]
     return kind.side(**_read(node, kind.parts, kind.word))
 
@@ -132,4 +132,4 @@ CLAUSES_SQL: dict[type[exp.Expr], Callable[[Any, Any], str]] = {
     StreamWindow: _window_sql,
     WithClause: _clause_sql,
 }
-"""How each is printed again."""
+"""How each node is printed as SQL."""

@@ -1,4 +1,4 @@
-"""Reads declared columns, `(name TYPE, ...)` in SQL or `schema=` in Python, into a schema."""
+"""Reads declared columns into a schema: `(name TYPE, ...)` in SQL, or `schema=` in Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NTZ = exp.DataType.Type.TIMESTAMPNTZ
 
 
 def schema_of(columns: exp.Schema, where: str) -> pa.Schema:
-    """The schema of columns as they are declared in SQL."""
+    """The schema of columns declared in SQL."""
     fields = [
         (c.this.name, _type(c.args["kind"], f"{where}, {c.name}")) for c in columns.expressions
     ]
@@ -28,7 +28,7 @@ def schema_of(columns: exp.Schema, where: str) -> pa.Schema:
 
 
 def schema_given(given: Any, where: str) -> pa.Schema:
-    """The schema that a program gives: of Arrow, as the text of SQL, or types by name."""
+    """The schema that a program gives: an Arrow schema, SQL text, or types by name."""
     if isinstance(given, str):
         return schema_of(_parsed(given, where), where)
     if isinstance(given, Mapping):

@@ -1,4 +1,4 @@
-"""Reads a condition that stands alone: what a user writes to find rows of an output."""
+"""Reads a single condition, by which a user selects rows of an output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidegate.query.typing import bind_predicate
 
 
 def read_condition(text: str, schema: pa.Schema, where: str) -> Expr:
-    """A condition over rows of a schema, ready to be evaluated."""
+    """A bound condition over rows of a schema."""
     try:
         parsed = as_expression(sqlglot.parse_one(text, dialect="spark"))
     except sqlglot.errors.SqlglotError as error:

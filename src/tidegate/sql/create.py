@@ -1,4 +1,4 @@
-"""CREATE STREAM: its columns, sources and clauses, parsed and printed again."""
+"""CREATE STREAM: parses and prints its columns, sources and clauses."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tidegate.sql.syntax import OF_SPARK, CreateStream, QueryWith
 
 
 class CreateParser(ClauseParser):
-    """The parser of clauses with CREATE STREAM."""
+    """Adds CREATE STREAM to the parser of clauses."""
 
     def _parse_source(self) -> exp.Expr:
-        """The address of a source in quotes, or TABLE and the name that one has in Spark."""
+        """A source: a quoted address, or TABLE and the name of a table in Spark."""
         if not self._match(TokenType.TABLE):
             return cast("exp.Expr", self._string("expected the address of a source in quotes"))
         name = self._parse_table_parts()
@@ -57,7 +57,7 @@ class CreateParser(ClauseParser):
         return self.expression(create)
 
     def _parse_then(self, uris: list[exp.Expr]) -> dict[str, exp.Expr | None]:
-        """The topic that follows a history, and the time that parts them."""
+        """The topic that follows a history, and the time at which it takes over."""
         if not self._match(TokenType.THEN):
             return {}
         if len(uris) > 1 or uris[0].name.startswith(OF_SPARK):
@@ -68,7 +68,7 @@ class CreateParser(ClauseParser):
         return parts
 
     def _parse_declared(self, close: bool = True) -> exp.Expr:
-        """Columns with their types, to the closing parenthesis or the end."""
+        """Columns with their types, up to the closing parenthesis or the end."""
         columns = []
         while True:
             name = self._parse_id_var()

@@ -1,4 +1,4 @@
-"""CREATE TABLE: the files of a table and when which version of its rows counts."""
+"""CREATE TABLE: its files, and which version of its rows counts when."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.sql.syntax import CreateTable
 
 
 class CreateTableParser(CreateParser):
-    """The parser of CREATE STREAM with CREATE TABLE."""
+    """Adds CREATE TABLE to the parser of CREATE STREAM."""
 
     def _parse_create(self) -> Any:
         if not self._match(TokenType.TABLE):

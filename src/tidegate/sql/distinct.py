@@ -1,4 +1,4 @@
-"""DISTINCT ON (...) ... KEEP FIRST WITHIN d: parsed, printed, and bound to its node."""
+"""DISTINCT ON (...) ... KEEP FIRST WITHIN d: parses, prints and binds it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEEPS = tuple(keep.upper() for keep in KEEPS)
 
 
 class KeepParser(PieceParser):
-    """Reads KEEP after FROM and WHERE of a SELECT, or at its end."""
+    """Parses KEEP after FROM and WHERE of a SELECT, or at its end."""
 
     def _parse_query_modifiers(self, this: Any) -> Any:
         this = super()._parse_query_modifiers(this)
@@ -36,7 +36,7 @@ class KeepParser(PieceParser):
         return this
 
     def _at_keep(self) -> bool:
-        """Whether a clause begins here: KEEP with its word after it is no name."""
+        """Whether a KEEP clause begins here; KEEP alone may be a name."""
         words = [t.text.upper() for t in (self._curr, self._next) if t]
         return len(words) == 2 and words[0] == "KEEP" and words[1] in ("FIRST", "LAST")
 
@@ -51,7 +51,7 @@ class KeepParser(PieceParser):
 
 
 def keep_sql(to: Generator, query: exp.Expr) -> str:
-    """KEEP, which is printed after the rest of its query."""
+    """KEEP, printed after the rest of its query."""
     distinct = query.args.get("distinct")
     on = distinct.args.get("on") if isinstance(distinct, exp.Distinct) else None
     if not isinstance(on, KeptOn):
@@ -60,13 +60,13 @@ def keep_sql(to: Generator, query: exp.Expr) -> str:
 
 
 KEPT_SQL: dict[type[exp.Expr], Any] = {KeptOn: lambda to, node: to.sql(node, "this")}
-"""How the columns of DISTINCT ON are printed again."""
+"""How the columns of DISTINCT ON are printed."""
 
 
 def deduplicated(
     tree: exp.Select, relation: Relation, node: Node, items: Sequence[NamedExpr]
 ) -> Node:
-    """The tuples that DISTINCT ON leaves, after WHERE and before the select list.
+    """Applies DISTINCT ON, after WHERE and before the select list.
 
     A number stands for an item of the select list.
     """

@@ -1,4 +1,4 @@
-"""Reads calls of aggregate functions in SQL into AggregateCall."""
+"""Reads aggregate calls in SQL into AggregateCall."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidegate.sql.call import WRAPPERS, WrittenCall
 
 _STRANGE = ("GROUP_CONCAT", "MAP_AGG", "JSON_ARRAYAGG")
 LISTS = (*_STRANGE, "COLLECT_SET", "APPROX_PERCENTILE", "PERCENTILE_APPROX")
-"""Aggregates that sqlglot knows under one name each; here they keep their own."""
+"""Aggregates that sqlglot would parse under a common name; here they keep their own."""
 
 _OWN = (
     *("SKEWNESS", "KURTOSIS", "HISTOGRAM_NUMERIC", "BIT_AND", "BIT_OR", "BIT_XOR"),
@@ -37,23 +37,23 @@ AGGREGATES = {
         _OWN, "There is no way yet in SQL; in Python there is tg.aggregate: see docs/python.md."
     ),
 }
-"""By the name of an aggregate of other SQL that is not there, what to do."""
+"""Advice by name for aggregates of other SQL dialects that do not exist here."""
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether a node is an aggregate call, with whatever is written around it."""
+    """Whether a node is an aggregate call, with its wrappers."""
     if isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATES:
         return True
     return isinstance(node, (exp.AggFunc, *WRAPPERS)) or _definition(node) is not None
 
 
 def has_aggregate(node: exp.Expr) -> bool:
-    """Whether an aggregate call is somewhere in an expression."""
+    """Whether an expression contains an aggregate call."""
     return any(is_aggregate(part) for part in node.walk())
 
 
 def inside_aggregate(node: exp.Expr) -> bool:
-    """Whether a part of an expression stands in an aggregate call."""
+    """Whether a node is inside an aggregate call."""
     above = node.parent
     while above is not None and not is_aggregate(above):
         above = above.parent
@@ -71,7 +71,7 @@ def aggregate_name(node: exp.Expr) -> str:
 
 
 def read_aggregate(node: exp.Expression) -> AggregateCall:
-    """The call that an aggregate of the select list means; its columns must be plain already."""
+    """The AggregateCall of a parsed aggregate, whose columns must be plain already."""
     name = aggregate_name(node)
     written = WrittenCall.of(node)
     function = _definition(written.call)
@@ -117,7 +117,7 @@ def _ordered(
     columns: tuple[exp.Expression, ...],
     order: Sequence[tuple[exp.Expression, Way]],
 ) -> tuple[str, tuple[exp.Expression, ...], tuple[Any, ...]]:
-    """The kind, columns and last parameters of a call with what ORDER BY says."""
+    """The kind, columns and extra parameters of a call with its ORDER BY."""
     if not order:
         return function.name, columns, ()
     keys, ways = zip(*order, strict=True)
@@ -130,25 +130,25 @@ def _ordered(
 
 
 def unknown_aggregate(name: str, where: str) -> QueryError:
-    """What to say of an aggregate that is not there."""
+    """The error for an aggregate that does not exist."""
     remedy = AGGREGATES.get(name.upper()) or near(name, sql_names())
     return QueryError(where, "no aggregate has this name", name, remedy)
 
 
 def takes_order(node: exp.Expr) -> bool:
-    """Whether a call is of a function that may have ORDER BY, in its parentheses or after."""
+    """Whether the called function accepts ORDER BY, inside its parentheses or after."""
     function = _definition(WrittenCall.of(node).call)
     return isinstance(function, OrderedFunction | WithinFunction)
 
 
 def ignores_nulls(node: exp.Expr) -> bool:
-    """Whether a call is of a function that can be told to leave NULL out."""
+    """Whether the called function accepts IGNORE NULLS."""
     function = _definition(WrittenCall.of(node).call)
     return function is not None and function.filtered is not None
 
 
 def refuse_unknown(expression: exp.Expression) -> None:
-    """Refuse an aggregate of other SQL for which there is a way here, before it asks for more."""
+    """Raises for an aggregate of another dialect, with advice, before other checks apply to it."""
     for node in expression.walk():
         if is_aggregate(node) and _definition(node) is None:
             name = aggregate_name(node)
@@ -157,7 +157,7 @@ def refuse_unknown(expression: exp.Expression) -> None:
 
 
 def _definition(node: exp.Expr) -> AggregateFunction | None:
-    """The row of the registry for a call, under any name that sqlglot has for it."""
+    """The registry entry of a call, under any name that sqlglot uses for it."""
     names: Sequence[str] = ()
     if isinstance(node, exp.Anonymous):
         names = (node.name,)
@@ -175,7 +175,7 @@ def _filtered(
     arguments: tuple[exp.Expression, ...],
     conditions: Sequence[exp.Expression],
 ) -> tuple[str, tuple[exp.Expression, ...]]:
-    """FILTER (WHERE c) as arguments, or another one after them, that are NULL where c is not."""
+    """FILTER (WHERE c): arguments become NULL where c is not true."""
     if function.filtered is not None:
         return function.filtered, (*arguments, only_where(conditions, exp.true()))
     values = arguments or (exp.Literal.number(1),)
@@ -183,7 +183,7 @@ def _filtered(
 
 
 def _constant(function: AggregateFunction, parameter: Constant, node: exp.Expression) -> Any:
-    """The value of a parameter; it must be written as a literal."""
+    """The value of a parameter; it must be a literal."""
     value = None
     if isinstance(node, exp.Literal):
         value = parameter.of_literal(node.name, node.is_string)

@@ -1,4 +1,4 @@
-"""Takes a grouped select list apart: keys, aggregates, and what is computed from them."""
+"""Splits a grouped select list into keys, aggregates, and expressions over both."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from tidegate.sql.scope import owner_of
 
 @dataclass
 class Grouping:
-    """The keys and the aggregate calls found so far, and how expressions are said in them.
+    """The keys and aggregate calls found so far, and how expressions refer to them.
 
-    `items` are the named expressions of the select list over the columns `names` of the child.
-    There may be thousands of them, so what is equal to what is looked up and not searched for.
+    `items` are the named expressions of the select list over the child's columns `names`. There may
+    be thousands, so equal expressions are found by hash, not by search.
     """
 
     names: tuple[str, ...]
@@ -55,7 +55,7 @@ class Grouping:
     _taken: set[str] = field(default_factory=lambda: set(WINDOW))
 
     def add_keys(self, group: exp.Group | None) -> None:
-        """Take the keys of GROUP BY: columns first, then aliases, ordinals and expressions."""
+        """Adds the keys of GROUP BY; a name is a column first, then an alias."""
         if group is None:
             return
         every = [e for _, e in self.items if not has_aggregate(e)] if group.args.get("all") else []
@@ -66,7 +66,7 @@ class Grouping:
             self.id_name = self._free(GROUPING_ID)
 
     def aggregate(self, child: Node, window: Window) -> Aggregate:
-        """The aggregate of all that was found, over the tuples of a node."""
+        """The aggregate of everything found, over the rows of a node."""
         keys, calls = tuple(self.keys), tuple(self.calls)
         if self.sets is None:
             return Aggregate(child, window, keys, calls)
@@ -80,7 +80,7 @@ class Grouping:
         )
 
     def _names(self, keys: Iterable[exp.Expression]) -> list[str]:
-        """The names of written keys; new ones are added."""
+        """The names of key expressions; adds new ones."""
         return [name for name in map(self._named_key, keys) if name is not None]
 
     def _named_key(self, written: exp.Expression) -> str | None:
@@ -92,7 +92,7 @@ class Grouping:
         return None if key is None else self._key_names[key]
 
     def _grouping(self, node: exp.Grouping | exp.GroupingId, where: str) -> exp.Expression:
-        """GROUPING and GROUPING_ID over the number of the set."""
+        """GROUPING and GROUPING_ID, computed from the number of the set."""
         if self.sets is None:
             raise QueryError(
                 where,
@@ -111,7 +111,7 @@ class Grouping:
         return exp.cast(bits, "TINYINT") if isinstance(node, exp.Grouping) else bits
 
     def rewrite(self, expression: exp.Expression, where: str) -> exp.Expression:
-        """The same over the columns of the Aggregate node; new aggregates are added to it."""
+        """The expression over the Aggregate's columns; adds new aggregates to it."""
 
         def put(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column) and self._of_window(node):
@@ -134,9 +134,9 @@ class Grouping:
         return as_expression(expression.copy().transform(put, copy=False))
 
     def with_aliases(self, expression: exp.Expression, columns_first: bool) -> exp.Expression:
-        """Put the expressions of the select list for their aliases, outside of aggregates.
+        """Replaces aliases by their expressions, outside aggregates.
 
-        ORDER BY sees the aliases first, HAVING the grouped columns.
+        ORDER BY prefers aliases, HAVING prefers grouped columns.
         """
         aliases = [n for n, _ in self.items]
         root = exp.Paren(this=expression.copy())
@@ -187,7 +187,7 @@ class Grouping:
         return self._call_names[call]
 
     def _of_window(self, node: exp.Column) -> bool:
-        """Whether a column is of the window that is being made, not one of FROM."""
+        """Whether a column belongs to the window of this SELECT, not to one in FROM."""
         return node.name.lower() in WINDOW and owner_of(node) is None
 
     def _no_column(self, name: str, where: str) -> QueryError:
@@ -208,7 +208,7 @@ class Grouping:
         )
 
     def _refuse_unknown(self, node: exp.Anonymous, where: str) -> None:
-        """A function nobody knows over a column that is not grouped is a misspelt aggregate."""
+        """An unknown function over an ungrouped column is taken for a misspelt aggregate."""
         grouped = [k for _, k in self.keys]
         for inner in node.find_all(exp.Column):
             if inner not in grouped and not inside_aggregate(inner):
@@ -216,11 +216,11 @@ class Grouping:
 
     @cached_property
     def _item_names(self) -> dict[exp.Expression, str]:
-        """The first name that each expression of the select list has."""
+        """The first name of each expression in the select list."""
         return {unwrapped(e): n for n, e in reversed(self.items)}
 
     def _free(self, *wanted: str | None) -> str:
-        """The first of these names that is free, or the last one with a number; now it is taken."""
+        """The first free one of these names, or the last one with a number; reserves it."""
         names = [n for n in wanted if n is not None]
         numbered = (f"{names[-1]}_{number}" for number in count(1))
         name = next(n for n in chain(names, numbered) if n.lower() not in self._taken)
@@ -229,7 +229,7 @@ class Grouping:
 
 
 def ordinal(number: exp.Literal, items: Sequence[NamedExpr], where: str) -> exp.Expression:
-    """The item of the select list that a number in GROUP BY or ORDER BY stands for."""
+    """The select list item that a number in GROUP BY or ORDER BY stands for."""
     text = number.name
     if not text.isdigit() or not 1 <= int(text) <= len(items):
         raise QueryError(
@@ -241,7 +241,7 @@ def ordinal(number: exp.Literal, items: Sequence[NamedExpr], where: str) -> exp.
 def positions(
     written: Iterable[exp.Expression], items: Sequence[NamedExpr], where: str
 ) -> list[exp.Expression]:
-    """Expressions, with the items of the select list that numbers among them stand for."""
+    """The expressions, with numbers replaced by the select list items they stand for."""
     return [
         ordinal(e, items, where) if isinstance(e, exp.Literal) and not e.is_string else e
         for e in written
@@ -249,7 +249,7 @@ def positions(
 
 
 def unwrapped(node: exp.Expr) -> exp.Expression:
-    """An expression without the parentheses around it."""
+    """An expression without parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this
     return as_expression(node)

@@ -1,4 +1,4 @@
-"""Reads GROUP BY with GROUPING SETS, ROLLUP and CUBE into the expressions of each set."""
+"""Reads GROUPING SETS, ROLLUP and CUBE into the expressions of each set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CALLS = (exp.Grouping, exp.GroupingId)
 
 
 def normal_group(group: exp.Group) -> exp.Group:
-    """The same with WITH ROLLUP, WITH CUBE and sets after the keys written as elements of it."""
+    """GROUP BY with WITH ROLLUP, WITH CUBE and trailing sets rewritten as its elements."""
     for slot, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
         if group.args.get(slot):
             return exp.Group(expressions=[kind(expressions=group.expressions)])
@@ -27,12 +27,12 @@ def normal_group(group: exp.Group) -> exp.Group:
 
 
 def has_sets(group: exp.Group) -> bool:
-    """Whether a group that is normal has more than one set."""
+    """Whether a normalised GROUP BY has more than one set."""
     return any(isinstance(element, SEVERAL) for element in group.expressions)
 
 
 def sides_of_group(group: exp.Group) -> list[list[Written]]:
-    """The sets of each element of GROUP BY; a set of the query is one of every element."""
+    """The sets of each element of GROUP BY; the query's sets combine one of every element."""
     return [_sets(element) for element in group.expressions]
 
 
@@ -51,7 +51,7 @@ def _joined(sets: Sequence[Sequence[Written]]) -> list[Written]:
 
 
 def _keys(element: exp.Expr) -> Written:
-    """The keys of a set: those of a list in parentheses, or the expression itself."""
+    """The keys of a set: a list in parentheses, or a single expression."""
     if isinstance(element, exp.Tuple):
         return tuple(element.expressions)
     inner = element.unnest()

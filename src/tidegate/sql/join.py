@@ -16,9 +16,9 @@ from tidegate.sql.scope import PairScope
 
 
 def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
-    """The join of two relations; mistakes in its windows and its condition are QueryErrors.
+    """The join of two relations; mistakes in windows and condition are QueryErrors.
 
-    Its pairs may be joined again: they then reach as far as the longest of their windows.
+    The pairs may be joined again; they then have the longest reach of their windows.
     """
     if join.args.get("match_condition") is not None:
         raise QueryError(
@@ -40,7 +40,7 @@ def join_relations(join: exp.Join, left: Relation, right: Relation) -> Relation:
 def join_condition(
     join: exp.Join, sides: JoinedSides, text: str, kind: JoinKind = INNER
 ) -> tuple[PairScope, exp.Expression | None]:
-    """The condition of ON, USING or NATURAL, and the scope after it; None for all pairs."""
+    """The condition of ON, USING or NATURAL (None for all pairs), and the scope after the join."""
     scope, condition = sides.scope, join.args.get("on")
     if using := join.args.get("using") or _natural(join, scope):
         whole = kind.tracked if kind.pairs and kind.tracked else (LEFT,)
@@ -56,7 +56,7 @@ def join_condition(
 
 
 def _reach(relation: Relation, left: Relation, join: exp.Join) -> JoinWindow:
-    """How much earlier a side may be than its partner; refused where nothing says it."""
+    """How much earlier than its partner a tuple of this side may be; raises if nothing says it."""
     if relation.reach is not None:
         return relation.reach
     if relation.pair is not None and isinstance(relation.node, Join):
@@ -78,13 +78,13 @@ def _reach(relation: Relation, left: Relation, join: exp.Join) -> JoinWindow:
 
 
 def _longest(left: JoinWindow, right: JoinWindow) -> JoinWindow | None:
-    """The window of the pairs in a join that follows; None where they count tuples."""
+    """The window of the pairs in a following join; None if either window counts tuples."""
     mine, others = left.extent[0], right.extent[0]
     return None if mine is None or others is None else Distance(max(mine, others))
 
 
 def refuse_aggregate(tree: exp.Select) -> QueryError:
-    """What to say of an aggregate over pairs that have no window."""
+    """The error for an aggregate over pairs without a window."""
     return QueryError(
         "JOIN",
         "an aggregate over the pairs of a join needs a window over them",
@@ -94,7 +94,7 @@ def refuse_aggregate(tree: exp.Select) -> QueryError:
 
 
 def star_items(written: exp.Expression, scope: PairScope, left_out: set[str]) -> list[NamedExpr]:
-    """The columns that * or r.* stands for: those of each side in its turn."""
+    """The columns of * or r.*, side by side."""
     sides, whole = scope.sides, isinstance(written, exp.Column)
     if isinstance(written, exp.Column):
         sides = (scope.owner(written.table, "SELECT"),)
@@ -120,7 +120,7 @@ def star_items(written: exp.Expression, scope: PairScope, left_out: set[str]) ->
 
 
 def _natural(join: exp.Join, scope: PairScope) -> list[exp.Identifier]:
-    """The columns that both sides of a NATURAL JOIN have; none for another join."""
+    """The common columns of a NATURAL JOIN; none for other joins."""
     if join.method != "NATURAL":
         return []
     left, right = (

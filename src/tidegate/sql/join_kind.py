@@ -1,4 +1,4 @@
-"""Reads the words before JOIN: which rows come of pairs, and which of tuples without a partner."""
+"""Reads the words before JOIN, which say what happens to tuples without a partner."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SQL_KINDS = {
     "ANTI": ANTI,
     "LEFT ANTI": ANTI,
 }
-"""The kinds of joins by these words."""
+"""Kinds of joins by these words."""
 
 
 def join_words(join: exp.Expr) -> str:
-    """The side and the kind of a join as they are written."""
+    """The words before JOIN."""
     return " ".join(filter(None, (join.text("side").upper(), join.text("kind").upper())))

@@ -1,4 +1,4 @@
-"""Writes out windows of OVER that have names: WINDOW w AS (...), OVER w, OVER (w ROWS 5 ...)."""
+"""Expands named windows of OVER: WINDOW w AS (...), OVER w, OVER (w ROWS 5 ...)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PARTS = {"partition_by": "PARTITION BY", "order": "ORDER BY", "spec": "a frame"
 
 
 def without_names(tree: exp.Select) -> exp.Select:
-    """The SELECT with every window of its own written out; those of subqueries have other names."""
+    """The SELECT with its own named windows expanded; subqueries have names of their own."""
     named: dict[str, exp.Window] = {}
     for window in tree.args.get("windows") or ():
         if window.name.lower() in named:
@@ -37,7 +37,7 @@ def _refuse_unused(tree: exp.Select, named: dict[str, exp.Window]) -> None:
 
 
 def _written_out(window: exp.Window, named: dict[str, exp.Window]) -> exp.Window:
-    """The window, changed: with the parts of the one that it names, and no name."""
+    """The window with the parts of the one that it names; changes it in place."""
     name = window.args.get("alias")
     if name is None:
         return window

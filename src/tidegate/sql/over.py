@@ -52,9 +52,9 @@ _FRAMES = "Write ROWS 5 PRECEDING, RANGE '5 minutes' PRECEDING, or ROWS UNBOUNDE
 def with_over(
     node: Node, items: tuple[NamedExpr, ...], qualify: exp.Expression | None
 ) -> tuple[Node, tuple[NamedExpr, ...]]:
-    """The node with columns for the functions OVER in a select list, and the list over them.
+    """The node with a column per function OVER, and the select list rewritten over these columns.
 
-    QUALIFY keeps the rows for which it is true; it may name items of the list.
+    QUALIFY keeps the rows for which it is true; it may use names of the select list.
     """
     aliases = {name.lower(): e for name, e in items}
     found = _Windows(node)
@@ -73,7 +73,7 @@ def with_over(
 
 
 def ranks_tuples(node: Node) -> bool:
-    """Whether QUALIFY counts rows as tuples of a stream: no window has several to be ranked."""
+    """Whether QUALIFY numbers a stream's tuples, because there are no windows with several rows."""
     return not node.windowed or not aggregate_of(node).window.allows(Use.ORDER)
 
 
@@ -83,7 +83,7 @@ def has_over(items: Sequence[NamedExpr]) -> bool:
 
 
 def refuse_over_groups(items: Sequence[NamedExpr]) -> None:
-    """Refuse a function OVER beside a window or a grouping of the same SELECT."""
+    """Raises for a function OVER beside a window or GROUP BY of the same SELECT."""
     if has_over(items):
         raise QueryError(
             "OVER",
@@ -95,7 +95,7 @@ def refuse_over_groups(items: Sequence[NamedExpr]) -> None:
 
 
 class FrameParser(PieceParser):
-    """Reads RANGE 5 MINUTES PRECEDING, which Spark writes with INTERVAL."""
+    """Parses RANGE 5 MINUTES PRECEDING, which Spark writes with INTERVAL."""
 
     def _parse_window_spec(self) -> dict[str, Any]:
         number, unit = self._curr, self._next
@@ -119,13 +119,13 @@ _SIDES = ("PRECEDING", "FOLLOWING")
 
 @dataclass
 class _Windows:
-    """The functions OVER of one SELECT, by their partitions, under names that are free."""
+    """The functions OVER of one SELECT, by partition, under free names."""
 
     node: Node
     calls: dict[tuple[exp.Expression, ...], dict[str, OverCall]] = field(default_factory=dict)
 
     def replaced(self, expression: exp.Expression) -> exp.Expression:
-        """The expression with a column for each function OVER."""
+        """The expression with functions OVER replaced by columns."""
 
         def change(part: exp.Expr) -> exp.Expr:
             return column(self._name(part)) if isinstance(part, exp.Window) else part
@@ -149,7 +149,7 @@ class _Windows:
 def _through(
     condition: exp.Expression, aliases: dict[str, exp.Expression], names: Sequence[str]
 ) -> exp.Expression:
-    """The condition with items of the select list for names that are no columns."""
+    """The condition with select list items for names that are not columns."""
 
     def change(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Column) and find_name(part.name, names) is None:
@@ -256,7 +256,7 @@ def _frame(spec: exp.Expr | None) -> FrameSpan:
 
 
 def _preceding(kind: str, start: Any) -> int | None:
-    """A number of tuples, or a time in microseconds."""
+    """A number of tuples, or a duration in microseconds."""
     if kind == ROWS:
         plain = isinstance(start, exp.Literal) and start.name.isdigit()
         return int(start.name) if plain else None

@@ -1,4 +1,4 @@
-"""The small pieces of Tidegate's syntax, durations and numbers, and what is said of mistakes."""
+"""Parses the small pieces of the syntax, durations and numbers, and words the parser's errors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tidegate.sql.syntax import StreamDuration
 
 
 class PieceParser(SparkParser):
-    """Spark's parser with pieces that several clauses are made of.
+    """Spark's parser with the pieces that several clauses share.
 
-    `places` has the tokens that were read when a node was complete, by the id of the node.
+    `places` maps the id of a complete node to the tokens that were read by then.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -47,7 +47,7 @@ class PieceParser(SparkParser):
         return self.expression(StreamDuration(this=amount, unit=exp.var(unit.text.upper())))
 
     def _parse_length(self) -> StreamDuration:
-        """A duration, or whole months."""
+        """A duration, or a number of months."""
         self._match(TokenType.INTERVAL)
         amount, unit = self._curr, self._next
         if amount and amount.token_type is TokenType.STRING and Months.read(amount.text):
@@ -59,7 +59,7 @@ class PieceParser(SparkParser):
         return self._parse_duration()
 
     def _parse_unit_of(self, amount: exp.Expr) -> exp.Expr | None:
-        """The unit after a number in quotes, as INTERVAL '5' MINUTES has it."""
+        """The unit after a quoted number, as in INTERVAL '5' MINUTES."""
         unit: Any = self._curr
         if unit is None or not amount.name.replace(".", "", 1).isdigit():
             return None

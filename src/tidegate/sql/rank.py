@@ -1,4 +1,4 @@
-"""LIMIT n BY columns, and QUALIFY ROW_NUMBER() OVER (...) <= n: some rows of partitions."""
+"""LIMIT n BY columns, and QUALIFY ROW_NUMBER() OVER (...) <= n: some rows of each partition."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ SUBQUERY_RANK = (
     "Number the rows as they come, with the aggregate in a subquery: SELECT * FROM (SELECT ...) "
     "QUALIFY ROW_NUMBER() OVER (PARTITION BY route ORDER BY window_end) <= 3"
 )
-"""What to write where no window has several rows."""
+"""The remedy if no window has several rows."""
 
 Resolve = Callable[[exp.Expression, str], exp.Expression]
-"""Says an expression of a clause over the columns of its node."""
+"""Rewrites an expression of a clause over the columns of its node."""
 
 
 def first_rows(
@@ -52,9 +52,9 @@ def first_rows(
     scope: Scope | PairScope,
     resolve: Resolve,
 ) -> tuple[int | None, TopRanked | None]:
-    """The rows of LIMIT for each window, and those of each partition of one.
+    """Applies LIMIT to each window, or to each partition of a window.
 
-    `order` is that of ORDER BY, by which LIMIT BY goes.
+    `order` is that of ORDER BY, which LIMIT BY uses.
     """
     limit, by = tree.args.get("limit"), _limit_by(tree)
     if qualify := tree.args.get("qualify"):
@@ -76,7 +76,7 @@ def first_rows(
 
 
 def refuse_partitions(tree: exp.Expr) -> None:
-    """Refuse the first rows of partitions where rows are no rows of windows."""
+    """Raises for partitions where rows do not belong to windows."""
     if by := _limit_by(tree):
         keys = ", ".join(e.sql(dialect="spark", comments=False) for e in by)
         raise QueryError(
@@ -98,7 +98,7 @@ def _partition(window: exp.Expr) -> Sequence[Any]:
 
 
 def _read(condition: exp.Expr) -> tuple[exp.Window, Numbering]:
-    """The window function that a condition compares, and which of its numbers are asked for."""
+    """The window function that a condition compares, and the numbers that satisfy it."""
     left, kind = condition.args.get("this"), type(condition)
     asked: list[tuple[Any, Any]] = [(kind, condition.args.get("expression"))]
     if isinstance(condition, exp.Between) and not condition.args.get("symmetric"):
@@ -121,7 +121,7 @@ def _read(condition: exp.Expr) -> tuple[exp.Window, Numbering]:
 
 
 def _tiles(call: exp.Expr) -> int | None:
-    """The argument of NTILE, 0 of others; None where it is not as it must be."""
+    """The argument of NTILE, 0 for other functions; None if it is not valid."""
     given = [value for value in call.args.values() if value]
     if not isinstance(call, exp.Ntile):
         return None if given else 0
@@ -131,7 +131,7 @@ def _tiles(call: exp.Expr) -> int | None:
 
 
 def _bounds(kind: Any, number: Any, shares: bool) -> tuple[float, float] | None:
-    """The least and the greatest number that a comparison with a literal allows."""
+    """The smallest and the largest number that a comparison with a literal accepts."""
     if not isinstance(number, exp.Literal) or number.is_string:
         return None
     if not shares and not number.name.isdigit():

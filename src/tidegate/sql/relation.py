@@ -1,4 +1,4 @@
-"""Says what FROM gives a SELECT: a stream, a subquery, or the pairs of a join."""
+"""What FROM gives a SELECT: a stream, a subquery, or the pairs of a join."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tidegate.sql.scope import PairScope, Scope
 
 @dataclass(frozen=True)
 class Relation:
-    """A node, how it is called, and the window over it.
+    """A node, its name, and the window over it.
 
-    The sides of a join have a `reach` in place of a window. The pairs of a join have no name of
-    their own; `pair` then says how their columns are named.
+    A side of a join has a `reach` instead of a window. The pairs of a join have no name; `pair`
+    says how their columns are named.
     """
 
     node: Node
@@ -47,14 +47,14 @@ class Relation:
 
 @dataclass(frozen=True)
 class JoinedSides:
-    """The two sides of a join that is being bound: their labels, and the scope of its pairs."""
+    """The two sides of a join during binding: their labels, and the scope of its pairs."""
 
     labels: tuple[str, str]
     scope: PairScope
 
     @staticmethod
     def of(left: Relation, right: Relation | Scope) -> JoinedSides:
-        """Of two relations, or of one and the columns of a table."""
+        """From two relations, or from one relation and a table's columns."""
         parts = [_scopes(r, side) for r, side in zip((left, right), SIDES, strict=True)]
         names = [scope.alias or "" for scopes in parts for scope in scopes]
         for name in names:
@@ -83,7 +83,7 @@ class JoinedSides:
     ) -> tuple[PairScope, list[exp.Expression]]:
         """The equalities of USING, and the scope in which its columns need no qualifier.
 
-        `whole` are the sides of the join whose tuples are all there: their values count.
+        `whole` are the sides whose tuples all appear in the result; the columns take their values.
         """
         count, sides = self.scope.left_count, self.scope.sides
         parts = [_part(self.scope, part) for part in (sides[:count], sides[count:])]
@@ -109,14 +109,14 @@ class JoinedSides:
 
 
 def _part(scope: PairScope, sides: tuple[Scope, ...]) -> PairScope:
-    """The scope of some of the relations of a join."""
+    """The scope of some relations of a join."""
     aliases = {side.alias for side in sides}
     shared = tuple((name, whole) for name, whole in scope.shared if aliases.issuperset(whole))
     return replace(scope, sides=sides, shared=shared)
 
 
 def _owners(part: PairScope, name: str) -> tuple[str, ...]:
-    """The relations of one side of a join whose values a column of USING has there."""
+    """The relations on one side of a join whose values a column of USING takes."""
     if whole := part.whole(name):
         return whole
     holders = part.holders(name)
@@ -134,12 +134,12 @@ def _owners(part: PairScope, name: str) -> tuple[str, ...]:
 
 
 def joined_by_and(parts: Sequence[exp.Expression]) -> exp.Expression:
-    """Conditions as one."""
+    """The conjunction of conditions."""
     return reduce(lambda a, b: exp.And(this=a, expression=b), parts)
 
 
 def without_aggregate_in_on(condition: exp.Expression) -> exp.Expression:
-    """The condition of a join, refused where it has an aggregate."""
+    """The condition of a join; raises if it contains an aggregate."""
     for node in condition.walk():
         if is_aggregate(node):
             raise QueryError(

@@ -1,4 +1,4 @@
-"""The columns that the clauses of a SELECT can see, and by which names."""
+"""The columns that the clauses of a SELECT can see, and their names."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _OWNER = "owner"
 
 @dataclass(frozen=True)
 class Scope:
-    """One relation in FROM: the name it goes by (None for a subquery without one), its columns.
+    """One relation in FROM: its name (None for an unnamed subquery) and its columns.
 
-    `implicit` are those that * leaves out, because rows have them without being asked. Of a join
-    in a join, `within` are the labels of those around it, the outermost first. `hidden` are the
-    columns of USING, which mean something else without a qualifier.
+    `implicit` columns are left out of *, because every row has them anyway. In nested joins,
+    `within` are the labels of the surrounding ones, the outermost first. `hidden` are columns of
+    USING, which mean something else without a qualifier.
     """
 
     alias: str | None
@@ -43,22 +43,22 @@ class Scope:
         return _resolved(expression, where, self._reference)
 
     def owns(self, qualifier: str) -> bool:
-        """Whether a qualifier names this relation; case does not matter."""
+        """Whether a qualifier names this relation, in any case."""
         return self.alias is not None and self.alias.lower() == qualifier.lower()
 
     def means_struct(self, parts: Sequence[str]) -> bool:
-        """Whether `s.x` is a field of the column s, in a relation that is called s as well.
+        """Whether `s.x` is a field of the column s, if the relation is called s too.
 
-        As in Spark, a column x of the relation comes first.
+        As in Spark, a column x of the relation takes precedence.
         """
         return find_name(parts[1], self.names) is None and self.holds(parts[0])
 
     def holds(self, name: str) -> bool:
-        """Whether one of its columns has this name."""
+        """Whether it has a column of this name."""
         return find_name(name, self.names) is not None
 
     def flat(self, name: str) -> SideName:
-        """A column under the name that it has in a join."""
+        """A column under its name in the join."""
         found = SideName(self.alias or "", name)
         for label in reversed(self.within):
             found = SideName(label, found)
@@ -91,12 +91,11 @@ class Scope:
 
 @dataclass(frozen=True)
 class PairScope:
-    """The relations of a join; what stands for a column is the name it has in the join.
+    """The relations of a join; every column is resolved to its name in the join.
 
-    The first `left_count` are its left side. `shared` are the columns of USING, each with the sides
-    whose values count, the first that is not NULL; the name alone means that. Where pairs are
-    `windowed`, a name that none of the sides has may be one of the window or of the select list,
-    and stays.
+    The first `left_count` are the left side. `shared` are the columns of USING, each with the sides
+    whose values count: the unqualified name means the first that is not NULL. If the pairs are
+    `windowed`, a name that no side has may belong to the window or the select list, so it stays.
     """
 
     sides: tuple[Scope, ...]
@@ -105,7 +104,7 @@ class PairScope:
     windowed: bool = False
 
     def plain(self, expression: exp.Expression, where: str) -> exp.Expression:
-        """A copy in which every column is named as in the join; the bare event time stays."""
+        """A copy in which every column is named as in the join; a bare event time stays."""
         return _resolved(expression, where, self._reference)
 
     def owner(self, qualifier: str, where: str) -> Scope:
@@ -119,21 +118,21 @@ class PairScope:
         )
 
     def data_names(self, side: Scope) -> tuple[str, ...]:
-        """The columns that * means for one side: without its event time or its window."""
+        """The columns of one side for *: without its event time or window."""
         return tuple(n for n in side.names if n not in side.implicit)
 
     @property
     def left_alone(self) -> PairScope:
-        """The scope of rows that have the columns of the left side only."""
+        """The scope of rows with the columns of the left side only."""
         right = [replace(s, names=(), implicit=()) for s in self.sides[self.left_count :]]
         return replace(self, sides=(*self.sides[: self.left_count], *right))
 
     def whole(self, name: str) -> tuple[str, ...]:
-        """The sides whose values a column of USING has; none where it is not one."""
+        """The sides whose values a column of USING takes; empty for other columns."""
         return dict(self.shared).get(name.lower(), ())
 
     def shared_column(self, name: str) -> exp.Expression:
-        """What a column of USING is in a row."""
+        """The value of a column of USING in a row."""
         sides = [self.owner(alias, "USING") for alias in self.whole(name)]
         values = [side.column(find_name(name, side.names) or "") for side in sides]
         return (
@@ -141,7 +140,7 @@ class PairScope:
         )
 
     def holders(self, name: str) -> list[Scope]:
-        """The sides that have a column of this name of their own."""
+        """The sides that have a column of this name."""
         return [s for s in self.sides if s.holds(name) and name.lower() not in s.hidden]
 
     def _reference(self, parts: Sequence[str], where: str) -> exp.Expression:
@@ -164,7 +163,7 @@ class PairScope:
         return self._unqualified(parts, where)
 
     def _unqualified(self, parts: Sequence[str], where: str) -> exp.Expression:
-        """A column by its own name, and the fields of a struct that follow it."""
+        """A column by its own name, and struct fields after it."""
         if parts[0].lower() == EVENT_TIME and where not in ("ON", "USING"):
             return field(column(EVENT_TIME), *parts[1:])
         holders, whole = self.holders(parts[0]), self.whole(parts[0])
@@ -185,7 +184,7 @@ class PairScope:
 
 
 def owner_of(reference: exp.Column) -> str | None:
-    """The qualifier a column was written with: window_end alone is that of the window to make."""
+    """The qualifier of a column; an unqualified window_end belongs to the SELECT's own window."""
     owner = reference.meta.get(_OWNER)
     return owner if isinstance(owner, str) else None
 
@@ -193,7 +192,7 @@ def owner_of(reference: exp.Column) -> str | None:
 def _resolved(
     expression: exp.Expression, where: str, reference: Callable[[list[str], str], exp.Expr]
 ) -> exp.Expression:
-    """A copy in which every column is what `reference` makes of the parts of its name."""
+    """A copy in which `reference` has replaced every column, given the parts of its name."""
     if query := expression.find(exp.Query):
         raise QueryError(where, "a subquery can stand in FROM only", _subquery(query), NO_WAY)
 

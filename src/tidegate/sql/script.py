@@ -1,4 +1,4 @@
-"""Reads a script into its statements: streams, views, and the queries whose rows go out."""
+"""Reads a script into statements: streams, views, and the queries whose rows are output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LENGTH = DurationValue()
 
 @dataclass(frozen=True)
 class Create:
-    """What CREATE STREAM says; the schema may come from the sources, the time from an option."""
+    """A CREATE STREAM; the schema may come from the sources, the time from an option."""
 
     name: str
     uris: tuple[str, ...]
@@ -34,7 +34,7 @@ class Create:
 
 @dataclass(frozen=True)
 class TableSource:
-    """What CREATE TABLE says; the schema may come from the files."""
+    """A CREATE TABLE; the schema may come from the files."""
 
     name: str
     uris: tuple[str, ...]
@@ -53,7 +53,7 @@ class View:
 
 @dataclass(frozen=True)
 class NamedQuery:
-    """A query whose rows go out, under the name INSERT INTO gives them; None for a plain SELECT."""
+    """A query whose rows are output, under its name in INSERT INTO; None for a plain SELECT."""
 
     name: str | None
     tree: exp.Expression
@@ -61,7 +61,7 @@ class NamedQuery:
 
 @dataclass(frozen=True)
 class Script:
-    """Any number of streams, of sources and of queries, and the queries whose rows go out.
+    """Streams made of sources, streams made of queries, and the queries whose rows are output.
 
     `tables` are those that streams are joined to.
     """
@@ -72,28 +72,28 @@ class Script:
     tables: tuple[TableSource, ...] = ()
 
     def foreign_functions(self) -> list[str]:
-        """The functions it calls that SQL itself does not know, in the order of the text."""
+        """The called functions that are not part of SQL, in text order."""
         trees = [view.tree for view in self.views] + [output.tree for output in self.outputs]
         return [call.name for tree in trees for call in tree.find_all(exp.Anonymous)]
 
 
 def read_script(text: str) -> Script:
-    """Read CREATE STREAM, CREATE TABLE and queries; mistakes are one-line QueryErrors.
+    """Reads CREATE STREAM, CREATE TABLE and queries; mistakes are one-line QueryErrors.
 
-    The queries are one SELECT, or any number of INSERT INTO.
+    The queries are a single SELECT, or any number of INSERT INTO.
     """
     return script_of(parse(text))
 
 
 def script_of(statements: Sequence[exp.Expression]) -> Script:
-    """The script that parsed statements make; it has an output, or several with names."""
+    """The script of parsed statements; it must have one output, or several named ones."""
     script = parts_of(statements)
     _check_outputs(script.outputs)
     return script
 
 
 def parts_of(statements: Sequence[exp.Expression]) -> Script:
-    """What parsed statements say, also where none of them is a query."""
+    """The script of parsed statements, also without any query."""
     streams: dict[str, Create | View | TableSource] = {}
     outputs: list[NamedQuery] = []
     for statement in statements:

@@ -1,4 +1,4 @@
-"""The parts of one SELECT: its list, WHERE, ORDER BY and LIMIT, as expressions over a scope."""
+"""The parts of one SELECT (list, WHERE, ORDER BY, LIMIT) as expressions over a scope."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tidegate.sql.star import star_columns
 
 
 def where_filter(child: Node, condition: exp.Expression) -> Filter:
-    """WHERE, which is told as such over the rows of windows too."""
+    """WHERE; its errors say WHERE also over rows of windows."""
     check_type(child, canonical(condition, child.names, "WHERE"), "WHERE", predicate=True)
     return Filter(child, condition)
 
 
 def refuse_aliases(condition: exp.Expression, tree: exp.Select, names: Sequence[str]) -> None:
-    """Say of a name in WHERE that it is one of the select list, which is made after WHERE."""
+    """Raises for an alias of the select list in WHERE, which is evaluated before the list."""
     aliases = {e.alias.lower(): e.this for e in tree.expressions if isinstance(e, exp.Alias)}
     for node in condition.find_all(exp.Column):
         meant = aliases.get(node.name.lower())
@@ -38,7 +38,7 @@ def refuse_aliases(condition: exp.Expression, tree: exp.Select, names: Sequence[
 
 
 def select_items(tree: exp.Select, scope: Scope | PairScope, child: Node) -> tuple[NamedExpr, ...]:
-    """The select list as named expressions, with stars written out."""
+    """The select list as named expressions, with stars expanded."""
     items: list[NamedExpr] = []
     for written in tree.expressions:
         if isinstance(written, exp.Star) or (written.is_star and isinstance(written, exp.Column)):
@@ -72,7 +72,7 @@ def order_keys(
 
 
 def limit_rows(limit: exp.Limit | exp.Fetch | None) -> int | None:
-    """The number of LIMIT; None where there is none."""
+    """The number of LIMIT; None if there is no LIMIT."""
     if limit is None:
         return None
     value = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
@@ -86,14 +86,14 @@ def limit_rows(limit: exp.Limit | exp.Fetch | None) -> int | None:
 
 
 def plain_group(group: exp.Group, scope: Scope | PairScope) -> exp.Group:
-    """GROUP BY over the columns of a scope, its sets as elements of it."""
+    """GROUP BY over the columns of a scope, with its sets as elements."""
     plain = normal_group(group).copy()
     plain.set("expressions", [scope.plain(e, "GROUP BY") for e in plain.expressions])
     return plain
 
 
 def without_aggregate(predicate: exp.Expression) -> exp.Expression:
-    """The condition of WHERE, refused where it has an aggregate."""
+    """The condition of WHERE; raises if it contains an aggregate."""
     for node in predicate.walk():
         if is_aggregate(node):
             raise QueryError(

@@ -1,9 +1,9 @@
-"""Which parts of a syntax tree act. Any other part that is written is refused, with its place.
+"""Refuses every part of a parsed statement that nothing reads, with its place.
 
-sqlglot's parser reads the SQL of some thirty databases, and a part that nothing reads would be lost
-without a word. So `ACTS` lists, for every class of syntax that is accepted, the slots that binding
-or the kernels read. A class that is not listed is an expression for Spark: there a slot acts if the
-text that Spark gets is another one without it.
+sqlglot's parser reads the SQL of some thirty databases, and a part that nothing reads would be
+ignored silently. So `ACTS` lists, for every accepted class of syntax, the slots that binding or the
+kernels read. A class that is not listed is an expression for Spark; there a slot counts if Spark's
+text would differ without it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from tidegate.sql.advice.slip import place_of
 from tidegate.sql.syntax import CLASSES, InsertInto
 
 Places = Mapping[int, tuple[exp.Expr, tuple[Sequence[Token], int]]]
-"""By the id of a node: the node, its statement's tokens, and how many it was complete after."""
+"""For the id of a node: the node, its statement's tokens, and how many of them were read when it
+was complete.
+"""
 
 _NONE = object()
 
@@ -89,7 +91,7 @@ ACTS: dict[type[exp.Expr], tuple[str, ...]] = {
         for name in names.split()
     },
 }
-"""By class, the slots that are read."""
+"""The slots that are read, by class."""
 
 _TRUE = (
     "DataType.nested Interval.fraction_in_string LimitOptions.rows Div.safe Concat.safe "
@@ -104,7 +106,7 @@ MARKS: dict[tuple[type[exp.Expr], str], object] = {
     (exp.Bracket, "offset"): 1,
     (exp.ArrayInsert, "offset"): 1,
 }
-"""What changes nothing: set by the parser as what Spark means, or written and of no meaning."""
+"""Slots without effect: set by the parser to Spark's meaning, or written but meaningless."""
 
 _TIME_FORMAT = "%Y-%mstrict-%dstrict %Hstrict:%Mstrict:%Sstrict"
 
@@ -116,11 +118,11 @@ DEFAULTS: dict[tuple[type[exp.Expr], str], exp.Expr] = {
     (exp.ArraySort, "nulls_first"): exp.false(),
     (exp.Initcap, "expression"): exp.Literal.string(" "),
 }
-"""Arguments that mean the same when they are left out, so that Spark does not get them."""
+"""Arguments that equal the default, so that Spark's text omits them."""
 
 
 def refuse_leftovers(tree: exp.Expr, text: str, places: Places) -> None:
-    """Refuse a statement of the script `text` that has a part which nothing reads."""
+    """Raises if a statement of the script `text` has a part that nothing reads."""
     for node in tree.walk():
         slot = None
         found = refusal.of_node(node)
@@ -131,7 +133,7 @@ def refuse_leftovers(tree: exp.Expr, text: str, places: Places) -> None:
 
 
 def unread(node: exp.Expr) -> str | None:
-    """The first slot of a node that is written and that nothing reads."""
+    """The first slot of a node that is written but that nothing reads."""
     acts = ACTS.get(type(node))
     for slot, value in node.args.items():
         if value is None or value is False or value in ([], ""):
@@ -144,7 +146,7 @@ def unread(node: exp.Expr) -> str | None:
 
 
 def _reaches_spark(node: exp.Expr, slot: str) -> bool:
-    """Whether Spark gets another text without a slot."""
+    """Whether Spark's text would differ without a slot."""
     if DEFAULTS.get((type(node), slot)) == node.args[slot]:
         return True
     without = node.copy()
@@ -156,7 +158,7 @@ def _reaches_spark(node: exp.Expr, slot: str) -> bool:
 def _refused(
     found: Advice, node: exp.Expr, slot: str | None, text: str, places: Places
 ) -> UserError:
-    """The error, with the line and column of the words that are refused."""
+    """The error, with line and column of the refused words."""
     value: Any = node if slot is None else node.args[slot]
     value = value[0] if isinstance(value, list) else value
     tokens, end = next((places[id(n)][1] for n in (value, node) if id(n) in places), ((), 0))
@@ -174,7 +176,7 @@ def _refused(
 
 
 def _first(node: exp.Expr) -> dict[str, Any] | None:
-    """Where the first name in a node stands, as far as the parser says it."""
+    """The position of the first name in a node, if the parser recorded it."""
     return next((n.meta for n in node.walk() if "line" in n.meta), None)
 
 
@@ -184,9 +186,10 @@ def _last(read: Sequence[Token], word: str) -> Token | None:
 
 
 def whole(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
-    """A builder of calls that loses no argument: where sqlglot's does, the call stays as written.
+    """Wraps a builder of calls so that no argument is lost: if it would be, the call stays as
+    written.
 
-    An argument is lost if another one makes the same call, or if Spark gets the same text.
+    An argument is lost if another value makes the same call, or gives Spark the same text.
     """
 
     def built(arguments: list[exp.Expr], **given: Any) -> exp.Expr:

@@ -1,4 +1,4 @@
-"""The columns that * stands for in a select list, with EXCEPT, REPLACE and RENAME."""
+"""Expands * in a select list, with EXCEPT, REPLACE and RENAME."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def star_columns(
 
 
 def _gives_tuples(tree: exp.Select, child: Node) -> bool:
-    """Whether rows of windows become tuples, whose window is then two columns like others."""
+    """Whether rows of windows become tuples, whose window is then two ordinary columns."""
     clauses = [tree.args.get("distinct"), tree.args.get("qualify") if ranks_tuples(child) else None]
     return any(clauses) or any(e.find(exp.Window) for e in tree.expressions)
 
 
 def _groups(item: exp.Expr) -> bool:
-    """Whether an item has an aggregate that is not one OVER tuples, which keeps every tuple."""
+    """Whether an item has an aggregate other than one OVER tuples, which keeps every tuple."""
     parts = item.walk(prune=lambda part: isinstance(part, exp.Window))
     return any(is_aggregate(part) for part in parts)
 

@@ -1,4 +1,4 @@
-"""Divides text into statements as a person types them, and lists the words that may be typed."""
+"""Splits typed text into statements, and lists words for completion."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ KEYWORDS = tuple(
 
 
 def function_names() -> list[str]:
-    """The functions that queries can call without Spark, in capitals."""
+    """The functions that run without Spark, in upper case."""
     return sorted({*sql_names(), *(name.upper() for name in FUNCTIONS if name.isidentifier())})
 
 
 def divided(text: str) -> tuple[list[str], str]:
-    """The statements that a semicolon ends, without it, and what is begun after the last one.
+    """The statements that end with a semicolon, without it, and the unfinished rest.
 
-    Semicolons in quotes and comments end nothing; nor does one behind a quote that is still open.
+    Semicolons inside quotes and comments do not count, nor one after a quote that is still open.
     """
     try:
         tokens = Tidegate().tokenize(text)

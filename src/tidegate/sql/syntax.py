@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 OF_SPARK = "table:"
-"""How the address of a source begins that is a table or view of Spark's catalog."""
+"""The prefix of a source's address that is a table or view of Spark's catalog."""
 
 
 class StreamDuration(exp.Expression):
@@ -55,7 +55,7 @@ class CreateTable(exp.Expression):
 
 
 class JoinedStreams(exp.Expression):
-    """Streams and their joins in parentheses, over which a window may stand."""
+    """Streams and their joins in parentheses, which a window may follow."""
 
     arg_types = {"this": True, "joins": True}
 
@@ -88,4 +88,4 @@ CLASSES: tuple[type[exp.Expr], ...] = (
     *(StreamDuration, StreamWindow, JoinedStreams, CreateStream, InsertInto, QueryWith, WithClause),
     *(KeptOn, CreateTable),
 )
-"""All of them; every slot acts, but for the CTEs before INSERT INTO."""
+"""All of them. Every slot is read, except the CTEs before INSERT INTO."""

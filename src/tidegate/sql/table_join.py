@@ -16,7 +16,7 @@ from tidegate.sql.scope import Scope
 
 
 def join_table(join: exp.Join, left: Relation, table: TableDef, alias: str, text: str) -> Relation:
-    """The join of a relation to a table; a window of the relation is one over the result."""
+    """The join of a relation to a table; the relation's window becomes one over the result."""
     asof = join.method.upper() == "ASOF"
     if asof or join.args.get("match_condition") is not None:
         raise QueryError(

@@ -1,4 +1,4 @@
-"""tg.expr: an expression written as SQL text in a Python program."""
+"""tg.expr: SQL expressions in Python programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.sql.function import has_aggregate
 
 @called_as('expr("fare / 2")')
 def expr(text: str) -> Expression:
-    """An expression as SQL writes it: ``expr("fare / 2")``, ``expr("route RLIKE '^a'")``."""
+    """An expression in SQL: ``expr("fare / 2")``, ``expr("route RLIKE '^a'")``."""
     if not isinstance(text, str) or not text.strip():
         raise QueryError("expr", "needs the text of an expression", repr(text))
     where = f"expr({text!r})"

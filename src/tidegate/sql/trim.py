@@ -1,4 +1,4 @@
-"""Leaves out columns of a join in a join that nothing reads, so that they are not read at all."""
+"""Drops columns of nested joins that nothing reads, so that they are never read from the input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BELOW = ("from_", "joins", "with_")
 
 
 def trimmed(relation: Relation, tree: exp.Select) -> Relation:
-    """The joins of a SELECT without the columns that no clause of it speaks of."""
+    """The joins of a SELECT without the columns that no clause uses."""
     node = relation.node
     if relation.pair is None or not isinstance(node, Join | AsOf) or _has_star(tree):
         return relation

@@ -21,7 +21,7 @@ _OUTER = (exp.ExplodeOuter, exp.PosexplodeOuter)
 
 @dataclass(frozen=True)
 class Unnesting:
-    """One list that rows are made of: the expression, and the names of what it adds."""
+    """One list to unnest: its expression, and the names of the added columns."""
 
     values: exp.Expression
     value: str
@@ -30,13 +30,13 @@ class Unnesting:
     outer: bool = False
 
     def over(self, node: Node, scope: Scope | PairScope) -> Unnest:
-        """The node that makes the rows."""
+        """The Unnest node over a relation."""
         values = scope.plain(self.values, "EXPLODE")
         return Unnest(node, values, self.value, self.position, self.first, self.outer)
 
 
 def lists_of_from(tree: exp.Select) -> tuple[exp.Select, list[Unnesting]]:
-    """A SELECT without the lists that FROM has beside its streams, and these lists."""
+    """The SELECT without the lists in FROM, and these lists."""
     joins, laterals = tree.args.get("joins") or [], tree.args.get("laterals") or []
     lists = [j for j in joins if isinstance(j.this, exp.Unnest | exp.Lateral)]
     if not lists and not laterals:
@@ -53,7 +53,7 @@ def lists_of_from(tree: exp.Select) -> tuple[exp.Select, list[Unnesting]]:
 
 
 def unnested(relation: Relation, lists: Sequence[Unnesting]) -> Relation:
-    """What FROM gives with the values of lists beside its rows, one list after the other."""
+    """The relation with each list unnested, one after the other."""
     for one in lists:
         if relation.pair is not None:
             raise QueryError(
@@ -68,7 +68,7 @@ def unnested(relation: Relation, lists: Sequence[Unnesting]) -> Relation:
 
 
 def list_of_select(tree: exp.Select) -> tuple[exp.Select, list[Unnesting]]:
-    """A SELECT with columns in the place of EXPLODE in its list, and what it explodes."""
+    """The SELECT with columns in place of EXPLODE in its list, and what it explodes."""
     written = [item for item in tree.expressions if isinstance(_call(item), GENERATORS)]
     if not written:
         return tree, []
@@ -129,7 +129,7 @@ def _unnesting(call: exp.Expression, names: Sequence[str]) -> Unnesting:
 
 
 def _names(item: exp.Expression, with_place: bool) -> list[str]:
-    """The names that an item of the select list gives what it explodes."""
+    """The names that a select list item gives to the exploded columns."""
     wanted = 2 if with_place else 1
     if isinstance(item, exp.Aliases):
         names = [name.name for name in item.expressions]

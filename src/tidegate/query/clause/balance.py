@@ -17,16 +17,18 @@ COSTLY, ALL = "costly", "all"
 TRIMMED = {COSTLY: (OWN,), ALL: (OWN, QUANTILES, *MOMENTS)}
 """The kinds of estimates that are trimmed, by the value of TRIM.
 
-Only a user's own aggregate is expensive enough. All others fold a tuple so cheaply that keeping
-tuples for a later sample costs more than trimming saves."""
+The others than a user's own cost so little per tuple that holding the tuples, for a sample to be
+drawn later, costs more than trimming saves.
+"""
 
 
 @dataclass(frozen=True)
 class Balance(Within):
-    """Trim groups of the fullest buckets, each row within `error` in this share of cases.
+    """Samples groups of the fullest buckets; each row is within `error` in the share `confidence`
+    of cases.
 
-    A window is trimmed where that saves at least the share `saving` of its tuples. Groups of fewer
-    tuples than `cold_rows` are exact; None takes the mean of the groups of each window. `trim` says
+    A window is trimmed only if that saves at least the share `saving` of its tuples. Groups with
+    fewer than `cold_rows` tuples are exact; None takes the mean group of each window. `trim` says
     which aggregates are trimmed, a key of `TRIMMED`.
     """
 
@@ -72,7 +74,7 @@ class Balance(Within):
             )
 
     def check(self, aggregate: Aggregate) -> None:
-        """Refuse what has no groups to trim, and what no sample can answer."""
+        """Raises for aggregates without groups, and for those that no sample can answer."""
         if not aggregate.keys:
             raise QueryError(
                 self.where,

@@ -1,4 +1,4 @@
-"""What every WITH clause says about itself, and how it is put on the aggregate of a query.
+"""The interface of every WITH clause, and how a clause is put on the aggregate of a query.
 
 A new clause is one file here and a line in `registry.py`.
 """
@@ -24,17 +24,17 @@ Placed = tuple[Node, Collection[str]]
 class Clause:
     """Something that a query asks beside its answer: a frozen dataclass, checked when it is made.
 
-    - `word` and `parts` are its syntax: `WITH word parts`. Each part fills a field. `lead` is WITH,
-      or nothing.
-    - `method` is the method of a stream that asks for the same, with the arguments of a static
-      `called` where it has one, else with the fields, and `example` a call of it.
-    - `beside` are columns that follow each aggregate, by the endings of their names; they have
-      the type of the aggregate. `last` are columns after all others, with their types.
-    - `sheds` says whether tuples are dropped for it, `early` whether rows come before the last one
-      of their window and group, `whole` whether it is for a whole query, a UNION ALL too.
-    - `only_for` and `remedy` are said where there is nothing that it could be put on.
+    - `word` and `parts` are its SQL syntax, `WITH word parts`; each part fills a field. `lead` is
+      WITH or empty.
+    - `method` is the stream method that asks for the same. It takes the arguments of the static
+      method `called` if the class has one, else the fields. `example` is a call of it.
+    - `beside` adds columns of the aggregate's type after each aggregate; its entries are endings of
+      their names. `last` adds columns at the end, with their types.
+    - `sheds`: tuples are dropped for it. `early`: rows come before the last one of their window and
+      group. `whole`: it is for a whole query, also a UNION ALL.
+    - `only_for` and `remedy` go into the error if the query has nothing to put it on.
 
-    Lowering finds it on an aggregate or a join by its word.
+    Lowering finds a clause on an aggregate or a join by its word.
     """
 
     word: ClassVar[str]
@@ -51,7 +51,7 @@ class Clause:
     remedy: ClassVar[str] = "Write it after the SELECT that has the aggregate."
 
     def __str__(self) -> str:
-        """As SQL has it, without WITH; the text tells two clauses apart that differ."""
+        """The clause in SQL, without WITH; clauses that differ have different texts."""
         words = [self.word]
         for part in self.parts:
             value = getattr(self, part.field)
@@ -62,19 +62,19 @@ class Clause:
 
     @property
     def shown(self) -> str:
-        """What `explain` says of it in the line of its node; may be empty."""
+        """Its text in the node's line of `explain`; may be empty."""
         return str(self)
 
     @property
     def where(self) -> str:
-        """How errors begin."""
+        """How its errors begin."""
         return f"{self.lead} {self}".lstrip()
 
     def check(self, aggregate: Aggregate) -> None:
-        """Refuse an aggregate that cannot have it; called whenever one is made with it."""
+        """Raises if the aggregate cannot have it; called whenever an aggregate is built with it."""
 
     def meet(self, other: Clause, aggregate: Aggregate) -> None:
-        """Refuse to stand beside another clause of the same aggregate."""
+        """Raises if it cannot be combined with another clause of the same aggregate."""
         if other.word == self.word:
             raise QueryError(
                 self.where,
@@ -84,20 +84,20 @@ class Clause:
             )
 
     def put(self, node: Node) -> Node:
-        """The query with this clause on its newest aggregate.
+        """The query with this clause on its topmost aggregate.
 
-        What follows the aggregate passes the columns on that the clause adds.
+        Nodes above the aggregate pass on the columns that the clause adds.
         """
         return self._put(node)[0]
 
     def placed(self, node: Node) -> Placed | None:
-        """The node with this clause; None where it has to go to the node below."""
+        """The node with this clause on it; None if it belongs to the node below."""
         if not isinstance(node, Aggregate):
             return None
         return self.on(node), frozenset(name for name, _ in node.aggregates)
 
     def on(self, aggregate: Aggregate) -> Node:
-        """An aggregate with this clause beside the others."""
+        """An aggregate with this clause added to its others."""
         for other in aggregate.clauses:
             self.meet(other, aggregate)
         self.check(aggregate)
@@ -106,7 +106,7 @@ class Clause:
         return self.taken(aggregate)
 
     def taken(self, aggregate: Aggregate) -> Node:
-        """What becomes of an aggregate that can have it."""
+        """The node for an aggregate that can have this clause."""
         others = (other for other in aggregate.clauses if other.word != self.word)
         return replace(aggregate, clauses=(*others, self))
 
@@ -132,12 +132,12 @@ class Clause:
         return Project(child, tuple(columns)), frozenset(kept)
 
     def _added(self, results: Collection[str]) -> list[str]:
-        """The columns that it adds to results of these names."""
+        """The columns that it adds to these results."""
         ends = [name + end for name in results for end in self.beside]
         return [*ends, *(name for name, _ in self.last)]
 
     def _refuse_computed(self, expression: exp.Expression, results: Collection[str]) -> None:
-        """What is computed from aggregates has no interval of its own."""
+        """Raises for columns computed from aggregates, because their interval is not known."""
         if any(is_column(part, results) for part in expression.find_all(exp.Column)):
             raise QueryError(
                 self.where,
@@ -150,7 +150,7 @@ class Clause:
 
 
 def check_share(where: str, what: str, value: object, example: str) -> None:
-    """Refuse anything but a number between 0 and 1."""
+    """Raises for anything but a number between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise QueryError(where, f"{what} must be a number", repr(value), "0.1 is 10 percent.")
     if not 0 < value < 1:

@@ -1,4 +1,4 @@
-"""EMIT EVERY: rows of windows of time before they are final, at multiples of a time."""
+"""EMIT EVERY: rows of time windows before they are final, at multiples of a duration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIME = "Write a window of time, [RANGE 1 HOUR], or leave EMIT EVERY out."
 
 @dataclass(frozen=True)
 class EmitEvery(Clause):
-    """When event time passes a multiple of `every_us`, groups that changed give their rows."""
+    """When event time passes a multiple of `every_us`, groups that changed emit a row."""
 
     word: ClassVar = "EMIT"
     lead: ClassVar = ""

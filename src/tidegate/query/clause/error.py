@@ -1,4 +1,4 @@
-"""WITH ERROR: answers within an error, from samples where that is less work."""
+"""WITH ERROR: answers within an error, from samples where that saves work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tidegate.query.node import Aggregate, Node
 
 
 class ErrorValue(SyntaxValue):
-    """`10 PERCENT`, a share of 0.1; or `0.5 ABSOLUTE`, by so much in the unit of the answer."""
+    """`10 PERCENT` is the share 0.1; `0.5 ABSOLUTE` is an error in the unit of the answer."""
 
     def parse(self, reader: SyntaxReader, after: str) -> exp.Expr:
         number = reader.read_count("expected a number and PERCENT")
@@ -51,20 +51,20 @@ class ErrorValue(SyntaxValue):
 _ABSOLUTE = "ABSOLUTE"
 
 METRICS = tuple(metric.value for metric in Metric)
-"""How the errors of the groups of a window become one."""
+"""How the errors of a window's groups become one."""
 
 LEAST_ROWS = 30
-"""Of a budget: fewer values say too little of how far they lie apart."""
+"""The smallest budget: fewer values say too little about their spread."""
 
 
 @dataclass(frozen=True)
 class ErrorBound(Within):
-    """Answers differ from the exact ones by at most `error` in this share of windows.
+    """Answers differ from the exact ones by at most `error` in the share `confidence` of windows.
 
-    A number is relative to the answer, or of ranks for quantiles; `Absolute` is by so much.
-    `budget_rows` is how many sampled tuples of a window are in memory, over all of its groups and
-    aggregates; None leaves that to the windows. `metric` is how the errors of the groups of a
-    window become one.
+    A number is relative to the answer, or to the ranks for quantiles; `Absolute` is in the answer's
+    unit. `budget_rows` limits the sampled tuples of a window in memory, over all its groups and
+    aggregates; None leaves that to the windows. `metric` says how the errors of a window's groups
+    become one.
     """
 
     word: ClassVar = "ERROR"
@@ -112,7 +112,7 @@ class ErrorBound(Within):
     def called(
         error: float | None, absolute: float | None, confidence: float, budget: int | None, by: str
     ) -> ErrorBound:
-        """From Python: a relative error, or an absolute one."""
+        """The clause for Python arguments: either a relative or an absolute error."""
         if error is not None and absolute is None:
             return ErrorBound(error, confidence, budget, by)
         if absolute is not None and error is None:
@@ -126,7 +126,7 @@ class ErrorBound(Within):
 
     @property
     def allowed(self) -> Relative | Absolute:
-        """The error on its scale."""
+        """The error with its scale."""
         return self.error if isinstance(self.error, Absolute) else Relative(self.error)
 
     def check(self, aggregate: Aggregate) -> None:
@@ -143,7 +143,7 @@ class ErrorBound(Within):
             )
 
     def _check_fallback(self, aggregate: Aggregate, what: str, remedy: str) -> None:
-        """Refuse aggregates that keep samples alone, for what samples alone cannot keep."""
+        """Raises for an option that needs exact answers if an aggregate keeps only samples."""
         for _, call in aggregate.aggregates:
             if call.definition.estimate == OWN and not call.parameters[0].exact_fallback:
                 name = type(call.parameters[0]).__qualname__
@@ -156,7 +156,7 @@ class ErrorBound(Within):
                 )
 
     def placed(self, node: Node) -> Placed | None:
-        """Over the pairs of a join that sheds, the estimates get intervals."""
+        """Over the pairs of a shedding join, adds intervals to the estimates."""
         pairs = pairs_below(node)
         if pairs is None:
             return super().placed(node)

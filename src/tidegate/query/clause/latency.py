@@ -1,4 +1,4 @@
-"""WITH LATENCY: a target for the delay of results, which the policy `auto` keeps."""
+"""WITH LATENCY: a target for the delay of results, for the policy `auto`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tidegate.query.grammar import PERCENT, DurationValue, InstancesValue, Synta
 from tidegate.query.node import Node
 
 MOST_SHED = 0.95
-"""The most that a query with an error allowance may shed, whatever its error."""
+"""The largest share that a query with an error allowance may shed."""
 
 
 @dataclass(frozen=True)
 class LatencyTarget(Clause):
-    """Results should follow their tuples within this time; the policy `auto` sees to it.
+    """Results should follow their tuples within this time; the policy `auto` scales to reach it.
 
-    With `error` the query sheds where it can, up to MOST_SHED by concept, while that makes no
-    larger error; a query that cannot shed stays exact. `cost` is the most instances.
+    With `error`, a query that can shed does so by concept, up to MOST_SHED, as long as the error
+    stays below; one that cannot shed stays exact. `cost` is the largest number of instances.
     """
 
     word: ClassVar = "LATENCY"
@@ -54,7 +54,7 @@ class LatencyTarget(Clause):
     def called(
         target: Duration, error: float | None = None, cost: int | None = None
     ) -> LatencyTarget:
-        """From Python, with the target as a text, a number of seconds or a timedelta."""
+        """The clause for Python; the target is a text, a number of seconds or a timedelta."""
         return LatencyTarget(duration_us(target, "latency"), error, cost)
 
     def put(self, node: Node) -> Node:
@@ -67,7 +67,7 @@ class LatencyTarget(Clause):
 
 
 def _shedding(node: Node) -> Node:
-    """The query with an aggregate that may shed; as it is where it cannot, or does already."""
+    """The query with an aggregate that may shed; unchanged if it cannot, or sheds already."""
     try:
         return Shed(MOST_SHED, CONCEPT, TO).put(node)
     except QueryError:

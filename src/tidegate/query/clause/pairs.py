@@ -1,18 +1,19 @@
-"""WITH SHED over a join by equality: thins both sides, and estimates aggregates over the pairs.
+"""WITH SHED over a join by equality: samples both sides and estimates aggregates over the pairs.
 
-Tuples of both sides are dropped where they are read. Each pair has one more column, `kept`: the
-probability that it survived. A pair therefore stands for 1 / kept pairs, and counts, sums and means
-over pairs are estimated by sums of that weight.
+Both sides of such a join are sampled where they are read. Each pair gets a column `kept`: the
+probability that this pair came through. So each pair stands for 1 / kept pairs, and counts, sums
+and means over all pairs are built from sums of 1 / kept and of value / kept.
 
-An error bound also needs the variance of such a sum. Tuple i was kept with probability p_i and
-tuple j of the other side with q_j, all independently. Let A_i be the estimated contribution of i to
-the sum, and B_j that of j. Then the sum over i of (1 - p_i) A_i^2 / p_i^2, plus the same over j,
-estimates the variance; it is slightly too large, by the part that both sides share.
+With an error bound, the variance of such a sum is estimated too. Let tuple i of one side be kept
+with probability p_i and tuple j of the other with q_j, all independently. Let A_i be the estimate
+of what i contributes and B_j that of what j contributes. Then the sum of (1 - p_i) A_i^2 / p_i^2
+plus the same for j estimates the variance. It errs on the large side, by the part that both draws
+share.
 
-To compute it we need not know which pairs belong to one tuple. Every tuple gets some random signs.
-The sum over pairs of (s_i sqrt(1 - p_i) + s_j sqrt(1 - q_j)) value / kept has a square whose mean
-over the signs is that variance. One ordinary sum per sign thus estimates it, as a chi-square with
-as many degrees of freedom as there are signs.
+We need not know which pairs belong to one tuple: every tuple has SIGNS random signs, and the sum
+over pairs of (s_i sqrt(1 - p_i) + s_j sqrt(1 - q_j)) value / kept has a square whose mean over the
+signs is this variance. So SIGNS ordinary sums estimate it, with a chi-square distribution of SIGNS
+degrees of freedom.
 """
 
 from __future__ import annotations
@@ -48,20 +49,23 @@ if TYPE_CHECKING:
     from tidegate.query.clause.shed import Shed
 
 COUNT, SUM, MEAN, MIN = "count", "sum", "mean", "min"
-"""The kinds of aggregates that are allowed, or that their estimates use."""
+"""The kinds of aggregates that can be estimated over pairs, and those used to build the
+estimates.
+"""
 
 _PAIRS, _LEAST = "#pairs", "#least"
-"""Columns between the aggregate and the estimates. They do not begin with `~`: between subqueries
-such names are hidden columns of order, which are dropped."""
+"""Columns between the aggregate and the estimates. They may cross from one subquery to another,
+where names that begin with `~` would be taken for an order and dropped.
+"""
 
 
 @dataclass(frozen=True)
 class ShedPairs(Clause):
-    """Marks an aggregate over a join that sheds for it; names the columns that say how much.
+    """On an aggregate over a shedding join: which columns say how much was shed.
 
-    `counted` is the number of pairs there are, `estimated` the number there would be. `asked` is
-    the original aggregate. Users do not write this clause: WITH SHED becomes it, and a WITH ERROR
-    after that adds `bound`.
+    `counted` is the number of pairs that came through, `estimated` the estimated number of all
+    pairs. `asked` is the user's aggregate, which these sums replace. Users do not write this
+    clause: WITH SHED becomes it, and WITH ERROR after that adds `bound`.
     """
 
     word: ClassVar = "PAIRS"
@@ -82,9 +86,9 @@ class ShedPairs(Clause):
 
 
 def pairs_below(node: Node) -> ShedPairs | None:
-    """The mark of the aggregate below a node that has its estimates; None if there is none.
+    """The ShedPairs of the aggregate directly below a node that computes the estimates; else None.
 
-    Its `asked` has the clauses that were added since.
+    Its `asked` includes the clauses that were put on the aggregate since.
     """
     below = node.children[0] if node.windowed and len(node.children) == 1 else None
     if not isinstance(below, Aggregate) or (pairs := below.pairs) is None:
@@ -93,14 +97,14 @@ def pairs_below(node: Node) -> ShedPairs | None:
 
 
 def join_below(node: Node) -> Join | None:
-    """The join whose pairs a node passes on, at most filtered and projected; else None."""
+    """The join below a node, if only filters and select lists are between; else None."""
     while isinstance(node, Filter | Branch | Project):
         node = node.child
     return node if isinstance(node, Join) else None
 
 
 def sheds_sides(node: Aggregate) -> bool:
-    """Whether an aggregate can shed the sides of a join below it; if not, it sheds the pairs."""
+    """Whether WITH SHED can sample the sides of a join; if not, it sheds the pairs."""
     join = join_below(node.child)
     if join is None or join.shed is not None or refused(join) is not None:
         return False
@@ -115,7 +119,7 @@ def sheds_sides(node: Aggregate) -> bool:
 
 
 def refused(join: Join) -> tuple[str, str] | None:
-    """Why the sides of a join cannot be thinned, as requirement and actual; None if they can."""
+    """Why a join's sides cannot be sampled (requirement, actual); None if they can."""
     if join.kind.tracked:
         return "an inner join, whose pairs can be shed", join.kind.summary.upper()
     for window in (join.left_window, join.right_window):
@@ -133,7 +137,7 @@ _WANTED = "an equality of both sides in the condition of a join, whose values ar
 
 
 def thinned(node: Node, shed: Shed, bound: ErrorBound | None = None) -> Node:
-    """The node over the join with thinned sides; the columns that weigh its pairs come last."""
+    """The node above a join, with the join's sides sampled and `kept` as the last column."""
     if isinstance(node, Join):
         if node.shed is not None:
             raise QueryError(f"WITH {shed}", "a join sheds once", f"also {node.shed}")
@@ -148,9 +152,9 @@ def thinned(node: Node, shed: Shed, bound: ErrorBound | None = None) -> Node:
 
 
 def weighted(node: Aggregate, shed: Shed, bound: ErrorBound | None = None) -> Project:
-    """An aggregate over the pairs of a join, estimated from those of thinned sides.
+    """An aggregate over the pairs of a join, estimated from the pairs of sampled sides.
 
-    With a bound, intervals follow the estimates, and last comes whether a row is exact.
+    With a bound, intervals follow the estimates, and the last column says whether a row is exact.
     """
     types = {field.name: field.type for field in node.schema}
     sums = _Sums({})
@@ -165,6 +169,7 @@ def weighted(node: Aggregate, shed: Shed, bound: ErrorBound | None = None) -> Pr
             named = zip(interval_names(name), (exp.Sub, exp.Add), strict=True)
             for own, way in named:
                 end = way(this=estimate.value.copy(), expression=exp.Paren(this=half.copy()))
+                # If the least `kept` of a group is 1, nothing was dropped: the estimate is exact.
                 told = exp.If(this=exact.copy(), true=estimate.value.copy(), false=end)
                 columns.append((own, _typed(told, types[name])))
     share = exp.Div(this=_double(column(_PAIRS)), expression=pairs)
@@ -184,7 +189,7 @@ def weighted(node: Aggregate, shed: Shed, bound: ErrorBound | None = None) -> Pr
 
 
 def bounded_pairs(pairs: ShedPairs, bound: ErrorBound) -> Project:
-    """An aggregate over the pairs of a join that sheds, now with an error bound."""
+    """Adds an error bound to an aggregate over the pairs of a shedding join."""
     where = bound.where
     if pairs.bound is not None:
         raise QueryError(where, "an aggregate has one error bound", f"also {pairs.bound}")
@@ -211,9 +216,10 @@ def bounded_pairs(pairs: ShedPairs, bound: ErrorBound) -> Project:
 
 
 def _check_by_key(node: Aggregate, where: str) -> None:
-    """Refuse groups and conditions for which the first tuples of a key do not stand.
+    """Raises for groups and conditions that the first tuples of a key cannot represent.
 
-    Of a group that is no key all tuples may be among those that are dropped, unseen.
+    Sampling keeps a number of tuples of every join key. If a group is not a join key, all its
+    tuples may be among the dropped ones, and nothing would show it.
     """
     join, columns, conditions = _down(node.child)
     sides = [set(join.side_names(0)), set(join.side_names(1))]
@@ -234,7 +240,7 @@ def _check_by_key(node: Aggregate, where: str) -> None:
 
 
 def _down(node: Node) -> tuple[Join, dict[str, exp.Expression], list[exp.Expression]]:
-    """The join below a node, the columns of the node over those of the join, and conditions."""
+    """The join below a node, the node's columns over the join's, and conditions between."""
     if isinstance(node, Join):
         return node, {}, []
     assert isinstance(node, Filter | Branch | Project)
@@ -245,13 +251,14 @@ def _down(node: Node) -> tuple[Join, dict[str, exp.Expression], list[exp.Express
 
 
 def _of_one_side(condition: exp.Expression, sides: Sequence[Collection[str]]) -> bool:
+    """Whether a condition reads columns of one side only."""
     names = {c.name for c in condition.find_all(exp.Column)}
     return any(names <= set(side) for side in sides)
 
 
 @dataclass(frozen=True)
 class _Sums:
-    """Sums over the pairs that are there, by what is summed up, and what they are called."""
+    """Sums over the pairs that came through: the column name of each summed expression."""
 
     names: dict[exp.Expression, str]
 
@@ -259,20 +266,20 @@ class _Sums:
         return column(self.names.setdefault(of, f"#{len(self.names)}"))
 
     def signed(self, of: exp.Expression, sign: int) -> exp.Expression:
-        """The sum with random signs, whose square tells how far that without them is off."""
+        """The sum with random signs; its square estimates the variance of the sum without them."""
         chance = column(DRAWN[1 + sign])
         return self.total(exp.Mul(this=chance, expression=exp.Paren(this=of.copy())))
 
 
 @dataclass(frozen=True)
 class _Estimate:
-    """An aggregate of all pairs as a double, and what its errors are squares of, one per sign."""
+    """The estimate of an aggregate over all pairs, a double, and its error for each sign."""
 
     value: exp.Expression
     errors: Callable[[int], exp.Expression]
 
     def half(self, bound: ErrorBound) -> exp.Expression:
-        """Half of the interval: as wide as the variance says, and at least as the error allows."""
+        """Half the interval: from the estimated variance, and at least the error allowed."""
         total: exp.Expression = _number(0.0)
         for sign in range(SIGNS):
             square = exp.Pow(this=self.errors(sign), expression=_number(2.0))
@@ -287,7 +294,7 @@ class _Estimate:
 
 
 def _estimate(call: AggregateCall, sums: _Sums) -> _Estimate:
-    """An aggregate of all pairs, over sums of those that are there."""
+    """The estimate of an aggregate over all pairs, from sums over those that came through."""
     if not call.arguments:
         return _Estimate(sums.total(_WEIGHT), lambda i: sums.signed(_WEIGHT, i))
     (argument,) = call.arguments
@@ -314,7 +321,7 @@ def _estimate(call: AggregateCall, sums: _Sums) -> _Estimate:
 
 
 def _typed(value: exp.Expression, type_: pa.DataType) -> exp.Expression:
-    """A double as the type of the aggregate: whole numbers are rounded."""
+    """A double in the aggregate's type; integers are rounded first."""
     if pa.types.is_floating(type_):
         return value
     if pa.types.is_integer(type_):
@@ -331,11 +338,11 @@ def _double(value: exp.Expression) -> exp.Expression:
 
 
 _WEIGHT = exp.Div(this=_number(1.0), expression=column(KEPT))
-"""How many pairs one that is there stands for."""
+"""How many pairs a pair that came through stands for."""
 
 
 def _equates(condition: exp.Expression, sides: Sequence[Collection[str]]) -> bool:
-    """Whether a condition says that a value of one side is one of the other."""
+    """Whether a condition equates a value of one side with a value of the other."""
     if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
         return False
     of = [{c.name for c in e.find_all(exp.Column)} for e in (condition.this, condition.expression)]

@@ -1,4 +1,4 @@
-"""WITH PARTITIONER: who chooses where the tuples of an aggregate go, in place of the run's."""
+"""WITH PARTITIONER: the partitioner for an aggregate, instead of the run's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate.route.registry import partitioner_of
 
 @dataclass(frozen=True)
 class PartitionedBy(Clause):
-    """A partitioner by its name, with its parameters."""
+    """A partitioner by name, with its parameters."""
 
     word: ClassVar = "PARTITIONER"
     parts: ClassVar = (

@@ -1,4 +1,4 @@
-"""The table of clauses, which SQL and Python read."""
+"""The table of clauses, for SQL and Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLAUSES: dict[str, type[Clause]] = {
     made.word: made
     for made in (getattr(import_module(f"{__package__}.{file}"), name) for file, name in _TABLE)
 }
-"""By the word that begins them, after WITH where they have one."""
+"""Clauses by their first word (after WITH, if they have it)."""
 
 METHODS: dict[str, type[Clause]] = {c.method: c for c in CLAUSES.values() if c.method}
-"""By the method of a stream that asks for the same."""
+"""Clauses by the stream method that asks for the same."""

@@ -1,4 +1,4 @@
-"""WITH SHED: drops some tuples on purpose, and estimates results from the others."""
+"""WITH SHED: drops some of the tuples on purpose and estimates results from the rest."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ TOTAL = "concept total"
 UNIFORM = "uniform"
 
 TO = "to"
-"""Behind UP: the share is the most that may be shed, and how much is shed follows the backlog."""
+"""After UP: the share is the most that may be shed; how much is shed follows the backlog."""
 
 
 @dataclass(frozen=True)
 class Shed(Clause):
-    """Drop this share of the tuples, chosen uniformly or so that the window's concept stays.
+    """Drops this share of the tuples, chosen uniformly or by concept.
 
-    By concept every group stays; as a total the share does, and groups are dropped for it. With
-    `up` the share is the most that is shed: nothing, as long as there is no backlog. The last
-    column says how many of a group were kept. Where the aggregate is one over the pairs of a join
-    by equality, the tuples of both sides of the join are dropped.
+    By concept, every group stays represented; by concept total, exactly the share is kept, even if
+    groups disappear. With `up` the share is the maximum, and nothing is shed without a backlog. The
+    last column is the share of the group's tuples that were kept. If the aggregate is over the
+    pairs of a join by equality, tuples of both sides of the join are dropped.
     """
 
     word: ClassVar = "SHED"
@@ -64,7 +64,7 @@ class Shed(Clause):
 
     @staticmethod
     def called(share: float | None, by: str, up_to: float | None) -> Shed:
-        """From Python: the share, or the most that may be shed."""
+        """The clause for Python arguments: either the share or the most that may be shed."""
         if share is not None and up_to is None:
             return Shed(share, by)
         if up_to is not None and share is None:
@@ -78,7 +78,7 @@ class Shed(Clause):
 
     @property
     def rate(self) -> Fraction:
-        """The share that is kept, exactly: one fiftieth of SHED 98 PERCENT; UP TO, at least."""
+        """The share that is kept, exactly: 1/50 for SHED 98 PERCENT. For UP TO, the smallest."""
         return 1 - Fraction(repr(float(self.share)))
 
     @property
@@ -91,7 +91,7 @@ class Shed(Clause):
         return self.by != UNIFORM
 
     def placed(self, node: Node) -> Placed | None:
-        """On an aggregate, or on a join whose pairs are not aggregated."""
+        """Goes on an aggregate, or on a join whose pairs are not aggregated."""
         join = None if node.windowed else join_below(node)
         if join is None:
             return super().placed(node)
@@ -107,7 +107,7 @@ class Shed(Clause):
         return thinned(node, self), ()
 
     def _check_sides(self) -> None:
-        """Refuse what the sides of a join cannot do: their keys have no windows of their own."""
+        """Raises for options that a join's sides lack: their keys have no windows."""
         if self.by == TOTAL or self.up is not None:
             raise QueryError(
                 self.where,
@@ -132,7 +132,7 @@ class Shed(Clause):
             raise sheds_or_bounds(self.where, other)
 
     def check(self, aggregate: Aggregate) -> None:
-        """Refuse windows and functions that some of the tuples cannot stand for."""
+        """Raises for windows and functions that a sample of the tuples cannot answer."""
         aggregate.window.check(
             Use.SHED,
             self.where,
@@ -148,7 +148,7 @@ class Shed(Clause):
                 )
 
     def taken(self, aggregate: Aggregate) -> Node:
-        """Over a join by equality the sides are thinned, where the estimates allow it."""
+        """Over a join by equality, samples the sides if the aggregates can be estimated so."""
         if not sheds_sides(aggregate):
             return super().taken(aggregate)
         self._check_sides()

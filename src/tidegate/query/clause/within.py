@@ -16,7 +16,7 @@ from tidegate.query.window import Use
 
 
 class Within(Clause):
-    """Adds the low and the high end after each aggregate, and last whether the row is exact."""
+    """Adds a lower and an upper bound after each aggregate, and last whether the row is exact."""
 
     beside: ClassVar = ENDS
     last: ClassVar = ((EXACT, pa.bool_()),)
@@ -33,7 +33,7 @@ class Within(Clause):
             raise sheds_or_bounds(self.where, other)
 
     def check(self, aggregate: Aggregate) -> None:
-        """Refuse what no sample can answer within a bound."""
+        """Raises if no sample can answer the aggregate within a bound."""
         aggregate.window.check(
             Use.BOUND,
             self.where,
@@ -60,7 +60,7 @@ class Within(Clause):
 
 
 def sheds_or_bounds(where: str, other: Clause) -> QueryError:
-    """The error for an aggregate that has both clauses."""
+    """The error for an aggregate with both kinds of clause."""
     return QueryError(
         where,
         "an aggregate sheds or has an error bound, because no bound holds for what is shed",
@@ -70,7 +70,7 @@ def sheds_or_bounds(where: str, other: Clause) -> QueryError:
 
 
 def _check_own(where: str, user: Aggregator) -> None:
-    """Refuse a user's aggregate that does not declare that a sample can stand for a window."""
+    """Raises if a user's own aggregate does not declare that a sample can represent a window."""
     name, result = type(user).__qualname__, getattr(user, "result", None)
     if not user.mean_like:
         raise QueryError(

@@ -1,1 +1,1 @@
-"""Help for users of the Python surface: what their arguments mean, and what to write instead."""
+"""The Python API's arguments: how they are read, and advice for what is not there."""

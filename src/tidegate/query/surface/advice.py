@@ -1,7 +1,7 @@
-"""Reads tables of advice: what a user is told who writes something that is not there.
+"""Reads tables of advice for users who write something that does not exist here.
 
-An entry of a table is `about :: where: requirement; got something. Remedy.`, and may go on in
-indented lines. Only the requirement must be there; an entry without a remedy has no way yet.
+An entry is `about :: where: requirement; got something. Remedy.` and may continue in indented
+lines. Only the requirement is mandatory. An entry without a remedy says that there is no way yet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ENTRY = re.compile(
 
 
 class Advice(NamedTuple):
-    """One entry; `where` and `got` are empty where they are left out."""
+    """One entry; `where` and `got` may be empty."""
 
     about: str
     where: str
@@ -28,7 +28,7 @@ class Advice(NamedTuple):
 
 
 def read_advice(table: str) -> list[Advice]:
-    """The entries of a table, in their order."""
+    """The entries of a table, in order."""
     entries = []
     for text in re.split(r"\n(?=\S)", table.strip()):
         entry = _ENTRY.fullmatch(" ".join(text.split()))

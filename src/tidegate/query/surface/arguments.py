@@ -1,4 +1,4 @@
-"""Reads the arguments of a stream's methods: columns, aggregates, and both sides of a join."""
+"""Reads the arguments of stream methods: columns, aggregates, and the windows of a join."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from tidegate.query.name import (
     column,
     find_name,
     is_column,
+    is_plain,
     resolve,
     spark_name,
 )
-from tidegate.query.node import Node
+from tidegate.query.node import Node, project
+from tidegate.query.unnest import Unnest
 from tidegate.query.unqualified import unqualified_columns
 from tidegate.query.window import Distance, JoinWindow, TupleWindow, whole_rows
 
@@ -31,10 +33,11 @@ Column = str | Expression
 """The name of a column, or an expression."""
 
 STAR = "*"
+_HIDDEN = "exploded value"
 
 
 def read_expression(value: object, names: Sequence[str], where: str) -> exp.Expression:
-    """What a user gave as an expression; text of SQL where a name belongs is told as such."""
+    """The tree of an argument; raises with advice for SQL text where a column name is expected."""
     if isinstance(value, AggregateCall):
         raise QueryError(
             where,
@@ -60,14 +63,14 @@ def read_expression(value: object, names: Sequence[str], where: str) -> exp.Expr
 
 
 def _is_sql(text: str) -> bool:
-    """Whether text has a sign that names of columns seldom have."""
+    """Whether a text has characters that column names rarely have."""
     return any(sign in text for sign in "<>=+-*/%(|&'\"") or len(text.split()) > 2
 
 
 def named_columns(
     node: Node, columns: Iterable[object], named: Mapping[str, Column], where: str = "select"
 ) -> list[NamedExpr]:
-    """Expressions with the names they go by: an alias, the column's own name, or their text."""
+    """Expressions with their names: an alias, the column's own name, or the expression's text."""
     names = node.names
     items: list[NamedExpr] = []
     for value in columns:
@@ -81,26 +84,26 @@ def named_columns(
 
 
 def all_columns(node: Node) -> list[NamedExpr]:
-    """What * stands for: every column but the event time or the window, which stay anyway."""
+    """What * stands for: every column except the event time or window, which are always kept."""
     return [(name, column(own)) for name, own in unqualified_columns(node)]
 
 
 def with_columns(node: Node, more: Sequence[NamedExpr]) -> list[NamedExpr]:
-    """All columns and these: one that is there keeps its place, a new one comes last."""
+    """All columns and these: an existing one keeps its place, a new one comes last."""
     added = {name.lower(): (name, expression) for name, expression in more}
     kept = [added.pop(item[0].lower(), item) for item in all_columns(node)]
     return kept + list(added.values())
 
 
 def without_columns(node: Node, names: Iterable[object]) -> list[NamedExpr]:
-    """All columns but these, which must be there."""
+    """All columns except these, which must exist."""
     items = all_columns(node)
     left_out = {_known(name, items, "drop") for name in names}
     return [item for item in items if item[0] not in left_out]
 
 
 def renamed_columns(node: Node, names: Mapping[str, str]) -> list[NamedExpr]:
-    """All columns, those that are named here under other names; all must be there."""
+    """All columns, some renamed; the old names must exist."""
     items = all_columns(node)
     new = {_known(old, items, "rename"): name for old, name in names.items()}
     for name in new.values():
@@ -137,8 +140,21 @@ def _is_star(value: object) -> bool:
     return isinstance(value, str) and value == STAR
 
 
+def explode(child: Node, of: Column, into: str | None, position: str | None, outer: bool) -> Node:
+    """One row for each value; without `into` the value replaces the list column."""
+    values = read_expression(of, child.names, "explode")
+    if into is not None:
+        return Unnest(child, values, into, position, outer=outer)
+    if not is_plain(values):
+        raise QueryError("explode", "what is computed needs a name", repr(of), 'Write into="tag".')
+    name = resolve(values.name, child.names, "explode")
+    made = Unnest(child, values, _HIDDEN, position, outer=outer)
+    kept = [n for n in made.names[1:] if n != _HIDDEN]
+    return project(made, [(n, column(_HIDDEN if n == name else n)) for n in kept])
+
+
 def check_aggregates(unnamed: Sequence[object], named: Mapping[str, object]) -> None:
-    """Refuse arguments of agg() that are no aggregates with a name."""
+    """Raises for arguments of agg() that are not named aggregates."""
     for given in unnamed:
         raise QueryError(
             "agg", "every aggregate needs a name", repr(given), f"Write {_example(given)}."
@@ -155,7 +171,7 @@ def check_aggregates(unnamed: Sequence[object], named: Mapping[str, object]) -> 
 
 
 def _example(given: object) -> str:
-    """How an aggregate that was given without a name could be written."""
+    """How to write an aggregate that was given without a name."""
     if isinstance(given, AggregateCall):
         named = "_".join([given.kind, *(a.name for a in given.arguments if a.name)])
         return f".agg({named}={given.python})"
@@ -166,13 +182,13 @@ def _example(given: object) -> str:
 
 
 def _said(value: object) -> str:
-    """What was given for an aggregate; of a function, that it was not called."""
+    """The wrong value, for the message; a function is shown as not called."""
     name = getattr(value, "__name__", None)
     return f"{name} without parentheses" if callable(value) and name else repr(value)
 
 
 def join_kind(how: Any) -> JoinKind:
-    """The kind of a join by the names that Spark has for it."""
+    """The kind of join for one of Spark's names."""
     kind = SPARK_NAMES.get(how.lower().replace("_", "")) if isinstance(how, str) else None
     if kind is None:
         raise QueryError(
@@ -182,7 +198,7 @@ def join_kind(how: Any) -> JoinKind:
 
 
 def join_windows(within: Any, rows: Any) -> tuple[JoinWindow, JoinWindow]:
-    """The windows of both sides of a join; each argument is for both, or a pair."""
+    """The windows of both sides; each argument is one value for both, or a pair."""
     mine, others = zip(_pair(within), _pair(rows), strict=True)
     return _join_window(*mine), _join_window(*others)
 

@@ -32,7 +32,7 @@ def read_asof(
     allow_equal: bool,
     how: str,
 ) -> AsOf:
-    """The node that `join_asof` asks for; wrong values are QueryErrors."""
+    """The node for the arguments of `join_asof`; raises QueryError for wrong values."""
     directions = ("backward", "forward")
     for name, value, known in (
         ("direction", direction, directions),
@@ -57,7 +57,7 @@ def read_asof(
 def _equalities(
     left: Node, right: Node, on: On
 ) -> tuple[tuple[exp.Expression, ...], tuple[str, ...]]:
-    """The conditions, and the columns of the right side that were named."""
+    """The conditions, and the right side's columns if `on` names columns."""
     if on is None:
         return (), ()
     if isinstance(on, Expression):

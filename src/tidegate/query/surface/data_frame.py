@@ -1,4 +1,4 @@
-"""Gives rows of a result as a DataFrame of pandas or polars."""
+"""Converts results to pandas and polars."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ _NULLABLE = {
     pa.int64(): "Int64",
     pa.bool_(): "boolean",
 }
-"""The types of pandas that have a NULL: elsewhere it makes integers floats, which lose digits."""
+"""pandas types with NULLs. By default pandas turns integers with NULLs into floats, which lose
+digits.
+"""
 
 
 def as_pandas(table: pa.Table) -> Any:
-    """The rows as pandas has them; whole numbers and booleans with NULLs in its nullable types."""
+    """The rows as a pandas DataFrame; integers and booleans with NULLs get nullable types."""
     import pandas as pd
 
     try:
@@ -36,7 +38,7 @@ def as_pandas(table: pa.Table) -> Any:
 
 
 def too_large(where: str, got: str | None) -> MemoryExceededError:
-    """What to say of a result that the process has no memory for."""
+    """The error for a result that does not fit into memory."""
     return MemoryExceededError(
         where,
         "the result must fit into memory",
@@ -47,7 +49,7 @@ def too_large(where: str, got: str | None) -> MemoryExceededError:
 
 
 def as_polars(table: pa.Table) -> Any:
-    """The rows as polars has them, without a copy for most types."""
+    """The rows as a polars DataFrame; most types are not copied."""
     try:
         import polars
     except ImportError:

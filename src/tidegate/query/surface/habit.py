@@ -1,4 +1,4 @@
-"""Maps names of other libraries, which users type from habit, to what is written here."""
+"""Advice for names from other libraries, which users type from habit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidegate.query.surface.advice import Advice, read_advice
 
 
 def _table(text: str) -> dict[str, Advice]:
-    """By name; the entries of a table are about several names each."""
+    """A table of advice by name; one entry may be about several names."""
     return {name: entry for entry in read_advice(text) for name in entry.about.split()}
 
 
@@ -73,7 +73,7 @@ cache persist unpersist checkpoint repartition coalesce ::
     where and how wide.
 isStreaming :: everything here is a stream. Leave it out.
 """)
-"""What people write after a stream, and is not there."""
+"""Names that users expect on a stream."""
 
 EXPRESSION = _table("""
 isNull isnull isna is_na :: the test for NULL is is_null(). Write .is_null().
@@ -105,7 +105,7 @@ getItem getField get_field field :: fields are written as in SQL. Write expr("pl
 rlike str_contains :: it is written as in SQL. Write expr("route RLIKE '^a'").
 substr :: it is called by its SQL name. Write call("substring", "route", 1, 3).
 """)
-"""What people write after an expression, and is not there."""
+"""Names that users expect on an expression."""
 
 AGGREGATE = _table("""
 alias name as_ :: is named in agg(). Write .agg(total=sum("fare")).
@@ -114,7 +114,7 @@ filter where ::
     rows are chosen before the window, or by a condition. Write .agg(dear=count_if(col("fare") >
     5)).
 """)
-"""What people write after an aggregate, and is not there."""
+"""Names that users expect on an aggregate."""
 
 WINDOWED = _table("""
 groupBy groupby by keyBy key_by partition_by ::
@@ -130,7 +130,7 @@ with_columns drop rename limit ::
     columns are made before the window, or after agg(). Write .with_columns(...).window("15
     minutes").agg(...).
 """)
-"""What people write after a window, and is not there."""
+"""Names that users expect on a window."""
 
 AFTER_AGG = (
     "Compute with the results: "
@@ -145,7 +145,7 @@ def stranger(
     known: Iterable[str],
     otherwise: str | None = None,
 ) -> NoAttributeError:
-    """What to say of a name that an object does not have: the way here, or the names near it."""
+    """The error for an unknown attribute: advice from the table, or similar names."""
     if name in table:
         return NoAttributeError(where, table[name].why, f".{name}", table[name].remedy)
     remedy = otherwise or near(name, sorted(n for n in known if not n.startswith("_")))

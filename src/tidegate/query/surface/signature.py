@@ -1,4 +1,4 @@
-"""Tells wrong arguments of a method with an example of a call, in place of a TypeError."""
+"""Reports wrong arguments with an example of a call, instead of a TypeError."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 def called_as(example: str, name: str | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Arguments that do not fit are told with an example of a call, and not by a TypeError.
+    """Decorates a function so that wrong arguments raise OptionError with an example of a call.
 
-    `name` is what users call the function by, where it is not its own name.
+    `name` is the name that users call it by, if it is not the function's own.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -28,7 +28,7 @@ def called_as(example: str, name: str | None = None) -> Callable[[Callable[P, T]
                 signature.bind(*args, **kwargs)
             except TypeError as error:
                 said = _unexpected(signature, kwargs) or str(error)
-                raise _told(name or function.__name__, signature, said, example) from None
+                raise _argument_error(name or function.__name__, signature, said, example) from None
             return function(*args, **kwargs)
 
         return checked
@@ -37,7 +37,7 @@ def called_as(example: str, name: str | None = None) -> Callable[[Callable[P, T]
 
 
 def _unexpected(signature: inspect.Signature, named: Mapping[str, object]) -> str | None:
-    """A misspelt name comes before what is missing because of it."""
+    """A misspelt argument is reported before the argument that is missing because of it."""
     known = signature.parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known):
         return None
@@ -45,8 +45,10 @@ def _unexpected(signature: inspect.Signature, named: Mapping[str, object]) -> st
     return strange and f"got an unexpected keyword argument '{strange}'"
 
 
-def _told(name: str, signature: inspect.Signature, said: str, example: str) -> OptionError:
-    """What `Signature.bind` says, in a sentence of ours."""
+def _argument_error(
+    name: str, signature: inspect.Signature, said: str, example: str
+) -> OptionError:
+    """Translates the text of `Signature.bind` into our error."""
     word = said.partition("'")[2].partition("'")[0]
     remedy = f"Write for example {example}."
     if said.startswith("missing"):
@@ -59,6 +61,6 @@ def _told(name: str, signature: inspect.Signature, said: str, example: str) -> O
 
 
 def no_argument(name: str, word: str, known: Sequence[str], example: str) -> OptionError:
-    """What to say of an argument by a name that the function `name` does not know."""
+    """The error for a keyword argument that a function does not have."""
     remedy = f"{likely(word, known)} Write for example {example}.".strip()
     return OptionError(name, "has no argument of this name", word, remedy)

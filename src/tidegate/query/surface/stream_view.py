@@ -1,4 +1,4 @@
-"""What a stream shows of itself in a REPL, and says to those who take it for a collection."""
+"""How a stream looks in a REPL, and errors for code that treats it as a collection."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tidegate.remote.scheme import shown
 from tidegate.schema import type_name
 
 SHOWN_COLUMNS = 8
-"""How many columns a stream shows of itself in a REPL."""
+"""The most columns in a stream's repr."""
 
 
 class ReplText(str):
-    """Text of several lines that a REPL and a notebook show as it is."""
+    """A text of several lines that REPLs and notebooks show unquoted."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ class ReplText(str):
 
 
 class StreamView:
-    """The part of a stream that answers Python's own questions; it has no rows to give."""
+    """The part of a stream that implements Python's own protocols; a stream holds no rows."""
 
     node: Node
 
@@ -73,11 +73,11 @@ class StreamView:
         return f"Stream({', '.join(columns)}; {_short(self._made_by)})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: all columns with their types, and what makes the rows."""
+        """For notebooks: all columns with their types, and what makes the rows."""
         return columns_html(self._types(), f"Stream: {_short(self._made_by)}")
 
     def _types(self) -> dict[str, str]:
-        """The types of the columns; empty where only Spark knows them."""
+        """The column types; empty texts if only Spark knows them."""
         try:
             return {f.name: type_name(f.type) for f in self.node.schema}
         except UnknownKernel:
@@ -85,7 +85,7 @@ class StreamView:
 
     @property
     def _made_by(self) -> str:
-        """The last step of what makes the rows; of a stream itself, its first place."""
+        """The last step that makes the rows; for an input, its first source."""
         node = self.node
         if not isinstance(node, Input) or not node.stream.uris:
             return node.summary
@@ -94,7 +94,7 @@ class StreamView:
 
 
 def columns_html(types: Mapping[str, str], caption: str) -> str:
-    """Columns and their types as a table for a notebook."""
+    """Columns and types as an HTML table for notebooks."""
     cells = "".join(
         f"<tr><td>{escape(name)}</td><td><code>{escape(kind)}</code></td></tr>"
         for name, kind in types.items()
@@ -106,7 +106,7 @@ def columns_html(types: Mapping[str, str], caption: str) -> str:
 
 
 def not_a_name(given: object) -> QueryError:
-    """What to say of a stream in whose brackets stands something else than a column's name."""
+    """The error for `stream[x]` where x is not a column name."""
     if isinstance(given, Expression):
         remedy = "Write .where(...) to keep the rows for which it is true."
         return QueryError("stream[...]", "needs the name of a column", repr(given), remedy)

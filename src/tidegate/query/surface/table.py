@@ -1,4 +1,4 @@
-"""Table: rows that streams are joined to, as a session makes it."""
+"""Table: rows that streams can be joined to; made by a session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tidegate.schema import columns_text, type_name
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A table; it has no event time, so all that can be done with it is to join a stream to it."""
+    """A table. It has no event time, so a query can only join streams to it."""
 
     definition: TableDef
 
@@ -35,7 +35,7 @@ class Table:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """The column names."""
         return tuple(self.definition.schema.names)
 
     def __getattr__(self, name: str) -> Any:
@@ -58,7 +58,7 @@ class Table:
 
 
 def definition_of(given: Any, where: str) -> TableDef:
-    """What a table of a session is made of."""
+    """The definition of a session's table; raises for anything else."""
     if isinstance(given, Table):
         return given.definition
     raise QueryError(
@@ -72,8 +72,8 @@ def definition_of(given: Any, where: str) -> TableDef:
 def table_join(node: Node, table: TableDef, on: Any, kind: JoinKind) -> Node:
     """The node of `stream.join(table, on=...)`.
 
-    `on` is an expression over `left` and `right`, or the names of columns that both have: the
-    result then has these once.
+    `on` is an expression over `left` and `right`, or names of columns that both have; a result has
+    these columns once.
     """
     if isinstance(on, str) or (isinstance(on, Sequence) and all(isinstance(n, str) for n in on)):
         return _using(node, table, [on] if isinstance(on, str) else list(on), kind)

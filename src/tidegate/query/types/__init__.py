@@ -1,1 +1,1 @@
-"""Types of expressions: what the SQL of Spark says of them, and which kernel computes each."""
+"""Types of expressions: Spark's typing rules, and the kernel that computes each expression."""

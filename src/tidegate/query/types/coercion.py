@@ -1,4 +1,4 @@
-"""Spark's ANSI type coercion: brings operands to the equal types that kernels want."""
+"""Spark's ANSI type coercion: casts operands to the common type that a kernel needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidegate.expression.tree import CHOICES, Call, Expr, Literal
 from tidegate.schema import TIME, type_name
 
 Build = Callable[[list[Expr], str], Expr]
-"""How a function is built from its bound arguments; the text says where messages point."""
+"""Builds a function call from bound arguments; the text says how errors begin."""
 
 NULL = pa.null()
 BOOL, INT, LONG, DOUBLE, STRING = pa.bool_(), pa.int32(), pa.int64(), pa.float64(), pa.string()
@@ -27,18 +27,18 @@ _PRECEDENCE = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.f
 
 @dataclass(frozen=True)
 class Unreadable(Literal):
-    """A constant that cannot be read as what it stands beside: its cast fails where it is reached.
+    """A constant that cannot be converted to the type it needs; evaluating the cast would fail.
 
-    `require_readable` refuses it unless a row may pass it by.
+    `require_readable` raises for it, unless rows may never reach it.
     """
 
 
 class UnknownKernel(QueryError):
-    """A function or a conversion that only Spark can evaluate; with Spark the prefix runs there."""
+    """A function or conversion that only Spark can evaluate."""
 
 
 def tightest(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type both sides become without strings being read; None when there is none."""
+    """The common type of two types without parsing strings; None if there is none."""
     if right in (left, NULL):
         return left
     if left == NULL:
@@ -55,7 +55,7 @@ def tightest(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def wider(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type both sides become; a string becomes what it is set beside."""
+    """The common type of two types; a string takes the other one's type."""
     for text, other in ((left, right), (right, left)):
         if text == STRING and other not in (STRING, NULL):
             if pa.types.is_integer(other):
@@ -69,7 +69,7 @@ def wider(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 def common(
     types: Iterable[pa.DataType], where: str, what: str, strings: bool = True
 ) -> pa.DataType:
-    """The one type that several expressions become, or a QueryError."""
+    """The common type of several expressions; QueryError if there is none."""
     result: pa.DataType = NULL
     for type_ in types:
         both = (wider if strings else tightest)(result, type_)
@@ -81,13 +81,13 @@ def common(
 
 
 def make(op: str, args: Iterable[Expr], type_: pa.DataType) -> Expr:
-    """A call, or its value where that is a constant known by now."""
+    """A call, or its value if that is a constant known now."""
     call = Call(op, tuple(args), type_)
     return computed(call) or call
 
 
 def cast(expr: Expr, type_: pa.DataType, where: str, op: str = "cast") -> Expr:
-    """An expression as another type; UnknownKernel when only Spark can convert it."""
+    """An expression cast to a type; UnknownKernel if only Spark can convert it."""
     if expr.type == type_:
         return expr
     if expr.type == NULL:
@@ -107,17 +107,17 @@ def cast(expr: Expr, type_: pa.DataType, where: str, op: str = "cast") -> Expr:
 
 
 def coerce(expr: Expr, type_: pa.DataType, where: str) -> Expr:
-    """An implicit cast; a constant that it fails for is marked as one."""
+    """An implicit cast; a constant that it would fail for is marked `Unreadable`."""
     if isinstance(expr, Literal) and not is_convertible(expr.value, type_):
         expr = Unreadable(expr.value, expr.type)
     return cast(expr, type_, where)
 
 
 def require_readable(expr: Expr, where: str) -> None:
-    """Refuse a constant that no row passes by.
+    """Raises for an unconvertible constant that every row reaches.
 
-    As in Spark, what stands in a branch of CASE or COALESCE may never be reached; behind AND, OR
-    and IN it is refused all the same.
+    As in Spark, a branch of CASE or COALESCE may never be reached. Operands of AND, OR and IN count
+    as reached.
     """
     stack, seen = [expr], set[int]()
     while stack:
@@ -138,7 +138,7 @@ def require_readable(expr: Expr, where: str) -> None:
 
 
 def literal_number(text: str, where: str) -> Literal:
-    """A number as Spark reads it: int, bigint or decimal without an exponent, double with one."""
+    """A number literal with Spark's type: int, bigint or decimal; double with an exponent."""
     if "e" in text.lower():
         double = float(text)
         if not math.isfinite(double):
@@ -160,7 +160,7 @@ def literal_number(text: str, where: str) -> Literal:
 
 
 def number(expr: Expr, where: str) -> Expr:
-    """An argument that must be a number; text is read as a double."""
+    """An argument that must be a number; text is parsed as a double."""
     if expr.type in (STRING, NULL):
         return coerce(expr, DOUBLE, where)
     if not is_numeric(expr.type):
@@ -169,7 +169,7 @@ def number(expr: Expr, where: str) -> Expr:
 
 
 def constant(expr: Expr, type_: pa.DataType, where: str, what: str) -> Literal:
-    """An argument that kernels take only as a constant."""
+    """An argument that kernels accept only as a constant."""
     result = coerce(expr, type_, where)
     if isinstance(result, Literal):
         return result

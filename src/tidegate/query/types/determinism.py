@@ -1,7 +1,7 @@
-"""Refuses functions whose value is not decided by the tuple alone, as RAND and NOW.
+"""Refuses functions whose value does not depend on the tuple alone, such as RAND and NOW.
 
-Between expressions as written, whose names are looked up here, and Spark, which is asked about what
-has no name here (`execute/spark/sql_session.py`). A batch that is replayed must give the same rows.
+A replayed batch must give the same rows. Functions are looked up by name here; Spark is asked about
+functions that have no name here (`execute/spark/sql_session.py`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _NAMES = frozenset(" ".join((_CHANCE, _CLOCK, _SESSION, _PLACE, _FOREIGN)).split
 
 _ENCRYPT = ("AES_ENCRYPT", "ENCRYPT")
 _VECTOR = 5
-"""From so many arguments on, AES_ENCRYPT is given what it otherwise draws by chance."""
+"""With this many arguments, AES_ENCRYPT is given the vector that it otherwise draws at random."""
 
 
 def is_unstable(node: exp.Expr) -> bool:
-    """Whether a call may give another value for the same arguments, in another run or place."""
+    """Whether a call may return another value for the same arguments in another run or place."""
     names = _names(node)
     if any(name in _NAMES for name in names):
         return True
@@ -43,7 +43,7 @@ def is_unstable(node: exp.Expr) -> bool:
 
 
 def unstable(where: str, got: str) -> QueryError:
-    """What to say of such a call."""
+    """The error for such a call."""
     return QueryError(
         where,
         "an expression must give the same value whenever a batch is replayed",

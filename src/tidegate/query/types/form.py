@@ -1,4 +1,4 @@
-"""Names the calls that sqlglot has classes for, and lists their arguments in order."""
+"""Names the calls that sqlglot parses into classes of their own, and lists their arguments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FORMS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.UnixMillis: ("unix_millis", ("this",)),
     exp.UnixSeconds: ("unix_seconds", ("this",)),
 }
-"""By sqlglot's class of a call, its name here and the slots of its arguments in order."""
+"""For sqlglot's class of a call: its name here, and the slots of its arguments in order."""
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -56,7 +56,7 @@ EXTRACTS = _pairs(
 
 
 def call_of(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
-    """The name and the arguments of a plain call, or None for what is not one."""
+    """The name and arguments of a plain call; None for anything else."""
     if isinstance(node, exp.Anonymous):
         name = str(node.this).lower()
         return ALIASES.get(name, name), list(node.expressions)

@@ -1,4 +1,4 @@
-"""The table of scalar functions that run without Spark, by name."""
+"""The table of scalar functions that run without Spark."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tidegate.schema import TIME
 
 @dataclass(frozen=True)
 class ScalarFunction:
-    """A function of values of one row: how it is built, and how many arguments it takes."""
+    """A scalar function: how to build it, and how many arguments it takes."""
 
     build: Build
     least: int
     most: int | None
-    """None: as many as there are."""
+    """None for no limit."""
 
 
 def _extreme(op: str) -> Build:
@@ -95,7 +95,7 @@ def _decode(args: list[Expr], where: str) -> Expr:
 def _each(
     names: str, made: Callable[[str], Build], least: int = 1, most: int | None = 1
 ) -> dict[str, ScalarFunction]:
-    """Functions of one kind; a name may be followed by that of its kernel, `day=day_of_month`."""
+    """Functions built alike; a name may be followed by its kernel's, `day=day_of_month`."""
     pairs = (
         (name, kernel or name) for name, _, kernel in (n.partition("=") for n in names.split())
     )

@@ -1,4 +1,4 @@
-"""Reads constant intervals, as INTERVAL '5' MINUTES, into months and microseconds."""
+"""Reads constant intervals such as INTERVAL '5' MINUTES into months and microseconds."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _CLOCK = {
 
 @dataclass(frozen=True)
 class CalendarInterval:
-    """A constant interval: months, or microseconds (whole days if it was written in days alone).
+    """A constant interval: months, or microseconds (`days_only` if it was written in days or
+    weeks).
 
-    Months have no one length, so that what is added depends on the date it is added to.
+    Months differ in length, so adding them depends on the date.
     """
 
     months: int
@@ -50,7 +51,7 @@ class CalendarInterval:
 
 
 def read_interval(node: exp.Interval, where: str) -> CalendarInterval:
-    """The value of an interval node, whose number must be a constant."""
+    """The value of an interval node; its number must be a constant."""
     unit = node.args.get("unit")
     text = _text(node, where)
     if isinstance(unit, exp.IntervalSpan):

@@ -1,4 +1,4 @@
-"""Chooses types and kernels for the functions of numbers."""
+"""Types and kernels of numeric functions."""
 
 from __future__ import annotations
 

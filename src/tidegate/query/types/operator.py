@@ -1,4 +1,4 @@
-"""Chooses types and kernels for operators: arithmetic, comparison, logic, LIKE, IN."""
+"""Types and kernels of operators: arithmetic, comparison, logic, IN and CASE."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ORDERED = ("integer", "float", "decimal", "boolean", "string", "timestamp", "da
 
 
 def arithmetic(op: str, left: Expr, right: Expr, where: str, written: tuple[bool, bool]) -> Expr:
-    """+ - * / % over numbers, dates and times; `written` marks integers that are literals."""
+    """Arithmetic (+ - * / %) over numbers, dates and times; `written` marks integer literals."""
     if op in ("add", "subtract"):
         shifted = _temporal(op, left, right, where)
         if shifted is not None:
@@ -106,7 +106,7 @@ def _negated(expr: Expr) -> Expr:
 
 
 def shift(base: Expr, interval: CalendarInterval, where: str) -> Expr:
-    """A date or a timestamp plus a constant interval."""
+    """A date or timestamp plus a constant interval."""
     base = cast(base, TIME, where) if base.type == NULL else base
     if base.type == STRING:
         raise UnknownKernel(
@@ -126,7 +126,7 @@ def shift(base: Expr, interval: CalendarInterval, where: str) -> Expr:
 
 
 def int_divide(left: Expr, right: Expr, where: str) -> Expr:
-    """DIV, whose result is always bigint."""
+    """DIV; its result is always a bigint."""
     kinds = {kind(left.type), kind(right.type)}
     if kinds <= {"integer", "decimal"} and "decimal" in kinds:
         a, b = (cast(e, decimal_of(e.type), where) for e in (left, right))
@@ -140,7 +140,7 @@ def int_divide(left: Expr, right: Expr, where: str) -> Expr:
 
 
 def compare(op: str, left: Expr, right: Expr, where: str) -> Expr:
-    """= <> < <= > >= <=> over two sides brought to one type."""
+    """A comparison (= <> < <= > >= <=>) of two sides cast to their common type."""
     if left.type == NULL and right.type == NULL:
         left = right = Literal(None, STRING)
     target = wider(left.type, right.type)
@@ -169,9 +169,9 @@ def connect(op: str, left: Expr, right: Expr, where: str) -> Expr:
 
 
 def member(value: Expr, members: list[Expr], where: str) -> Expr:
-    """IN a list, in its order, because a match keeps later members from being evaluated.
+    """IN a list, tested in list order: after a match, later members are not evaluated.
 
-    Constants that stand together are looked for at once, other members one by one.
+    Adjacent constants are searched at once, other members one by one.
     """
     type_ = common([value.type, *(m.type for m in members)], where, "the members of IN")
     if type_ == NULL:
@@ -192,7 +192,7 @@ def member(value: Expr, members: list[Expr], where: str) -> Expr:
 
 
 def choose(pairs: list[tuple[Expr, Expr]], default: Expr | None, where: str) -> Expr:
-    """CASE WHEN ... THEN ... ELSE: all values brought to one type."""
+    """CASE WHEN ... THEN ... ELSE, with all values cast to their common type."""
     values = [value for _, value in pairs] + [default or Literal(None, NULL)]
     type_ = common([v.type for v in values], where, "the branches of CASE")
     if type_ == NULL:

@@ -1,4 +1,4 @@
-"""Syntax as a user writes it: sqlglot's names for classes and slots never reach a message."""
+"""Writes syntax as users do: sqlglot's names of classes and slots never reach a message."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def spelling(node: exp.Expr) -> str:
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
-    """The node with a hole for each of its operands."""
+    """The node with a hole in place of each operand."""
     return type(node)(**{slot: _hole(value) for slot, value in node.args.items()})
 
 
@@ -38,7 +38,7 @@ def _hole(value: Any) -> Any:
 
 
 def sql_text(node: exp.Expr, dialect: str = "") -> str:
-    """A node as text; empty where sqlglot cannot write what its parser has made."""
+    """A node as SQL; empty if sqlglot cannot write what its parser made."""
     try:
         return node.sql(dialect=dialect, comments=False, unsupported_level=ErrorLevel.IGNORE)
     except Exception:

@@ -1,4 +1,4 @@
-"""Maps types as written in CAST to Arrow types."""
+"""Maps SQL types to Arrow types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TYPES = {
 
 
 def sql_type(data_type: exp.DataType, where: str) -> pa.DataType:
-    """The engine's type for a type as written in CAST."""
+    """The engine's type for a type in CAST."""
     name = data_type.this.name if isinstance(data_type.this, exp.DataType.Type) else ""
     if name == "DECIMAL":
         written = [str(p.this.this) for p in data_type.expressions] or ["10", "0"]

@@ -1,4 +1,4 @@
-"""Chooses types and kernels for the functions of dates and times."""
+"""Types and kernels of functions of dates and times."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _UNITS = {
     "yyyy": "year",
     "yy": "year",
 }
-"""The units that times are truncated to, by the names Spark has for them."""
+"""Units of date_trunc and trunc, by Spark's names."""
 
 _COARSE = ("week", "month", "quarter", "year")
-"""The units that a date, which has no time of day, can be truncated to."""
+"""Units that a date, which has no time of day, can be truncated to."""
 
 
 def field_of(op: str, type_: pa.DataType) -> Build:
-    """A field of a date or timestamp; text is read as the type the field belongs to."""
+    """A field of a date or timestamp; text is parsed as `type_`."""
 
     def build(args: list[Expr], where: str) -> Expr:
         value = args[0]
@@ -53,7 +53,7 @@ def second_fraction(args: list[Expr], where: str) -> Expr:
 
 
 def truncate(op: str, type_: pa.DataType, coarse: bool) -> Build:
-    """Arguments: the unit's name, then the value."""
+    """The first argument is the unit's name, the second the value."""
 
     def build(args: list[Expr], where: str) -> Expr:
         name = constant(args[0], STRING, where, "the unit to truncate to").value

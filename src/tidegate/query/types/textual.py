@@ -1,4 +1,4 @@
-"""Chooses types and kernels for the functions of text."""
+"""Types and kernels of text functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidegate.query.types.coercion import (
 )
 
 _SPECIAL = frozenset("\\.[]{}()*+-?^$|")
-"""What means something else in a regular expression than in plain text."""
+"""Characters with a special meaning in regular expressions."""
 
 
 def _text(expr: Expr, where: str) -> Expr:
@@ -37,7 +37,7 @@ def length(args: list[Expr], where: str) -> Expr:
 
 
 def trim(op: str) -> Build:
-    """The second argument, if any, is the characters to trim."""
+    """The second argument, if given, is the characters to trim."""
 
     def build(args: list[Expr], where: str) -> Expr:
         given = args[1] if len(args) > 1 else Literal(" ", STRING)
@@ -89,7 +89,7 @@ def replace(args: list[Expr], where: str) -> Expr:
 
 
 def split(args: list[Expr], where: str) -> Expr:
-    """SPLIT by plain text; one by a regular expression is left to Spark, whose rules are Java's."""
+    """SPLIT by plain text. A regular expression is left to Spark, because its rules are Java's."""
     separator = constant(args[1], STRING, where, "the separator of SPLIT")
     if not separator.value or set(str(separator.value)) & _SPECIAL:
         said = repr(separator.value)

@@ -1,4 +1,4 @@
-"""Windows: what each kind says about itself, and the table that SQL and Python read."""
+"""Windows: the interface of each kind, and the table of kinds for SQL and Python."""
 
 from tidegate.query.window.calendar import CalendarWindow
 from tidegate.query.window.range import Distance, TimeWindow

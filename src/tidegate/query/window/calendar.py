@@ -19,8 +19,7 @@ _WEEK = ("week", _WEEK_US)
 class CalendarWindow(Window):
     """Windows of `length` local days, weeks or months, a new one every `slide` of them.
 
-    They begin `offset_us` after midnight on the clocks of the zone. RANGE with a TIME ZONE makes
-    it, and it is written so.
+    They begin `offset_us` after local midnight. SQL writes them as RANGE with a TIME ZONE.
     """
 
     word: ClassVar = "RANGE"
@@ -104,7 +103,7 @@ class CalendarWindow(Window):
 def lengths_of(
     size: Duration, slide: Duration | None, offset: Duration | None
 ) -> tuple[int | Months, int | None, int | None]:
-    """What a program gives for the range of a window, its slide and its offset."""
+    """The range, slide and offset of a window from a program's arguments."""
     months = Months.read(size) if isinstance(size, str) else None
     return (
         duration_us(size, "window range") if months is None else months,
@@ -114,7 +113,7 @@ def lengths_of(
 
 
 def no_alignment(window: object) -> QueryError:
-    """What to say of a window in a join that begins at certain times."""
+    """The error for an aligned window in a join."""
     return QueryError(
         "JOIN",
         "the window of a join moves with every tuple: it has a length, and no alignment",

@@ -1,4 +1,4 @@
-"""Windows of time: [RANGE 15 MINUTES SLIDE 5 MINUTES], and [RANGE 5 MINUTES] of a join."""
+"""Windows of time: [RANGE 15 MINUTES SLIDE 5 MINUTES]; in a join [RANGE 5 MINUTES]."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tidegate.query.window.window import JoinWindow, Window, slides
 
 @dataclass(frozen=True)
 class TimeWindow(Window):
-    """Windows [k*slide, k*slide + range) for every whole k, aligned at the Unix epoch.
+    """Windows [k*slide, k*slide + range) for every integer k, aligned at the Unix epoch.
 
-    They begin `offset_us` later, which is kept as less than `slide_us`. A window happens in its
-    last instant, so that a coarser one over it takes it in.
+    They begin `offset_us` later, stored modulo `slide_us`. The event time of a window's rows is its
+    last instant, so that a coarser window over them contains it.
     """
 
     word: ClassVar = "RANGE"
@@ -52,6 +52,7 @@ class TimeWindow(Window):
                 "Tuples between the windows would be lost; filter them with WHERE instead.",
             )
 
+        # Windows that are the same are then equal, and have one text in the fingerprint.
         object.__setattr__(self, "offset_us", self.offset_us % self.slide_us)
 
     @classmethod
@@ -108,7 +109,7 @@ class TimeWindow(Window):
 
 @dataclass(frozen=True)
 class Distance(JoinWindow):
-    """How much earlier a tuple of a join may be than its partner; zero is the same instant."""
+    """How much earlier than its partner a tuple of a join may be; zero is the same instant."""
 
     range_us: int
 

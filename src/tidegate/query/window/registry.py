@@ -1,4 +1,4 @@
-"""The table of windows, which SQL and Python read."""
+"""The table of kinds of windows, for SQL and Python."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ WINDOWS: dict[str, type[Window]] = {
     made.word: made
     for made in (getattr(import_module(f"{__package__}.{file}"), name) for file, name in _TABLE)
 }
-"""By the word that begins them in SQL."""
+"""Kinds of windows by their first word in SQL."""
 
 
 _EXAMPLE = '.window("15 minutes", slide="5 minutes"), or .window(rows=100)'
 
 
 def read_window(range: Any = None, slide: Any = None, rows: Any = None, **more: Any) -> Window:
-    """The window a program asks for, by the one size that is given, and the options with it.
+    """The window for a program's arguments: exactly one size, and that kind's options.
 
     `more` are sizes and options of other kinds.
     """

@@ -13,14 +13,15 @@ from tidegate.query.row_key import RowKey
 from tidegate.query.window.window import JoinWindow, Use, Window, slides
 
 MOST_ROWS = 10**12
-"""Tuples in a window: more than any machine holds, and few enough to count with."""
+"""The most tuples in a window: more than any machine holds, and far from overflowing a count."""
 
 
 @dataclass(frozen=True)
 class TupleWindow(Window, JoinWindow):
-    """The last `rows` tuples of a group, emitted when held, then the `slide` oldest dropped.
+    """The last `rows` tuples of a group: a row when that many are held, then the `slide` oldest go.
 
-    A window happens with its newest tuple. In a join it moves with every tuple of its side.
+    The event time of a row is that of the window's newest tuple. In a join the window moves with
+    every tuple of its side.
     """
 
     word: ClassVar = "ROWS"
@@ -90,7 +91,7 @@ class TupleWindow(Window, JoinWindow):
 
 
 def whole_rows(value: object, where: str) -> int:
-    """A number of tuples; anything but an int is refused."""
+    """A number of tuples; raises for anything but an int."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise QueryError(where, "needs a whole number of tuples", repr(value))
     return value

@@ -14,10 +14,10 @@ from tidegate.query.window.window import Use, Window
 
 @dataclass(frozen=True)
 class SessionWindow(Window):
-    """Tuples of a group that are each at most a gap after the one before.
+    """Tuples of a group that each come at most a gap after the one before.
 
-    It lasts from its first tuple until a gap after its last, and happens when that is over. A tuple
-    that is more than `max_us` after the first begins another session.
+    A session lasts from its first tuple until a gap after its last; the event time of its row is
+    that end. A tuple more than `max_us` after the first begins another session.
     """
 
     word: ClassVar = "SESSION"

@@ -1,1 +1,1 @@
-"""What is said of SQL that is mistaken, foreign or not available, and what to write instead."""
+"""Errors for SQL that is mistaken, foreign or not available, with what to write instead."""

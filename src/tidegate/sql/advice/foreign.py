@@ -1,7 +1,7 @@
-"""Finds words of other SQL in a script before it is parsed, and says how it is written here.
+"""Finds syntax of other SQL dialects before parsing, and says how to write it here.
 
-Windows of Flink, Spark and ksqlDB, statements of databases: the parser would stumble over a later
-word of them.
+Examples are windows of Flink, Spark and ksqlDB, and statements of databases. The parser would
+report a later word and confuse the user.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ _Rule = tuple[re.Pattern[str], re.Pattern[str], Advice]
 
 
 def rules() -> Iterator[tuple[str, _Rule]]:
-    """By word, the patterns of what stands before and after it, and what is said then."""
+    """For each word: the patterns before and after it, and the advice."""
     for entry in read_advice(_TABLE):
         about = re.sub(r"^([A-Z_ ]+)\(\)$", rf"{_CALLED} < \1 > \\(", entry.about)
         before, words, after = re.findall(r"^(?:(.+) < )?(.*?) >(.*)$", about)[0]
@@ -129,7 +129,7 @@ for _word, _rule in rules():
 
 
 def refuse_foreign(tokens: Sequence[Token]) -> None:
-    """Say how it is written here where a script has words of other SQL."""
+    """Raises with advice for words of other SQL dialects."""
     words = [_word_of(token) for token in tokens]
     for at, token in enumerate(tokens):
         rules = _RULES.get(words[at].upper(), ())
@@ -144,13 +144,13 @@ def refuse_foreign(tokens: Sequence[Token]) -> None:
 
 
 def _word_of(token: Token) -> str:
-    """A token as a word without spaces; what is quoted stays apart from keywords."""
+    """A token as a word without spaces; quoted tokens differ from keywords."""
     quote = _QUOTED.get(token.token_type)
     return token.text if quote is None else quote + token.text.replace(" ", "\0") + quote
 
 
 class _Fields(dict[str, str]):
-    """What a message says of the words around `at`: the groups of the pattern, and more."""
+    """Values for an advice text about the words around `at`: pattern groups and more."""
 
     def __init__(self, tokens: Sequence[Token], at: int, groups: dict[str, str | None]) -> None:
         super().__init__(word=tokens[at].text.upper())
@@ -163,7 +163,7 @@ class _Fields(dict[str, str]):
         return {"stream": self._stream, "window": self._window, "disorder": self._disorder}[name]()
 
     def _inside(self) -> list[Token]:
-        """What stands in the next parentheses."""
+        """The tokens in the next parentheses."""
         depth, found = 0, []
         for token in self._tokens[self._at + 1 :]:
             change = {"(": 1, ")": -1}.get(token.text, 0)
@@ -186,7 +186,7 @@ class _Fields(dict[str, str]):
         return next((f" DISORDER {d}" for d in _durations(self._tokens[self._at :])), "")
 
     def _stream(self) -> str:
-        """The name of the stream that the statement reads, as far as tokens tell."""
+        """The stream that the statement reads, as far as tokens tell."""
         words = [t.text for t in self._inside()]
         if "TABLE" in (w.upper() for w in words[:1]) and len(words) > 1:
             return words[1]

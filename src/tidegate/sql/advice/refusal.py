@@ -1,6 +1,7 @@
-"""Says of syntax that is parsed and not available why it is not, and what to do next.
+"""Says why parsed syntax is not available, and what to do instead.
 
-A remedy gives exactly what was asked for, and a test follows it; else there is no way yet.
+A remedy must give exactly what was asked for, and a test follows it; otherwise it says that there
+is no way yet.
 """
 
 from __future__ import annotations
@@ -108,14 +109,14 @@ What is got begins with the word that the message points to.
 
 
 def of_node(node: exp.Expr) -> Advice | None:
-    """Why a node cannot stand where it does; None if it can."""
+    """The reason why a node cannot stand where it does; None if it can."""
     case = _CASES.get(type(node))
     name = type(node).__name__ if case is None else case(node)
     return REFUSALS.get(name) if name else None
 
 
 def of_slot(node: exp.Expr, slot: str) -> Advice:
-    """Why a slot of a node cannot be written."""
+    """The reason why a slot of a node is refused."""
     if slot == "pivots" and any(p.args.get("unpivot") for p in node.find_all(exp.Pivot)):
         slot = "unpivot"
     found = REFUSALS.get(f"{type(node).__name__}.{slot}") or REFUSALS.get(slot)
@@ -130,7 +131,7 @@ def of_slot(node: exp.Expr, slot: str) -> Advice:
 
 
 def filled(text: str, node: exp.Expr) -> str:
-    """A part of a message with what it says of the node."""
+    """A part of a message with values of the node."""
     return re.sub(r"\{(\w+)\}", lambda field: _FIELDS[field[1]](node), text)
 
 
@@ -165,7 +166,7 @@ def _join(node: exp.Expr) -> str | None:
 
 
 def _inside(node: exp.Expr) -> str | None:
-    """ORDER BY and LIMIT as a clause of a query, DISTINCT as one and in an aggregate."""
+    """ORDER BY and LIMIT as clauses of a query; DISTINCT also inside an aggregate."""
     within = exp.Query | exp.Window
     clause = isinstance(node.parent, within) and node.arg_key in ("order", "limit", "distinct")
     if isinstance(node, exp.Order) and not clause:
@@ -193,7 +194,7 @@ def _ignoring(node: exp.Expr) -> str | None:
 
 
 def _window(node: exp.Expr) -> str | None:
-    """OVER in the select list, in QUALIFY, or a window with a name; in no other clause."""
+    """OVER belongs in the select list, in QUALIFY or in a named window, nowhere else."""
     top = node
     while top.parent is not None and not isinstance(top.parent, exp.Query):
         top = top.parent
@@ -207,7 +208,7 @@ def _alias(node: exp.Expr) -> str | None:
 
 
 def _exploded(node: exp.Expr) -> str | None:
-    """EXPLODE as an item of the select list, or of LATERAL."""
+    """EXPLODE belongs in the select list or after LATERAL."""
     item = node.parent if isinstance(node.parent, exp.Alias | exp.Aliases) else node
     listed = isinstance(item.parent, exp.Select) and item.arg_key == "expressions"
     return None if listed or isinstance(item.parent, exp.Lateral) else "explode"
@@ -218,7 +219,7 @@ def _two_names(node: exp.Expr) -> str | None:
 
 
 def _beside(node: exp.Expr) -> str | None:
-    """UNNEST and LATERAL EXPLODE beside a stream, by CROSS JOIN or a comma."""
+    """UNNEST and LATERAL EXPLODE follow a stream by CROSS JOIN or a comma."""
     crossed = isinstance(node.parent, exp.Join) and not node.parent.args.get("on")
     if isinstance(node, exp.Unnest):
         return None if crossed else "Unnest"
@@ -239,4 +240,4 @@ _CASES: dict[type[exp.Expr], Callable[[exp.Expr], str | None]] = {
     exp.IgnoreNulls: _ignoring,
     **dict.fromkeys((exp.Order, exp.Limit, exp.Distinct, exp.Filter), _inside),
 }
-"""Classes that may stand in some places only, or with some words only: the name of the refusal."""
+"""Classes allowed only in some places or with some words; gives the name of the refusal."""

@@ -1,4 +1,4 @@
-"""Says what to do next about a word that the parser did not expect."""
+"""Says what to do about a word that the parser did not expect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORDS = frozenset(
     "LATENCY MATCH_CONDITION ONLY PARTITIONER PREWHERE QUALIFY RANGE REFRESH ROWS SAMPLE "
     "SEMI SESSION SETTINGS SHED SLIDE TABLESAMPLE VALID WITHIN".split()
 )
-"""Words of clauses, here and elsewhere. Without AS they are not aliases: FROM rides FINAL."""
+"""Clause keywords, here or elsewhere. They are no aliases without AS: FROM rides FINAL."""
 
 _MISSING = "Is a comma, an operator or a keyword missing before it?"
 _OF_ERROR = ("CONFIDENCE", "BUDGET")
@@ -31,7 +31,7 @@ _LISTED = re.compile(r"expected (?P<words>[A-Z, or]+) after [A-Z]+")
 
 
 def remedy(requirement: str, found: str) -> str | None:
-    """What to do about `found`, or about the end of the statement where nothing is found."""
+    """What to do about `found`, or about the end of the statement if `found` is empty."""
     if requirement in _EXAMPLES:
         return _EXAMPLES[requirement]
     if listed := _LISTED.fullmatch(requirement):

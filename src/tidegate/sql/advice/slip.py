@@ -1,4 +1,4 @@
-"""Finds slips of the hand that a parser would blame on a later word."""
+"""Finds typing mistakes that a parser would blame on a later word."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidegate.nesting import MOST_NESTED, REMEDY, REQUIREMENT
 
 STATEMENTS = "expected CREATE STREAM, INSERT INTO or SELECT"
 MOST_DIGITS = 400
-"""Of a number as written; no type holds as many."""
+"""The most digits of a number literal; no type holds as many."""
 
 _CURLY = "‘’‚“”„´"
 _CLAUSES = {
@@ -35,7 +35,7 @@ _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 
 
 def refuse_slips(tokens: Sequence[Token]) -> None:
-    """Say where a quote is curly, a statement begins with no known word, or a window is astray."""
+    """Raises for curly quotes, unknown first words of statements, and misplaced windows."""
     _refuse_depth(tokens)
     clauses: list[TokenType | None] = [None]  # of the statement, then of each open bracket
     bracketed = False
@@ -64,7 +64,7 @@ def refuse_slips(tokens: Sequence[Token]) -> None:
 
 
 def _refuse_depth(tokens: Sequence[Token]) -> None:
-    """Refuse what is nested so deeply that the parser would not come back from it."""
+    """Raises for nesting so deep that the recursive parser would fail."""
     depth = signs = 0
     for token in tokens:
         kind = token.token_type
