@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -61,6 +61,11 @@ class Drawing:
         """A line with a head at its second end."""
         path = f'd="M{x:g} {y:g}L{x2:g} {y2:g}" class="line" marker-end="url(#head)"'
         self._parts.append(f"<path {path}/>")
+
+    def curve(self, places: Sequence[tuple[float, float]], kind: str) -> None:
+        """A line through places, in the colour of a kind such as `wa`."""
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+        self._parts.append(f'<path d="M{path}" fill="none" stroke-width="2" class="{kind}"/>')
 
     def labelled(self, x: float, y: float, w: float, h: float, kind: str, *said: str) -> None:
         """A box with lines of text in its middle."""
