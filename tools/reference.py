@@ -144,7 +144,7 @@ def syntax(made: Any) -> str:
 def first_sentence(text: str | None) -> str:
     """The first sentence of a docstring, in one line; its rows are rows here, not tuples."""
     flat = " ".join((text or "").split())
-    return re.split(r"(?<=[.!?])\s", flat)[0].removesuffix(".").replace("``", "`")
+    return re.split(r"(?<=[.!?])\s", flat)[0].removesuffix(".").replace("*", r"\*")
 
 
 def clause_page() -> str:
@@ -233,7 +233,8 @@ def error_page() -> str:
     for word, advice in [*rules, *((word, rule[-1]) for word, rule in foreign.rules())]:
         got = plain(advice.got, word)
         if "{" not in got.replace("{kind}", ""):
-            reason = plain(advice.why, "..."), plain(advice.remedy or "", "it")
+            why, remedy = plain(advice.why, "..."), plain(advice.remedy or "", "it")
+            reason = why.replace("*", r"\*"), remedy.replace("*", r"\*")
             refused.setdefault(reason, []).append(code(got))
     ways = [[", ".join(dict.fromkeys(got)), *reason] for reason, got in refused.items()]
     return "\n\n".join(
