@@ -21,15 +21,14 @@ APART = ("Inside", "Measured", "Beside the papers", "Archive")
 MOST_WORDS = 45_000
 MOST_OF_HOW_TO = 600
 LONGER = {
-    "process.md": 1_350,
-    "cluster.md": 1_050,
-    "shedding.md": 1_000,
-    "approximation.md": 950,
-    "dashboard.md": 900,
-    "partitioning.md": 900,
-    "operations.md": 800,
-    "policies.md": 800,
-    "proof.md": 750,
+    "process.md": 1_340,
+    "cluster.md": 1_000,
+    "shedding.md": 990,
+    "approximation.md": 930,
+    "dashboard.md": 870,
+    "partitioning.md": 880,
+    "policies.md": 780,
+    "proof.md": 710,
 }
 """How-to pages with more words than they should have, and how many they may have."""
 
